@@ -1,0 +1,62 @@
+# Everything a developer does, from nothing but Python 3.11+, make and a package index.
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+ARGS    ?=
+
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+UV    := $(shell command -v uv 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check format chaos bench soak clean
+
+help: ## Show this list
+	@echo "make TARGET [ARGS='...']"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(READY) ## Create .venv with everything below (quick when nothing changed)
+	@:
+
+# The stamp is older than either file only when what should be installed has changed.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+	@echo "installing into $(VENV)"
+ifdef UV
+	@test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" $(VENV)
+	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'
+else
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+endif
+	@touch $@
+
+demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
+	@$(BIN)/holdfast demo $(ARGS)
+
+test: check ## Check, then run every test but chaos, soak and bench
+	@$(BIN)/pytest -q -n $(WORKERS) --durations=10 --durations-min=0.5 $(ARGS)
+
+check: $(READY) ## Lint, formatting, strict types, import layers
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "run 'make format'"; $(BIN)/ruff format --check .; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > $(VENV)/.imports 2>&1 || { cat $(VENV)/.imports; exit 1; }
+	@echo "check: lint, formatting, types and import layers hold"
+
+format: $(READY) ## Format and mend what can be mended
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+chaos: $(READY) ## Real processes killed, stopped and cut off under load
+	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)
+
+bench: $(READY) ## Measure throughput and latency against the raw floor
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: $(READY) ## Run for long and watch for leaks
+	@$(BIN)/pytest -m soak --timeout 0 $(ARGS)
+
+clean: ## Remove what make made
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

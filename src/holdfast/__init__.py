@@ -1,0 +1,1 @@
+"""Durable jobs, schedules and flows for Python."""

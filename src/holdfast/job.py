@@ -1,0 +1,273 @@
+"""The vocabulary of jobs: their states, the legal moves between them, their records.
+
+A leaf that everything imports and that imports nothing but errors and retry.
+Records that cross the hot path are msgspec Structs: they cost a third of a
+dataclass to make, and thousands are made every second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import Literal, NewType
+
+import msgspec
+import uuid_utils
+
+from holdfast.errors import BadOption
+from holdfast.retry import Retry
+
+JobId = NewType("JobId", str)
+WorkerId = NewType("WorkerId", str)
+
+ERRORS_KEPT = 32
+DAY = 86_400.0
+
+
+class JobState(StrEnum):
+    """Where a job is. Each state is a place in the store."""
+
+    BLOCKED = "blocked"
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    SKIPPED = "skipped"
+
+
+S = JobState
+LIVE = frozenset({S.BLOCKED, S.SCHEDULED, S.READY, S.RUNNING, S.SUSPENDED})
+WAITING = LIVE - {S.RUNNING}
+ENDED = frozenset(S) - LIVE
+
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+    S.BLOCKED: frozenset({S.READY, S.SCHEDULED, S.CANCELLED, S.EXPIRED, S.SKIPPED}),
+    S.SCHEDULED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
+    S.READY: frozenset({S.RUNNING, S.SCHEDULED, S.CANCELLED, S.EXPIRED}),
+    S.RUNNING: frozenset(
+        {S.SUCCEEDED, S.FAILED, S.SCHEDULED, S.READY, S.SUSPENDED, S.CANCELLED, S.EXPIRED}
+    ),
+    S.SUSPENDED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
+    # An ended job never changes, except by an operator's requeue.
+    **{ended: frozenset({S.READY}) for ended in ENDED},
+}
+
+
+def new_job_id() -> JobId:
+    """A UUIDv7: minted by the client, so an insert can be repeated; sorts by creation."""
+    return JobId(str(uuid_utils.uuid7()))
+
+
+def new_worker_id() -> WorkerId:
+    """Fresh at every start, so that a zombie never shares its name with a replacement."""
+    return WorkerId(str(uuid_utils.uuid7()))
+
+
+class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Seconds an ended job is kept, by how it ended."""
+
+    succeeded: float = 7 * DAY
+    failed: float = 30 * DAY
+    other: float = 7 * DAY
+
+    def __post_init__(self) -> None:
+        for name in ("succeeded", "failed", "other"):
+            seconds = getattr(self, name)
+            if not 0 <= seconds < 36_500 * DAY:
+                raise BadOption(f"retention.{name}", "seconds between 0 and 100 years", seconds)
+
+    def keep_for(self, state: JobState) -> float:
+        match state:
+            case JobState.SUCCEEDED:
+                return self.succeeded
+            case JobState.FAILED:
+                return self.failed
+            case _:
+                return self.other
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is decided at enqueue and frozen on the job.
+
+    Whoever ends an attempt, in whatever program, decides by this record alone.
+    """
+
+    retry: Retry = Retry()
+    timeout: float | None = None
+    max_crashes: int = 3
+    retention: Retention = Retention()
+    keep_result: bool = True
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout < 36_500 * DAY:
+            raise BadOption("timeout", "more than 0 seconds, or None", self.timeout)
+        if self.max_crashes < 1:
+            raise BadOption("max_crashes", "at least 1", self.max_crashes)
+
+
+_policy_encoder = msgspec.json.Encoder()
+_policy_decoder = msgspec.json.Decoder(Policy)
+
+
+def encode_policy(policy: Policy) -> str:
+    return _policy_encoder.encode(policy).decode()
+
+
+@lru_cache(maxsize=4096)
+def decode_policy(text: str) -> Policy:
+    """Most jobs of a task share one policy text, so it is decoded once, not per job."""
+    return _policy_decoder.decode(text)
+
+
+OnConflict = Literal["keep", "replace", "debounce"]
+
+
+class Unique(msgspec.Struct, frozen=True):
+    """At most one job may hold `key` while it is in one of `states`.
+
+    `key` carries its scope already (task or queue), so stores compare plain text.
+    """
+
+    key: str
+    states: frozenset[JobState] = LIVE
+    on_conflict: OnConflict = "keep"
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    """One job to insert. `delay` and `deadline_in` are measured by the store's clock."""
+
+    id: JobId
+    task: str
+    queue: str
+    args: str
+    policy: str
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: float | None = None
+    deadline_at: datetime | None = None
+    deadline_in: float | None = None
+    unique: Unique | None = None
+    tags: tuple[str, ...] = ()
+    headers: str | None = None
+
+
+class Inserted(msgspec.Struct, frozen=True):
+    """What became of one NewJob.
+
+    `id` is the job that now stands for the call: the new one, or with
+    `existing`/`debounced` the holder of the unique key. An insert repeated
+    with the same id answers `created` again.
+    """
+
+    id: JobId
+    how: Literal["created", "existing", "replaced", "debounced"]
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """One attempt that a worker now owns, with all it needs to run and to end it.
+
+    `attempts` counts the attempts spent before this one, so this is number
+    `attempts + 1`. `started_at` is the store's clock at the claim.
+    """
+
+    id: JobId
+    task: str
+    queue: str
+    priority: int
+    args: str
+    policy: str
+    attempts: int
+    crashes: int
+    fence: int
+    created_at: datetime
+    claimed_at: datetime
+    deadline_at: datetime | None
+    tags: tuple[str, ...]
+    headers: str | None
+    checkpoint: str | None
+
+    @property
+    def attempt(self) -> int:
+        return self.attempts + 1
+
+
+class Live(msgspec.Struct, frozen=True):
+    """A live job as a reconciler or an operator's verb sees it: enough to decide its end."""
+
+    id: JobId
+    state: JobState
+    queue: str
+    task: str
+    policy: str
+    attempts: int
+    crashes: int
+    fence: int
+    worker_id: WorkerId | None = None
+    cancel_requested: bool = False
+
+    @property
+    def attempt(self) -> int:
+        return self.attempts + 1
+
+
+class ErrorEntry(msgspec.Struct, frozen=True):
+    """One line of a job's error history. The store stamps `at`."""
+
+    attempt: int
+    kind: str
+    message: str
+    traceback: str | None = None
+    at: datetime | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a job says it is; `checkpoint` (JSON) survives retries."""
+
+    fraction: float | None = None
+    message: str | None = None
+    checkpoint: str | None = None
+    at: datetime | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the store knows about one job."""
+
+    id: JobId
+    task: str
+    queue: str
+    state: JobState
+    priority: int
+    args: str
+    policy: str
+    created_at: datetime
+    attempts: int
+    crashes: int
+    fence: int
+    tags: tuple[str, ...] = ()
+    headers: str | None = None
+    unique_key: str | None = None
+    deadline_at: datetime | None = None
+    due_at: datetime | None = None
+    worker_id: WorkerId | None = None
+    claimed_at: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    finished_at: datetime | None = None
+    expires_at: datetime | None = None
+    result: str | None = None
+    reason: str | None = None
+    progress: Progress | None = None
+    errors: tuple[ErrorEntry, ...] = ()
+
+    @property
+    def max_attempts(self) -> int:
+        return decode_policy(self.policy).retry.max_attempts
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED

@@ -1,0 +1,323 @@
+"""The end of an attempt becomes a Transition: the one place that decides.
+
+`decide(job, end)` is pure. The worker calls it when a handler ends, the
+reconcilers when time has ended it; a store then applies the Transition if the
+fence still matches, and knows no policy of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import assert_never
+
+import msgspec
+
+from holdfast.job import (
+    Claimed,
+    ErrorEntry,
+    JobId,
+    JobState,
+    Live,
+    Policy,
+    decode_policy,
+)
+from holdfast.retry import UniformRandom
+
+MESSAGE_LIMIT = 8_192
+TRACEBACK_LIMIT = 16_384
+
+
+# What a handler may raise to end its attempt in a chosen way ---------------------------
+
+
+class AttemptEnd(Exception):  # noqa: N818 - an expected ending, not an error
+    """Base of what a handler raises to choose how its attempt ends."""
+
+
+class Fail(AttemptEnd):
+    """End the job as failed now, whatever attempts are left."""
+
+
+class Snooze(AttemptEnd):
+    """Run again after `seconds`, without spending an attempt."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"snoozed for {seconds:g} s")
+        self.seconds = seconds
+
+
+class Throttled(AttemptEnd):
+    """An upstream said slow down: run again later and let the whole queue cool down."""
+
+    def __init__(self, retry_after: float = 0.0, message: str = "throttled") -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Suspend(AttemptEnd):
+    """Give up the slot until resumed, or until `seconds` have passed; same attempt after."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        super().__init__("suspended" if seconds is None else f"suspended for {seconds:g} s")
+        self.seconds = seconds
+
+
+# How an attempt ended, as values --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    kind: str
+    message: str
+    traceback: str | None = None
+    retry_after: float | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WasThrottled:
+    retry_after: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WasSuspended:
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """The worker gives the job up unfinished: shutdown, or a lost right to run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    reason: str = "cancelled on request"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    pass
+
+
+End = (
+    Returned
+    | Raised
+    | Snoozed
+    | WasThrottled
+    | WasSuspended
+    | HandedBack
+    | WorkerLost
+    | TimedOut
+    | Cancelled
+    | DeadlinePassed
+)
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """One guarded move. It applies only while the job is in `source` with this `fence`.
+
+    `spend` and `crash` add to the job's counters. `bump` makes the fence grow
+    although no claim happens: time took the attempt away from its worker, and
+    a late write by that worker must find a newer fence.
+    """
+
+    id: JobId
+    fence: int
+    to: JobState
+    source: JobState = JobState.RUNNING
+    spend: int = 0
+    crash: int = 0
+    bump: int = 0
+    delay: float | None = None
+    keep_for: float = 0.0
+    result: str | None = None
+    reason: str | None = None
+    error: ErrorEntry | None = None
+    cool: float | None = None
+
+
+def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
+    """The common end, apart so that the hot path pays for nothing else."""
+    return Transition(
+        job.id,
+        job.fence,
+        JobState.SUCCEEDED,
+        spend=1,
+        keep_for=policy.retention.succeeded,
+        result=result if policy.keep_result else None,
+    )
+
+
+def decide(
+    job: Claimed | Live,
+    end: End,
+    *,
+    cancel_requested: bool = False,
+    uniform: UniformRandom = random.random,
+) -> Transition:
+    """What follows from this end of this attempt.
+
+    A requested cancel makes every end final but a return: a return that
+    happened stands.
+    """
+    policy = decode_policy(job.policy)
+    if cancel_requested and not isinstance(end, Returned | DeadlinePassed):
+        end = _cancelled_instead_of(end)
+    source = job.state if isinstance(job, Live) else JobState.RUNNING
+    move = _Mover(job, policy, source, uniform)
+    match end:
+        case Returned(result):
+            kept = result if policy.keep_result else None
+            return move.ended(JobState.SUCCEEDED, spend=1, result=kept)
+        case Raised(final=True):
+            return move.failed(_entry(job, end.kind, end.message, end.traceback))
+        case Raised(kind, message, traceback, retry_after):
+            return move.retried(_entry(job, kind, message, traceback), retry_after)
+        case TimedOut(seconds):
+            entry = _entry(job, "TimedOut", f"timed out after {seconds:g} s")
+            return move.retried(entry, None, bump=1)
+        case WorkerLost():
+            return move.crashed(_entry(job, "WorkerLost", "worker lost"))
+        case Snoozed(seconds):
+            return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed")
+        case WasThrottled(retry_after, message):
+            wait = _wait(retry_after)
+            return move.waiting(
+                JobState.SCHEDULED, wait, clean(f"throttled: {message}", MESSAGE_LIMIT), cool=wait
+            )
+        case WasSuspended(seconds):
+            wake = None if seconds is None else _wait(seconds)
+            return move.waiting(JobState.SUSPENDED, wake, "suspended")
+        case HandedBack():
+            return move.waiting(JobState.READY, None, "handed back")
+        case Cancelled(reason):
+            return move.ended(JobState.CANCELLED, reason=reason, bump=source is JobState.RUNNING)
+        case DeadlinePassed():
+            return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
+    assert_never(end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mover:
+    """Writes the transitions that `decide` chooses between."""
+
+    job: Claimed | Live
+    policy: Policy
+    source: JobState
+    uniform: UniformRandom
+
+    def ended(
+        self,
+        to: JobState,
+        *,
+        spend: int = 0,
+        crash: int = 0,
+        bump: int = 0,
+        result: str | None = None,
+        reason: str | None = None,
+        error: ErrorEntry | None = None,
+    ) -> Transition:
+        return Transition(
+            self.job.id,
+            self.job.fence,
+            to,
+            self.source,
+            spend=spend,
+            crash=crash,
+            bump=int(bump),
+            keep_for=self.policy.retention.keep_for(to),
+            result=result,
+            reason=reason,
+            error=error,
+        )
+
+    def waiting(
+        self, to: JobState, delay: float | None, reason: str, cool: float | None = None
+    ) -> Transition:
+        return Transition(
+            self.job.id, self.job.fence, to, self.source, delay=delay, reason=reason, cool=cool
+        )
+
+    def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
+        return self.ended(
+            JobState.FAILED, spend=1, crash=crash, bump=bump, reason=error.message, error=error
+        )
+
+    def retried(
+        self, error: ErrorEntry, retry_after: float | None, *, crash: int = 0, bump: int = 0
+    ) -> Transition:
+        spent = self.job.attempts + 1
+        if spent >= self.policy.retry.max_attempts:
+            return self.failed(error, crash=crash, bump=bump)
+        hinted = retry_after is not None and math.isfinite(retry_after)
+        delay = _wait(retry_after) if hinted else self.policy.retry.delay(spent, self.uniform)
+        return Transition(
+            self.job.id,
+            self.job.fence,
+            JobState.SCHEDULED,
+            self.source,
+            spend=1,
+            crash=crash,
+            bump=bump,
+            delay=delay,
+            reason=f"retry after: {error.message}"[:MESSAGE_LIMIT],
+            error=error,
+        )
+
+    def crashed(self, error: ErrorEntry) -> Transition:
+        """A job that keeps killing its worker is put aside, whatever attempts are left."""
+        if self.job.crashes + 1 >= self.policy.max_crashes:
+            return self.failed(error, crash=1, bump=1)
+        return self.retried(error, None, crash=1, bump=1)
+
+
+def _cancelled_instead_of(end: End) -> Cancelled:
+    return end if isinstance(end, Cancelled) else Cancelled()
+
+
+def _entry(
+    job: Claimed | Live, kind: str, message: str, traceback: str | None = None
+) -> ErrorEntry:
+    shown = None if traceback is None else clean(traceback, TRACEBACK_LIMIT, keep_end=True)
+    return ErrorEntry(job.attempt, clean(kind, 256), clean(message, MESSAGE_LIMIT), shown)
+
+
+def _wait(seconds: float | None) -> float:
+    """A wait a handler asked for; nonsense (negative, NaN) means now, never an error."""
+    if seconds is None or not math.isfinite(seconds):
+        return 0.0
+    return max(0.0, float(seconds))
+
+
+def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
+    """Text that every store can keep: no NUL, no lone surrogate, cut between characters.
+
+    A traceback is cut at its start, because its last lines say what happened.
+    """
+    safe = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    if len(safe) <= limit:
+        return safe
+    return "…" + safe[1 - limit :] if keep_end else safe[: limit - 1] + "…"

@@ -1,0 +1,1 @@
+"""Stores: one contract, and a folder for each backend behind it."""

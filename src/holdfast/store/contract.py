@@ -1,0 +1,452 @@
+"""What a store must do: small Protocols, one per noun, bundled by `Store`.
+
+Rules that hold for every verb, on every backend:
+
+- A verb takes a batch and applies it atomically, in one round trip where the
+  backend can; an empty batch does nothing. Answers come in the order asked.
+- Times that decide anything come from the store's clock (`Store.now`); a
+  `ManualClock` given at opening replaces it everywhere.
+- A job is in exactly one place at any committed moment. Moves are guarded by
+  the job's fence; a refused move changes nothing and says what is true.
+- A verb that finds the store out of reach raises `StoreUnavailable`; all verbs
+  may be repeated after that, because each is idempotent or guarded.
+- Sweeps take `after`, an opaque cursor (the last id of the page before), so
+  that one item which cannot be mended never hides those behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from holdfast.job import (
+    Claimed,
+    Inserted,
+    Job,
+    JobId,
+    JobState,
+    Live,
+    NewJob,
+    Progress,
+    WorkerId,
+)
+from holdfast.outcome import Transition
+
+
+class Capability(StrEnum):
+    """What a kind of store may lack; a caller asks before it relies on one."""
+
+    TRANSACTIONAL_ENQUEUE = "enqueue inside the caller's transaction"
+    MANY_PROCESSES = "be shared by several processes"
+
+
+class Want(msgspec.Struct, frozen=True):
+    """Room for `limit` more jobs of one queue."""
+
+    queue: str
+    limit: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether one Transition was applied; if not, where the job really is.
+
+    `state` is None when the store holds no such job. A worker that retries a
+    finish whose reply was lost recognises its own success: the job is in the
+    state it asked for, with the fence it held.
+    """
+
+    id: JobId
+    accepted: bool
+    state: JobState | None = None
+    fence: int | None = None
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """How many due jobs became ready, in which queues, and when the next is due."""
+
+    count: int
+    queues: tuple[str, ...]
+    next_due_in: float | None
+
+
+class ProgressReport(msgspec.Struct, frozen=True):
+    """Progress of one running attempt; refused when its fence is old.
+
+    A field that is None leaves what was there before.
+    """
+
+    id: JobId
+    fence: int
+    progress: Progress
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a job stands, for those who wait for its result."""
+
+    id: JobId
+    state: JobState
+    result: str | None = None
+    reason: str | None = None
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs are meant. Every field narrows; an empty field means any."""
+
+    ids: tuple[JobId, ...] = ()
+    states: frozenset[JobState] = frozenset()
+    queues: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    tag: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    error_text: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some jobs, newest first, and where the next page starts."""
+
+    jobs: tuple[Job, ...]
+    next_cursor: str | None
+
+
+class Jobs(Protocol):
+    """Jobs: their insertion, their moves, their reading."""
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Add jobs. An id that is already there answers `created` and changes nothing."""
+        ...
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Add jobs in the caller's open transaction: theirs to commit or roll back.
+
+        `connection` is any that the backend knows; an unknown one is a BadOption.
+        """
+        ...
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """The same for connections whose driver does not use a loop."""
+        ...
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        """Give ready jobs of these queues and tasks to a worker: lowest priority number
+        first, then arrival.
+
+        Nothing is given from a paused or cooling queue, nor to a worker whose own lease
+        has lapsed. Jobs of other tasks are left alone and must not slow the scan. The
+        fence grows by one. `timeout_at` is set from the policy's timeout.
+        """
+        ...
+
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        """Apply guarded moves of running or waiting jobs (`Transition.source` says which).
+
+        To an ended state: an outcome row, kept for `keep_for` or as the queue's tuning
+        overrides. To scheduled: due after `delay`. To ready: at its old position in line.
+        To suspended: woken after `delay`, or only by `resume`. An error is appended to the
+        history (newest 32 kept). `cool` makes the queue cool down: the first throttle of a
+        window raises the queue's count and sets
+        `cool_until = now + max(cool, min(throttle_base * 2 ** (count - 1), throttle_cap))`;
+        siblings inside the window only ever extend it to their own hint; a throttle later
+        than 120 s after the window's end starts counting from one again.
+        """
+        ...
+
+    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        """As `finish`, but only for jobs whose worker is still gone or lapsed: checked in
+        the same step, so a worker that came back in time keeps its jobs."""
+        ...
+
+    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        """Running jobs whose worker is missing or whose lease has lapsed, by id."""
+        ...
+
+    async def overdue_attempts(
+        self, limit: int, after: str | None = None, slack: float = 0.0
+    ) -> list[Live]:
+        """Running jobs past their attempt timeout by more than `slack` seconds, by id."""
+        ...
+
+    async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
+        """Live jobs whose deadline has passed, by id; entries of ended jobs are dropped."""
+        ...
+
+    async def next_deadline_in(self) -> float | None:
+        """Seconds until the next deadline of a live job, or None."""
+        ...
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        """Those of the given jobs that are live, in any order."""
+        ...
+
+    async def promote_due(self, limit: int) -> Promoted:
+        """Make ready what is due: scheduled jobs, and suspended ones whose timer ended.
+        Earliest due first; workers of their queues are woken."""
+        ...
+
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Make suspended jobs ready now; returns those that were suspended."""
+        ...
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Mark running jobs as to be cancelled and wake their workers; returns those
+        that are running. The mark outlives the worker."""
+        ...
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Make ended jobs ready again: attempts and crashes back to none, error history
+        and fence kept, deadline dropped, outcome removed. A job whose unique key another
+        holder has by now stays as it is. Returns those requeued."""
+        ...
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        """Make scheduled or ready jobs due after `delay` seconds; 0 means ready now."""
+        ...
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        """Give waiting jobs another priority; returns those changed."""
+        ...
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        """Put waiting jobs in another queue; returns those moved."""
+        ...
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Remove ended jobs with all that belongs to them; returns those removed."""
+        ...
+
+    async def prune(self, limit: int) -> int:
+        """Remove up to `limit` ended jobs whose time to be kept is over."""
+        ...
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
+        """Keep the progress of running attempts; False where the fence is old."""
+        ...
+
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        """Whole records with error history (oldest first), in any order; unknown ids
+        are left out."""
+        ...
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        """The outcomes of those that have ended, in any order."""
+        ...
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        """Jobs newest first, every filter applied before the limit; `errors` holds the
+        newest entry only. The cursor stays right while jobs come, move and go."""
+        ...
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        """How many jobs there are by state; states with none are left out."""
+        ...
+
+
+class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an operator may tune on a live queue. None leaves it to the job's own policy."""
+
+    throttle_base: float = 1.0
+    throttle_cap: float = 300.0
+    retain_succeeded: float | None = None
+    retain_failed: float | None = None
+    retain_other: float | None = None
+
+
+class QueueInfo(msgspec.Struct, frozen=True):
+    """A queue as it stands. `oldest_ready_age` (seconds) is its lag."""
+
+    name: str
+    paused: bool
+    cooling_for: float | None
+    throttles: int
+    settings: QueueSettings
+    counts: dict[JobState, int]
+    oldest_ready_age: float | None
+
+
+class Queues(Protocol):
+    """Queues: named lines with settings of their own."""
+
+    async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
+        """Add queues that are absent; never overwrites what an operator tuned."""
+        ...
+
+    async def pause(self, names: Sequence[str]) -> None:
+        """Stop claims from these queues (made if absent); running jobs go on."""
+        ...
+
+    async def resume(self, names: Sequence[str]) -> None:
+        """Allow claims again, end any cool-down, and wake the workers."""
+        ...
+
+    async def tune(self, name: str, settings: QueueSettings) -> None:
+        """Replace the settings of a queue (made if absent)."""
+        ...
+
+    async def list(self, names: Sequence[str] = ()) -> list[QueueInfo]:
+        """Every queue that is known or has live jobs, by name; or only those named."""
+        ...
+
+
+class WorkerInfo(msgspec.Struct, frozen=True):
+    """One worker process: who it is, what it serves, and until when it is trusted."""
+
+    id: WorkerId
+    name: str
+    host: str
+    pid: int
+    queues: dict[str, int]
+    tasks: tuple[str, ...]
+    version: str
+    started_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    expires_in: float | None = None
+    running: int = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.expires_in is not None and self.expires_in > 0
+
+
+class Held(msgspec.Struct, frozen=True):
+    """One attempt that a worker believes to be its own."""
+
+    id: JobId
+    fence: int
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """The store's answer to a heartbeat.
+
+    `known` False: the worker's row is gone; all it held was given up, and it must
+    register again under a new id. `lost` are held attempts that are no longer its own.
+    """
+
+    known: bool
+    cancel: tuple[JobId, ...] = ()
+    lost: tuple[JobId, ...] = ()
+
+
+class Workers(Protocol):
+    """Workers and the leases they hold."""
+
+    async def register(self, worker: WorkerInfo, lease: float) -> None:
+        """Add a worker whose lease ends `lease` seconds from now."""
+        ...
+
+    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+        """Extend the worker's lease and say which of its attempts need attention."""
+        ...
+
+    async def deregister(self, worker: WorkerId) -> None:
+        """Remove a worker that is leaving; what it still holds becomes reclaimable."""
+        ...
+
+    async def list(self) -> list[WorkerInfo]:
+        """All workers, live or lapsed but not yet swept, oldest first."""
+        ...
+
+    async def sweep(self, limit: int, lapsed_for: float) -> int:
+        """Remove workers whose lease lapsed longer ago than this and that hold no job."""
+        ...
+
+    async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
+        """Take or extend the leadership of a role; False if another holds it."""
+        ...
+
+    async def stop_leading(self, role: str, worker: WorkerId) -> None:
+        """Give a role up, if it is held."""
+        ...
+
+
+class Topic(StrEnum):
+    """What a wakeup is about."""
+
+    READY = "ready"  # jobs became ready in queue `name`
+    DUE = "due"  # something was scheduled; the next due time may be sooner
+    CANCEL = "cancel"  # worker `name` has jobs to cancel
+
+
+class Wakeup(msgspec.Struct, frozen=True):
+    topic: Topic
+    name: str = ""
+
+
+Listener = Callable[[Wakeup], None]
+
+
+class Wakeups(Protocol):
+    """Hints that something may be worth a look. They may be lost; polling is the truth."""
+
+    async def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` on this loop for each wakeup, until the returned function is
+        called. Reconnects by itself. After a reconnect every topic may have been missed,
+        so the listener gets READY and DUE with an empty name, meaning any."""
+        ...
+
+
+class Severity(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing `doctor` looked at: what it saw, and what to do about it."""
+
+    check: str
+    severity: Severity
+    saw: str
+    advice: str = ""
+
+
+class Telemetry(Protocol):
+    """What the store can tell about its own health."""
+
+    async def check(self) -> list[Finding]:
+        """Schema, orphaned or doubled rows, bloat, settings that threaten durability."""
+        ...
+
+
+class Store(Protocol):
+    """One opened store. The composition root opens it; everything else receives it."""
+
+    jobs: Jobs
+    queues: Queues
+    workers: Workers
+    wakeups: Wakeups
+    telemetry: Telemetry
+    kind: str
+    capabilities: frozenset[Capability]
+    durability: str
+
+    async def open(self) -> None:
+        """Connect and check the schema (SQLite migrates itself)."""
+        ...
+
+    async def close(self) -> None:
+        """Give back every connection and thread. Safe to call twice."""
+        ...
+
+    def sibling(self) -> Store:
+        """A second, unopened store on the same data with connections of its own, for a
+        thread whose loop must not depend on this one (the heartbeat)."""
+        ...
+
+    async def now(self) -> datetime:
+        """The store's clock, aware UTC."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Apply what is missing, in order; returns the names applied. Safe to run from
+        several processes at once."""
+        ...
+
+    def migration_sql(self) -> str:
+        """All migrations as one script, to be read or run by hand."""
+        ...

@@ -1,0 +1,61 @@
+"""Migrations: ordered files with checksums, the same idea on every backend.
+
+A file `0001_engine.sql` is version 1. What was applied is recorded with its
+checksum; a program that knows fewer versions than the store refuses to write
+to it, because it cannot know what the newer ones mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from holdfast.errors import SchemaMissing, SchemaOutdated, SchemaTampered, SchemaTooNew
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def load_migrations(package: str) -> list[Migration]:
+    """The migration files of a backend, by version."""
+    folder = files(package).joinpath("migrations")
+    found = [
+        Migration(int(file.name.partition("_")[0]), file.name.removesuffix(".sql"), file.read_text())
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
+    ]
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def pending(
+    known: list[Migration], applied: Mapping[int, str], where: str
+) -> list[Migration]:
+    """Which migrations still have to run; raises if the store is not ours to touch.
+
+    `applied` maps each applied version to its checksum.
+    """
+    newest = known[-1].version
+    if applied and max(applied) > newest:
+        raise SchemaTooNew(where, max(applied), newest)
+    for migration in known:
+        if applied.get(migration.version, migration.checksum) != migration.checksum:
+            raise SchemaTampered(migration.name)
+    return [migration for migration in known if migration.version not in applied]
+
+
+def require_current(known: list[Migration], applied: Mapping[int, str], where: str) -> None:
+    """Raise unless every migration this program knows, and no other, is applied."""
+    if not applied:
+        raise SchemaMissing(where)
+    if pending(known, applied, where):
+        raise SchemaOutdated(where, max(applied), known[-1].version)

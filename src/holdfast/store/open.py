@@ -1,0 +1,33 @@
+"""A URL becomes a store. The only module that knows which backends exist."""
+
+from __future__ import annotations
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import BadOption, HoldfastError
+from holdfast.store.contract import Store
+
+SCHEMES = "sqlite:///file.db, sqlite:// (in memory) or postgres://…"
+
+
+def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """Choose the backend by the URL's scheme; the store is returned unopened.
+
+    Backends are imported here and only when asked for, so that a program on
+    SQLite needs no database driver.
+    """
+    clock = clock or SystemClock()
+    match url.partition("://")[0]:
+        case "sqlite":
+            from holdfast.store.sqlite.store import SqliteStore
+
+            return SqliteStore(url, clock=clock)
+        case "postgres" | "postgresql":
+            try:
+                from holdfast.store.postgres.store import PostgresStore
+            except ModuleNotFoundError as missing:
+                raise HoldfastError(
+                    "a postgres:// store needs its driver: pip install 'holdfast[postgres]'"
+                ) from missing
+            return PostgresStore(url, clock=clock)
+        case scheme:
+            raise BadOption("store URL", f"one of {SCHEMES}", f"{scheme}://…")

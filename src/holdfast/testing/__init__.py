@@ -1,0 +1,1 @@
+"""What tests and demos of programs built on Holdfast need."""

