@@ -1,1 +1,1 @@
-"""Durable jobs, schedules and flows for Python."""
+"""Holdfast: a durable job queue, cron scheduler and flow engine."""

@@ -65,7 +65,7 @@ class Batcher(Generic[Item, Answer]):
             for _, waiter in batch:
                 waiter.cancel()
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the callers' to see
             for _, waiter in batch:
                 if not waiter.done():
                     waiter.set_exception(error)

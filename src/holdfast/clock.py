@@ -38,7 +38,9 @@ class ManualClock:
     def override(self) -> datetime | None:
         return self.now
 
-    def advance(self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0) -> datetime:
+    def advance(
+        self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0
+    ) -> datetime:
         self.now += timedelta(seconds=seconds, minutes=minutes, hours=hours)
         return self.now
 

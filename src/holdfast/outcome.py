@@ -32,7 +32,7 @@ TRACEBACK_LIMIT = 16_384
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 
 
-class AttemptEnd(Exception):  # noqa: N818 - an expected ending, not an error
+class AttemptEnd(Exception):
     """Base of what a handler raises to choose how its attempt ends."""
 
 
@@ -104,7 +104,7 @@ class HandedBack:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLost:
-    pass
+    how: str = "worker lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
     )
 
 
-def decide(
+def decide(  # noqa: C901 - one arm per line of the table it states
     job: Claimed | Live,
     end: End,
     *,
@@ -199,8 +199,8 @@ def decide(
         case TimedOut(seconds):
             entry = _entry(job, "TimedOut", f"timed out after {seconds:g} s")
             return move.retried(entry, None, bump=1)
-        case WorkerLost():
-            return move.crashed(_entry(job, "WorkerLost", "worker lost"))
+        case WorkerLost(how):
+            return move.crashed(_entry(job, "WorkerLost", how))
         case Snoozed(seconds):
             return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed")
         case WasThrottled(retry_after, message):

@@ -35,12 +35,20 @@ class Handler:
     mode: Mode
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Any], *, process: bool = False) -> Handler:
+    def of(
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        process: bool = False,
+        keep_result: bool = True,
+    ) -> Handler:
         is_async = inspect.iscoroutinefunction(function)
         if process and is_async:
             raise BadTask(name, "process=True needs a plain function, not 'async def'")
         mode = Mode.PROCESS if process else Mode.LOOP if is_async else Mode.THREAD
-        return cls(name, function, Signature.of(function, name, Context), mode)
+        signature = Signature.of(function, task=name, context_type=Context, keep_result=keep_result)
+        return cls(name, function, signature, mode)
 
 
 class Registry(Mapping[str, Handler]):

@@ -138,13 +138,17 @@ class Jobs(Protocol):
         first, then arrival.
 
         Nothing is given from a paused or cooling queue, nor to a worker whose own lease
-        has lapsed. Jobs of other tasks are left alone and must not slow the scan. The
-        fence grows by one. `timeout_at` is set from the policy's timeout.
+        has lapsed or who is not registered. Jobs of other tasks are left alone and must not
+        slow the scan. The fence grows by one. `timeout_at` is set from the policy's timeout.
         """
         ...
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        """Apply guarded moves of running or waiting jobs (`Transition.source` says which).
+        """Apply guarded moves of running or waiting jobs (`Transition.source` says which),
+        as if one after the other: of two moves of one job in a batch the first wins.
+
+        A running job whose cancel was asked for meanwhile does not go on: a move of it to a
+        live state is applied as an end, cancelled "on request" and kept as its policy says.
 
         To an ended state: an outcome row, kept for `keep_for` or as the queue's tuning
         overrides. To scheduled: due after `delay`. To ready: at its old position in line.
@@ -231,6 +235,11 @@ class Jobs(Protocol):
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
         """Whole records with error history (oldest first), in any order; unknown ids
         are left out."""
+        ...
+
+    async def ahead(self, job_id: JobId) -> int:
+        """How many ready jobs of its queue stand before a ready job, counted up to 1000;
+        0 for a job that is not ready."""
         ...
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
@@ -444,7 +453,7 @@ class Store(Protocol):
 
     async def migrate(self) -> list[str]:
         """Apply what is missing, in order; returns the names applied. Safe to run from
-        several processes at once."""
+        several processes at once, and on a store that is not opened yet."""
         ...
 
     def migration_sql(self) -> str:

@@ -1,1 +1,1 @@
-"""What tests and demos of programs built on Holdfast need."""
+"""Tools for testing programs that use Holdfast."""

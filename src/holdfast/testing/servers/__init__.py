@@ -19,14 +19,17 @@ From a shell: `python -m holdfast.testing.servers postgres` prints a URL and ser
 stop.
 """
 
+import os
+import shutil
+
 from holdfast.testing.servers.binaries import NoServer, PostgresBinaries, find_postgres
 from holdfast.testing.servers.postgres import (
+    URL_VARIABLE,
     GivenPostgres,
     PostgresServer,
     ServerFailed,
-    ThrowawayPostgres,
-    postgres_server,
 )
+from holdfast.testing.servers.throwaway_postgres import ThrowawayPostgres
 
 __all__ = [
     "GivenPostgres",
@@ -38,3 +41,15 @@ __all__ = [
     "find_postgres",
     "postgres_server",
 ]
+
+
+def postgres_server(*, durable: bool = False, own: bool = False) -> PostgresServer:
+    """The server for this test run, not yet started.
+
+    `own` passes over the server of the environment: for tests that halt it, and for benches that
+    must know its settings.
+    """
+    url = os.environ.get(URL_VARIABLE)
+    if url and not own:
+        return GivenPostgres(url, shutil.which("psql") or find_postgres().program("psql"))
+    return ThrowawayPostgres(find_postgres(), durable=durable)

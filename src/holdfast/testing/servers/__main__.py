@@ -3,7 +3,7 @@
 import argparse
 import signal
 
-from holdfast.testing.servers.postgres import postgres_server
+from holdfast.testing.servers import postgres_server
 
 
 def main() -> None:
@@ -11,10 +11,11 @@ def main() -> None:
     parser.add_argument("kind", choices=["postgres"])
     parser.add_argument("--durable", action="store_true", help="with fsync, for benches")
     options = parser.parse_args()
-    endings = {signal.SIGINT, signal.SIGTERM}
-    # Blocked before the start, so that one that comes during it is not lost but waits its turn.
-    signal.pthread_sigmask(signal.SIG_BLOCK, endings)
     with postgres_server(durable=options.durable, own=True) as server:
+        # Blocked only now: the server's programs would inherit it, and a signal that comes
+        # before ends this process, after which the watchdog cleans up.
+        endings = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, endings)
         print(server.url, flush=True)
         signal.sigwait(endings)
 

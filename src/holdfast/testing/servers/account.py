@@ -1,12 +1,11 @@
 """Whom a server runs as.
 
 Postgres refuses to run as root. Where the tests are root, as in most containers, its programs run
-as an account without rights, which must then be able to reach them and its directory.
+as an account without rights.
 """
 
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -40,9 +39,9 @@ class Account:
         """Root's own TMPDIR may be closed to others; /tmp is open to all."""
         return Path(tempfile.gettempdir()) if self.uid is None else Path("/tmp")
 
-    def own(self, directory: Path) -> None:
+    def own(self, path: Path) -> None:
         if self.uid is not None and self.gid is not None:
-            os.chown(directory, self.uid, self.gid)
+            os.chown(path, self.uid, self.gid)
 
     def run(
         self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str]
@@ -62,20 +61,8 @@ class Account:
             extra_groups=None if self.uid is None else [],
         )
 
-    def reachable(self, folder: Path, *, spare: Path, program: str) -> Path:
-        """The folder of programs, or a copy of its installation where it cannot be entered.
-
-        A virtual environment under /root is the usual case. Postgres finds its other files
-        relative to its programs, so the copy works as it is.
-        """
-        if self.uid is None or self._can_run(folder / program):
-            return folder
-        copied = spare / "install"
-        shutil.copytree(folder.parent, copied, symlinks=True)
-        return copied / folder.name
-
-    def _can_run(self, program: Path) -> bool:
+    def can_run(self, program: str) -> bool:
         try:
-            return self.run([str(program), "--version"], cwd=Path("/"), env={}).returncode == 0
+            return self.run([program, "--version"], cwd=Path("/"), env={}).returncode == 0
         except PermissionError:
             return False

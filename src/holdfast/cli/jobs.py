@@ -1,0 +1,132 @@
+"""`holdfast jobs list|show|explain`: looking at jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import (
+    ErrorFilter,
+    QueueFilter,
+    SinceFilter,
+    StateFilter,
+    TagFilter,
+    TaskFilter,
+    UntilFilter,
+    filter_words,
+)
+from holdfast.cli.jobs_view import draw_job, job_note
+from holdfast.cli.output import (
+    ago_text,
+    counted,
+    job_document,
+    make_console,
+    make_table,
+    make_text,
+    state_text,
+)
+from holdfast.cli.target import Session
+from holdfast.job import JobState
+from holdfast.store.contract import Page
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from holdfast.insights import Explanation
+
+ROOMY = 110
+
+JobIdArgument = Annotated[str, typer.Argument(help="The job's id.", metavar="ID")]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "list", list_jobs)
+    add_command(group, "show", show_job)
+    add_command(group, "explain", explain_job)
+
+
+async def list_jobs(
+    session: Session,
+    queue: QueueFilter = None,
+    state: StateFilter = None,
+    task: TaskFilter = None,
+    tag: TagFilter = None,
+    since: SinceFilter = None,
+    until: UntilFilter = None,
+    error: ErrorFilter = None,
+    limit: Annotated[int, typer.Option(help="At most this many.")] = 25,
+    cursor: Annotated[
+        str | None, typer.Option(help="Go on where the page before ended.", metavar="ID")
+    ] = None,
+) -> None:
+    """List jobs, newest first."""
+    words = filter_words(queue, state, task, tag, since, until, error)
+    async with session.client() as client:
+        page = await client.page(limit=limit, cursor=cursor, **words)
+        counts = await client.count(**words)
+    document = {
+        "jobs": [job_document(job) for job in page.jobs],
+        "next_cursor": page.next_cursor,
+        "counts": counts,
+    }
+    session.answer(document, lambda: _draw_page(page, counts))
+
+
+def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableType]:
+    if not page.jobs:
+        yield "no jobs match" if not counts else "no more jobs"
+        return
+    roomy = make_console().width >= ROOMY
+    table = make_table("id", "task", *(["queue"] if roomy else []), "state", ">tries", "created", "")
+    table.columns[0].no_wrap = True
+    for job in page.jobs:
+        table.add_row(
+            job.id,
+            job.task,
+            *([job.queue] if roomy else []),
+            state_text(job.state),
+            f"{job.attempts}/{job.max_attempts}",
+            ago_text(job.created_at),
+            job_note(job),
+        )
+    yield table
+    shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
+    yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
+    if page.next_cursor is not None:
+        yield make_text(f"more: --cursor {page.next_cursor}", "dim")
+
+
+async def show_job(session: Session, job_id: JobIdArgument) -> None:
+    """Show everything that is known about a job, with its error history."""
+    async with session.client() as client:
+        job = await client.get(job_id)
+    session.answer(job_document(job), lambda: draw_job(job))
+
+
+async def explain_job(session: Session, job_id: JobIdArgument) -> None:
+    """Say why a job is not running now, and who can change it."""
+    async with session.client() as client:
+        explanation = await client.explain(job_id)
+    document: dict[str, Any] = {
+        "job": job_document(explanation.job),
+        "reasons": msgspec.to_builtins(explanation.reasons),
+    }
+    session.answer(document, lambda: _draw_explanation(explanation))
+
+
+def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    job = explanation.job
+    yield Text.assemble(f"job {job.id} ({job.task}) is ", state_text(job.state))
+    if not explanation.reasons:
+        yield "nothing keeps it from running"
+    for reason in explanation.reasons:
+        yield Text.assemble("• ", (reason.fact, "bold"))
+        yield make_text(f"  who can change it: {reason.who}", "dim")
+        if reason.advice:
+            yield make_text(f"  what to do: {reason.advice}", "dim")

@@ -1,0 +1,45 @@
+"""Logging of a worker process: readable lines, or one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from holdfast.cli.target import UsageProblem
+
+LEVELS = ("debug", "info", "warning", "error")
+LINE = "%(asctime)s %(levelname)-7s %(message)s"
+ABOUT_JOB = ("job_id", "task", "queue", "attempt")
+
+
+def set_up_logs(level: str, *, as_json: bool) -> None:
+    """An app that set up its own logging keeps it, unless JSON was asked for."""
+    if level.lower() not in LEVELS:
+        raise UsageProblem(f"--log-level must be one of {', '.join(LEVELS)}; got {level!r}")
+    if as_json:
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    else:
+        logging.basicConfig(level=level.upper(), format=LINE)
+    logging.getLogger("holdfast").setLevel(level.upper())
+
+
+class JsonLines(logging.Formatter):
+    """Constant names, one object a line; fields of an event are not parsed out of its text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        if hasattr(record, "event"):
+            line |= {"event": record.event, "fields": getattr(record, "fields", {})}
+        else:
+            line["message"] = record.getMessage()
+        line |= {key: getattr(record, key) for key in ABOUT_JOB if hasattr(record, key)}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)

@@ -1,0 +1,38 @@
+"""`holdfast migrate`: bring the store's schema up to this program."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.target import Session
+from holdfast.store.open import open_store
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "migrate", migrate)
+
+
+async def migrate(
+    session: Session,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print the migrations instead of applying them.")
+    ] = False,
+) -> None:
+    """Apply the migrations that are missing (SQLite does it by itself)."""
+    store = open_store(session.url)
+    if sql:
+        script = store.migration_sql()
+        if session.as_json:
+            session.answer({"sql": script}, list)
+        else:
+            print(script)  # as it is: a script for psql is neither wrapped nor coloured
+        return
+    try:
+        applied = await store.migrate()
+    finally:
+        await store.close()
+    done = [f"applied {name}" for name in applied] or ["nothing to do: the schema is up to date"]
+    session.answer({"applied": applied}, lambda: done)

@@ -1,0 +1,179 @@
+"""What a command shows: a readable table for people or one JSON document for programs.
+
+Only the answer goes to standard output. Everything said on the way goes to
+standard error, so that `--json` can be piped as it is. Rich is imported when
+something is drawn, not before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.clock import utcnow
+from holdfast.job import Job, JobState
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+PIPED_WIDTH = 200
+_PASSWORD = re.compile(r"(?P<user>(?://|\b)[^\s:/@]*):[^\s@/]+@")
+
+STATE_STYLES = {
+    JobState.READY: "cyan",
+    JobState.RUNNING: "bold blue",
+    JobState.SUCCEEDED: "green",
+    JobState.FAILED: "bold red",
+    JobState.CANCELLED: "magenta",
+    JobState.EXPIRED: "magenta",
+    JobState.SCHEDULED: "yellow",
+    JobState.SUSPENDED: "yellow",
+}
+
+
+def redact(text: str) -> str:
+    """No password of a URL, wherever in a message it may stand.
+
+    >>> redact("cannot reach postgres://ann:secret@db/jobs")
+    'cannot reach postgres://ann:***@db/jobs'
+    """
+    return _PASSWORD.sub(r"\g<user>:***@", text)
+
+
+def complain(text: str) -> None:
+    print(redact(text), file=sys.stderr)
+
+
+def answer(as_json: bool, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
+    """The one answer of a command, for whoever asked."""
+    if as_json:
+        text = msgspec.json.encode(document)
+        print(msgspec.json.format(text, indent=2).decode())
+        return
+    console = make_console()
+    for part in draw():
+        console.print(part)
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Markup stays off: names and error messages of jobs are shown, never interpreted.
+
+    What is piped is not cut to the width of a terminal that is not there.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    piped = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(
+        file=stream, markup=False, highlight=False, emoji=False, width=PIPED_WIDTH if piped else None
+    )
+
+
+def make_table(*columns: str, **options: Any) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
+    for name in columns:
+        number = name.startswith(">")
+        table.add_column(
+            name.removeprefix(">"), justify="right" if number else "left", overflow="fold"
+        )
+    return table
+
+
+def make_text(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def state_text(state: JobState) -> Text:
+    return make_text(state, STATE_STYLES.get(state, "dim"))
+
+
+def duration_text(seconds: float | None) -> str:
+    """
+    >>> [duration_text(s) for s in (None, 0.0123, 5, 90, 7200, 400_000)]
+    ['–', '12 ms', '5.0 s', '90 s', '2.0 h', '4.6 d']
+    """
+    if seconds is None:
+        return "–"
+    if abs(seconds) < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if abs(seconds) < 120:
+        return f"{seconds:.1f} s" if abs(seconds) < 10 else f"{seconds:.0f} s"
+    for size, unit in ((86_400, "d"), (3_600, "h")):
+        if abs(seconds) >= 2 * size or (unit == "h" and abs(seconds) >= size):
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 60:.0f} min"
+
+
+def ago_text(moment: datetime | None, now: datetime | None = None) -> str:
+    if moment is None:
+        return "–"
+    passed = ((now or utcnow()) - moment).total_seconds()
+    return f"in {duration_text(-passed)}" if passed < -0.5 else f"{duration_text(max(0, passed))} ago"
+
+
+def time_text(moment: datetime | None, now: datetime | None = None) -> str:
+    """Local time and how long ago: the one to compare with logs, the other to read."""
+    if moment is None:
+        return "–"
+    local = moment.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    return f"{local}  ({ago_text(moment, now)})"
+
+
+def counted(number: int, thing: str) -> str:
+    """
+    >>> counted(1, "job"), counted(1234, "job")
+    ('1 job', '1,234 jobs')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def job_document(job: Job) -> dict[str, Any]:
+    """A job with stable field names; what is JSON inside the store is JSON here, not text."""
+    document: dict[str, Any] = msgspec.to_builtins(job)
+    for field in ("args", "policy", "headers", "result"):
+        document[field] = _decoded(document[field])
+    if document["progress"] is not None:
+        document["progress"]["checkpoint"] = _decoded(document["progress"]["checkpoint"])
+    return document | {"max_attempts": job.max_attempts}
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds, or None when the text is no duration.
+
+    >>> parse_duration("90"), parse_duration("1.5h"), parse_duration("soon")
+    (90.0, 5400.0, None)
+    """
+    match = _DURATION.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def parse_moment(text: str) -> datetime | None:
+    """A moment: so long ago (`2h`), or an ISO date or time, local unless it says otherwise."""
+    passed = parse_duration(text)
+    if passed is not None:
+        return utcnow() - timedelta(seconds=passed)
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return None

@@ -1,0 +1,148 @@
+"""Several worker processes under one parent that starts them anew when they die.
+
+Each child is a full worker with an id and a lease of its own; the parent runs
+no jobs and holds no connection. Children get a session of their own, so that
+Ctrl-C in a terminal reaches them once, through the parent, and not twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Coroutine
+from typing import Any
+
+from holdfast.worker.signals import told_by_signals
+
+logger = logging.getLogger("holdfast")
+
+FIRST_WAIT = 0.2
+LONGEST_WAIT = 30.0
+STEADY = 30.0
+"""Seconds after which a child counts as well started, and its next death as the first."""
+WRONG_CALL = 2
+HANDOVER = 3.0
+"""Seconds that running jobs get to end when code changed; then they are handed back."""
+
+
+class Fleet:
+    """Keeps `count` children alive until told to stop."""
+
+    def __init__(
+        self,
+        arguments: list[str],
+        count: int,
+        *,
+        name: str | None = None,
+        until_done: bool = False,
+        restart: bool = True,
+    ) -> None:
+        self._command = [sys.executable, "-m", "holdfast.cli.main", *arguments]
+        self._count = count
+        self._name = name
+        self._until_done = until_done
+        self._restart = restart
+        self._children: dict[int, Process] = {}
+        self._stopping = asyncio.Event()
+        self._renewed = asyncio.Event()
+        self._signals = 0
+        self._code = 0
+        self.restarts = 0
+
+    async def run(self, beside: Coroutine[Any, Any, None] | None = None) -> int:
+        """Returns the exit code: 1 if a child could not be started as it was told to."""
+        companion = None if beside is None else asyncio.create_task(beside)
+        with told_by_signals(self._on_signal):
+            try:
+                await asyncio.gather(*(self._keep(number) for number in range(1, self._count + 1)))
+            finally:
+                if companion is not None:
+                    companion.cancel()
+                    await asyncio.gather(companion, return_exceptions=True)
+        return self._code
+
+    async def renew(self) -> None:
+        """Start every child anew, with the code as it is now."""
+        self._renewed.set()
+        before = dict(self._children)
+        _signal_all(before, signal.SIGTERM)
+        waits = [asyncio.create_task(child.wait()) for child in before.values()]
+        if waits:
+            await asyncio.wait(waits, timeout=HANDOVER)
+            _signal_all(before, signal.SIGTERM)
+            await asyncio.wait(waits)
+
+    async def _keep(self, number: int) -> None:
+        deaths = 0
+        loop = asyncio.get_running_loop()
+        while not self._stopping.is_set():
+            started = loop.time()
+            self._renewed.clear()
+            code = await self._run_child(number)
+            if self._stopping.is_set() or (code == 0 and self._until_done):
+                return
+            if code == WRONG_CALL and self._restart:
+                self._code = 1
+                self._stop(signal.SIGTERM)
+                return
+            deaths = 0 if loop.time() - started > STEADY else deaths + 1
+            await self._before_restart(number, code, deaths)
+
+    async def _run_child(self, number: int) -> int:
+        named = ["--name", f"{self._name}-{number}"] if self._name else []
+        child = await asyncio.create_subprocess_exec(
+            *self._command, *named, stdin=PIPE, start_new_session=True
+        )
+        self._children[number] = child
+        if self._stopping.is_set():
+            child.send_signal(signal.SIGTERM)
+        try:
+            return await child.wait()
+        finally:
+            del self._children[number]
+
+    async def _before_restart(self, number: int, code: int, deaths: int) -> None:
+        if self._renewed.is_set():
+            return
+        if not self._restart:
+            logger.warning("worker process %s ended (%s); waiting for a change", number, _how(code))
+            await _first_of(self._renewed, self._stopping)
+            return
+        pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(deaths, 10))
+        logger.warning(
+            "worker process %s ended (%s); starting anew in %.1f s", number, _how(code), pause
+        )
+        self.restarts += 1
+        await _first_of(self._stopping, timeout=pause)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        self._stop(number)
+
+    def _stop(self, number: signal.Signals) -> None:
+        """Passed on as SIGTERM; a child's second makes it hurry, and the third ends all talk."""
+        self._signals += 1
+        self._stopping.set()
+        logger.info("%s: stopping %s worker processes", number.name, len(self._children))
+        _signal_all(self._children, signal.SIGTERM if self._signals < 3 else signal.SIGKILL)
+
+
+def _signal_all(children: dict[int, Process], number: signal.Signals) -> None:
+    for child in children.values():
+        if child.returncode is None:
+            child.send_signal(number)
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+
+async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in waits:
+            waiting.cancel()

@@ -1,0 +1,137 @@
+"""`holdfast queues list|pause|resume|tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import wait
+from holdfast.cli.output import duration_text, make_table, make_text
+from holdfast.cli.target import Session, UsageProblem
+from holdfast.job import JobState
+from holdfast.store.contract import QueueInfo, QueueSettings
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+Names = Annotated[list[str], typer.Argument(help="Queues.", metavar="NAME...")]
+Wait = Annotated[str | None, typer.Option(metavar="TIME")]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "list", list_queues)
+    add_command(group, "pause", pause_queues)
+    add_command(group, "resume", resume_queues)
+    add_command(group, "tune", tune_queue)
+
+
+async def list_queues(
+    session: Session,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]...")
+    ] = None,
+) -> None:
+    """List queues with what waits in them."""
+    async with session.client() as client:
+        queues = await client.queues(*(names or ()))
+        serving = {name for worker in await client.workers() if worker.alive for name in worker.queues}
+    document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
+    session.answer(document, lambda: _draw(queues, serving))
+
+
+def _document(queue: QueueInfo, served: bool) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(queue)
+    document["settings"] = _settings_document(queue.settings)
+    return document | {"served": served}
+
+
+def _settings_document(settings: QueueSettings) -> dict[str, Any]:
+    """Every field, also those at their default: a program reads them by name."""
+    return {field: getattr(settings, field) for field in settings.__struct_fields__}
+
+
+def _draw(queues: list[QueueInfo], serving: set[str]) -> Iterator[RenderableType]:
+    if not queues:
+        yield "no queues yet"
+        return
+    table = make_table("queue", ">ready", ">running", ">scheduled", ">suspended", ">lag", "")
+    table.columns[0].no_wrap = True
+    for queue in queues:
+        states = (JobState.READY, JobState.RUNNING, JobState.SCHEDULED, JobState.SUSPENDED)
+        numbers = [f"{queue.counts.get(state, 0):,}" for state in states]
+        lag = duration_text(queue.oldest_ready_age)
+        table.add_row(queue.name, *numbers, lag, _standing(queue, queue.name in serving))
+    yield table
+
+
+def _standing(queue: QueueInfo, served: bool) -> Text:
+    if queue.paused:
+        return make_text("paused", "yellow")
+    if queue.cooling_for is not None:
+        return make_text(f"cooling for {duration_text(queue.cooling_for)}", "yellow")
+    if not served:
+        return make_text("no live worker", "red" if queue.counts.get(JobState.READY) else "dim")
+    return make_text("served", "green")
+
+
+async def pause_queues(session: Session, names: Names) -> None:
+    """Stop claims from queues; what runs goes on."""
+    async with session.client() as client:
+        for name in names:
+            await client.pause_queue(name)
+    session.answer({"paused": names}, lambda: [f"paused {', '.join(names)}"])
+
+
+async def resume_queues(session: Session, names: Names) -> None:
+    """Allow claims again, and end any cool-down."""
+    async with session.client() as client:
+        for name in names:
+            await client.resume_queue(name)
+    session.answer({"resumed": names}, lambda: [f"resumed {', '.join(names)}"])
+
+
+async def tune_queue(
+    session: Session,
+    name: Annotated[str, typer.Argument(help="The queue.")],
+    throttle_base: Wait = None,
+    throttle_cap: Wait = None,
+    retain_succeeded: Wait = None,
+    retain_failed: Wait = None,
+    retain_other: Wait = None,
+) -> None:
+    """Change settings of a queue: seconds, or 15m, 2h, 7d; 'none' leaves it to the jobs."""
+    given = {
+        "throttle_base": throttle_base,
+        "throttle_cap": throttle_cap,
+        "retain_succeeded": retain_succeeded,
+        "retain_failed": retain_failed,
+        "retain_other": retain_other,
+    }
+    changes = {option: _value(option, text) for option, text in given.items() if text is not None}
+    if not changes:
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
+        raise UsageProblem(f"nothing to change: give one of {options}")
+    async with session.client() as client:
+        settings = await client.tune_queue(name, **changes)
+    document = _settings_document(settings)
+    session.answer(
+        {"queue": name, "settings": document},
+        lambda: [f"queue {name}", *(f"  {key} = {_shown(value)}" for key, value in document.items())],
+    )
+
+
+def _value(option: str, text: str) -> float | None:
+    if text == "none":
+        if option.startswith("throttle"):
+            raise UsageProblem(f"--{option.replace('_', '-')} needs a time, got 'none'")
+        return None
+    return wait(f"--{option.replace('_', '-')}", text)
+
+
+def _shown(value: float | None) -> str:
+    return "as the job says" if value is None else duration_text(value)

@@ -1,0 +1,165 @@
+"""Which app and which store a command is about."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from holdfast.cli.output import answer
+from holdfast.client import Client
+from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.store.contract import Store
+from holdfast.store.open import open_store
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from holdfast.app import App
+
+
+class UsageProblem(HoldfastError):
+    """The command was called in a way that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The global options of one command, and what they lead to."""
+
+    given_url: str | None
+    given_app: str | None
+    as_json: bool
+
+    def answer(self, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
+        answer(self.as_json, document, draw)
+
+    @property
+    def locator(self) -> str | None:
+        return self.given_app or Settings.load().app
+
+    @property
+    def url(self) -> str:
+        """`--url` first, then the app's own store, then the settings."""
+        if self.given_url is not None:
+            return self.given_url
+        locator = self.locator
+        return Settings.load().url if locator is None else load_app(locator).settings.url
+
+    def app(self, locator: str | None = None) -> App:
+        """The app a command needs, by its own argument, `--app` or the settings."""
+        locator = locator or self.locator
+        if locator is None:
+            raise UsageProblem(
+                "no app: say which as module:attribute, such as 'app:app', or set HOLDFAST_APP"
+            )
+        return load_app(locator)
+
+    def on_store(self, app: App) -> AbstractContextManager[None]:
+        """The app on the store of `--url`, if one was given."""
+        return app.using_store(self.given_url) if self.given_url else nullcontext()
+
+    @asynccontextmanager
+    async def store(self, *, may_create: bool = False) -> AsyncIterator[Store]:
+        url = self.url
+        if not may_create:
+            require_store_file(url)
+        store = open_store(url)
+        await store.open()
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    @asynccontextmanager
+    async def client(self, *, may_create: bool = False) -> AsyncIterator[Client]:
+        async with self.store(may_create=may_create) as store:
+            client = Client(store)
+            try:
+                yield client
+            finally:
+                await client.aclose()
+
+
+def require_store_file(url: str) -> None:
+    """Looking at a store must not make one: an empty answer would hide a wrong path."""
+    scheme, _, rest = url.partition(":///")
+    path = Path(unquote(rest.partition("?")[0]))
+    if scheme == "sqlite" and rest and not path.exists():
+        raise HoldfastError(
+            f"no store at {path.absolute()}: give --url or --app, set HOLDFAST_URL, "
+            "or start a worker there first"
+        )
+
+
+def load_app(locator: str) -> App:
+    """The App at `module:attribute`; with the module alone, its only App."""
+    module_name, _, attribute = locator.partition(":")
+    module = _import(module_name, locator)
+    if attribute:
+        return _named(module, attribute)
+    found = apps_in(module)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    raise UsageProblem(f"module {module_name!r} holds {_listing(found)}: say module:attribute")
+
+
+def _import(name: str, locator: str) -> ModuleType:
+    if not name:
+        raise UsageProblem(f"the app must be given as module:attribute, got {locator!r}")
+    # It stays on the path: the app may import its neighbours later, and child processes inherit it.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or not f"{name}.".startswith(f"{missing.name}."):
+            raise _broken(name, missing) from missing
+        hint = " (leave out the '.py')" if name.endswith(".py") else ""
+        raise UsageProblem(
+            f"no module {missing.name!r} in {Path.cwd()} or on the Python path{hint}"
+        ) from None
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> HoldfastError:
+    """The user's own module failed: its traceback is what they need, then one line of ours."""
+    traceback.print_exception(error)
+    return HoldfastError(f"module {name!r} cannot be imported: {type(error).__name__}: {error}")
+
+
+def _named(module: ModuleType, attribute: str) -> App:
+    from holdfast.app import App
+
+    target: object = module
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            raise UsageProblem(
+                f"module {module.__name__!r} has no {attribute!r}; "
+                f"it holds {_listing(apps_in(module))}"
+            )
+        target = getattr(target, part)
+    if not isinstance(target, App):
+        raise UsageProblem(
+            f"'{module.__name__}:{attribute}' is a {type(target).__name__}, not an App; "
+            f"the module holds {_listing(apps_in(module))}"
+        )
+    return target
+
+
+def apps_in(module: ModuleType) -> dict[str, App]:
+    from holdfast.app import App
+
+    return {name: value for name, value in vars(module).items() if isinstance(value, App)}
+
+
+def _listing(found: dict[str, App]) -> str:
+    return f"the Apps {', '.join(found)}" if found else "no App"

@@ -1,0 +1,239 @@
+"""`holdfast worker`: run jobs until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import wait
+from holdfast.cli.logs import set_up_logs
+from holdfast.cli.output import complain, counted
+from holdfast.cli.target import Session, UsageProblem
+from holdfast.events import Event
+from holdfast.options import check_name
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.worker.worker import Worker
+
+DEFAULT_SLOTS = 50
+logger = logging.getLogger("holdfast")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked of `holdfast worker`."""
+
+    locator: str | None
+    queues: dict[str, int]
+    processes: int
+    burst: bool
+    times: dict[str, float]
+    name: str | None
+    log_level: str
+    json_logs: bool
+    supervised: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**self.times, **({"name": self.name} if self.name else {})}
+
+    def as_arguments(self, url: str | None) -> list[str]:
+        """The same order for one child process."""
+        queues = ",".join(f"{queue}:{slots}" for queue, slots in self.queues.items())
+        arguments = ["worker", *([self.locator] if self.locator else []), "--queues", queues]
+        arguments += [f"--{name}={seconds}" for name, seconds in self.times.items()]
+        arguments += ["--log-level", self.log_level, "--supervised"]
+        flags = {"--burst": self.burst, "--json-logs": self.json_logs}
+        arguments += [flag for flag, wanted in flags.items() if wanted]
+        return [*arguments, *(["--url", url] if url else [])]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "worker", worker)
+
+
+def worker(
+    session: Session,
+    locator: Annotated[
+        str | None,
+        typer.Argument(metavar="[APP]", help="module:attribute. Default: HOLDFAST_APP.", show_default=False),
+    ] = None,
+    queues: Annotated[
+        str, typer.Option("--queues", "-q", help="Queues with their slots: mail:10,default:50.")
+    ] = "default",
+    processes: Annotated[
+        int, typer.Option(min=1, help="So many worker processes, each with these slots.")
+    ] = 1,
+    burst: Annotated[bool, typer.Option("--burst", help="Stop when nothing is left to do.")] = False,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew when a .py file changes (development).")
+    ] = False,
+    grace: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long running jobs may go on after a stop.")
+    ] = None,
+    lease: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
+    ] = None,
+    poll: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its name in lists. Default: host and pid.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    json_logs: Annotated[bool, typer.Option("--json-logs", help="One JSON object a line.")] = False,
+    supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
+) -> None:
+    """Run jobs of an app until told to stop.
+
+    The first SIGTERM or Ctrl-C lets running jobs end, up to the grace; a second does not wait.
+    What has not ended is handed back and loses no attempt.
+    """
+    given = {"grace": grace, "lease": lease, "poll": poll}
+    times = {key: wait(f"--{key}", text) for key, text in given.items()}
+    order = Order(
+        locator or session.locator,
+        parse_queues(queues),
+        processes,
+        burst,
+        {key: seconds for key, seconds in times.items() if seconds is not None},
+        name,
+        log_level,
+        json_logs,
+        supervised,
+    )
+    if reload or processes > 1:
+        _run_many(session, order, reload=reload)
+    else:
+        _run_one(session, order)
+
+
+def parse_queues(text: str) -> dict[str, int]:
+    """
+    >>> parse_queues("mail:10, default")
+    {'mail': 10, 'default': 50}
+    """
+    queues: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        # A queue's own name may hold colons: only a number after the last one is slots.
+        name, colon, slots = part.rpartition(":")
+        name, number = (name, slots) if colon and slots.isdecimal() else (part, str(DEFAULT_SLOTS))
+        check_name("queue", name)
+        if name in queues:
+            raise UsageProblem(f"--queues names {name!r} twice")
+        queues[name] = int(number)
+    if not queues:
+        raise UsageProblem("--queues must name a queue, such as mail:10,default:50")
+    return queues
+
+
+# One worker, in this process --------------------------------------------------------------
+
+
+def _run_one(session: Session, order: Order) -> None:
+    app = session.app(order.locator)
+    set_up_logs(order.log_level, as_json=order.json_logs)
+    with session.on_store(app), _stopped(app) as stopped:
+        with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
+            runner.run(_work(app, order))
+    ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
+    if order.supervised:
+        return
+    if session.as_json:
+        document = {"worker": stopped.get("worker"), "ended": ended, "handed_back": back}
+        session.answer(document, list)
+    else:
+        complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
+
+
+async def _work(app: App, order: Order) -> None:
+    async with app:
+        logger.info(
+            "%s store (%s), queues %s, %s",
+            app.store.kind,
+            app.store.durability,
+            ", ".join(f"{queue}:{slots}" for queue, slots in order.queues.items()),
+            counted(len(app.registry), "task"),
+        )
+        if not app.registry:
+            logger.warning("the app has no tasks: import the modules that declare them")
+        async with app.worker(order.queues, **order.options) as worker:
+            with _leaving_with_parent(worker, order.supervised):
+                await worker.run(burst=order.burst)
+
+
+@contextmanager
+def _stopped(app: App) -> Iterator[dict[str, Any]]:
+    """Filled with the facts of the worker's last event."""
+    facts: dict[str, Any] = {}
+
+    def note(event: Event) -> None:
+        if event.name == "worker.stopped":
+            facts.update(event.fields)
+
+    unsubscribe = app.events.subscribe(note)
+    try:
+        yield facts
+    finally:
+        unsubscribe()
+
+
+@contextmanager
+def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
+    """A child's standard input is a pipe that its parent never writes to: when the pipe ends,
+    the parent is gone, however it died."""
+    if not supervised:
+        yield
+        return
+    loop, pipe = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def parent_is_gone() -> None:
+        loop.remove_reader(pipe)
+        logger.warning("the parent process is gone: leaving")
+        worker.request_stop()
+
+    loop.add_reader(pipe, parent_is_gone)
+    try:
+        yield
+    finally:
+        loop.remove_reader(pipe)
+
+
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+# Several, in child processes ---------------------------------------------------------------
+
+
+def _run_many(session: Session, order: Order, *, reload: bool) -> None:
+    from holdfast.cli.processes import Fleet
+    from holdfast.cli.reload import require_watcher, watch
+
+    if order.locator is None or not reload:
+        session.app(order.locator)  # what is wrong with it is said once, here
+    set_up_logs(order.log_level, as_json=order.json_logs)
+    fleet = Fleet(
+        replace(order, name=None).as_arguments(session.given_url),
+        order.processes,
+        name=order.name,
+        until_done=order.burst,
+        restart=not reload,
+    )
+    if reload:
+        require_watcher()
+    code = asyncio.run(fleet.run(watch(fleet) if reload else None))
+    if session.as_json:
+        session.answer({"processes": order.processes, "restarts": fleet.restarts}, list)
+    raise typer.Exit(code)

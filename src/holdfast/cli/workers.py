@@ -1,0 +1,64 @@
+"""`holdfast workers list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.output import ago_text, duration_text, make_table, make_text
+from holdfast.cli.target import Session
+from holdfast.store.contract import WorkerInfo
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def register(group: typer.Typer) -> None:
+    # A callback keeps `list` a word of its own although it is the only one so far.
+    group.callback()(_workers)
+    add_command(group, "list", list_workers)
+
+
+def _workers() -> None:
+    """Look at workers."""
+
+
+async def list_workers(session: Session) -> None:
+    """List workers, live or lapsed but not yet swept, oldest first."""
+    async with session.client() as client:
+        workers = await client.workers()
+    document = {"workers": [_document(worker) for worker in workers]}
+    session.answer(document, lambda: _draw(workers))
+
+
+def _document(worker: WorkerInfo) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(worker)
+    return document | {"alive": worker.alive}
+
+
+def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
+    if not workers:
+        yield "no workers"
+        return
+    table = make_table("worker", "queues", ">running", ">tasks", "started", "heartbeat", "lease")
+    for worker in workers:
+        left = worker.expires_in or 0.0
+        lease = (
+            make_text(f"{duration_text(left)} left", "green")
+            if worker.alive
+            else make_text(f"lapsed {duration_text(-left)} ago", "red")
+        )
+        table.add_row(
+            worker.name,
+            ", ".join(f"{queue}:{slots}" for queue, slots in worker.queues.items()),
+            str(worker.running),
+            str(len(worker.tasks)),
+            ago_text(worker.started_at),
+            ago_text(worker.heartbeat_at),
+            lease,
+        )
+    yield table

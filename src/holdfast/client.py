@@ -1,0 +1,365 @@
+"""Every verb on jobs, queues and workers, for programs and for the command line.
+
+The client decides with the same pure function as the worker (`outcome.decide`)
+and leaves the guarding to the store: a verb that loses a race looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.batcher import Batcher
+from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
+from holdfast.insights import Explanation, explain
+from holdfast.job import (
+    ENDED,
+    WAITING,
+    Inserted,
+    Job,
+    JobId,
+    JobState,
+    Live,
+    NewJob,
+)
+from holdfast.options import check_job_id, check_name
+from holdfast.outcome import Cancelled, decide
+from holdfast.results import ResultWaiter, raise_unless_succeeded
+from holdfast.store.contract import (
+    JobFilter,
+    Page,
+    QueueInfo,
+    QueueSettings,
+    Store,
+    WorkerInfo,
+)
+
+T = TypeVar("T")
+ENQUEUE_PATIENCE = 10.0
+BULK = 1_000
+RACES = 10
+
+
+class BulkReport(msgspec.Struct, frozen=True):
+    """What a bulk verb found and did; with a dry run, what it would do."""
+
+    matched: int
+    changed: int
+    dry_run: bool
+
+
+Told = Callable[[int, int], None]
+
+
+class Client:
+    """The verbs of one opened store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._jobs = store.jobs
+        self._inserts: Batcher[NewJob, Inserted] = Batcher(self._insert)
+        self._results = ResultWaiter(store.jobs)
+
+    async def aclose(self) -> None:
+        await self._inserts.aclose()
+        await self._results.aclose()
+
+    # Enqueue -----------------------------------------------------------------------------
+
+    async def insert(self, job: NewJob) -> Inserted:
+        """One job; concurrent calls share round trips."""
+        return await self._inserts.submit(job)
+
+    async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        return await self._insert(jobs)
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice."""
+        return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
+
+    # Reading -----------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job:
+        found = await self._jobs.get([check_job_id(job_id)])
+        if not found:
+            raise UnknownJob(job_id)
+        return found[0]
+
+    async def page(self, *, limit: int = 50, cursor: str | None = None, **which: Any) -> Page:
+        """Jobs newest first; `which` as in `job_filter`."""
+        if not 1 <= limit <= BULK:
+            raise BadOption("limit", f"from 1 to {BULK}", limit)
+        after = None if cursor is None else check_job_id(cursor)
+        return await self._jobs.page(job_filter(**which), limit, after)
+
+    async def count(self, **which: Any) -> dict[JobState, int]:
+        return await self._jobs.count(job_filter(**which))
+
+    async def result(self, job_id: str, timeout: float | None = None) -> str | None:
+        """The result as JSON text, once the job has succeeded; a typed error otherwise."""
+        outcome = await self._results.wait(check_job_id(job_id), timeout)
+        raise_unless_succeeded(outcome)
+        return outcome.result
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Every reason why the job is not running now, and who can change it."""
+        return await explain(self._store, await self.get(job_id))
+
+    # Verbs on chosen jobs ----------------------------------------------------------------
+
+    async def cancel(self, job_id: str) -> JobState:
+        """Cancel one job. A waiting one ends now; a running one is told to.
+
+        Returns the state it is in after that.
+        """
+        job = await self.get(job_id)
+        await self._cancel([job.id])
+        return (await self.get(job_id)).state
+
+    async def requeue(self, job_id: str) -> None:
+        """Run an ended job again, with all its attempts; its error history is kept."""
+        job = await self.get(job_id)
+        if not await self._jobs.requeue([job.id]):
+            raise Refused(
+                f"job {job_id} is {job.state}: only an ended job can be requeued"
+                if not job.ended
+                else f"job {job_id}: another job holds its unique key {job.unique_key!r}"
+            )
+
+    async def reprioritise(self, job_id: str, priority: int) -> None:
+        await self._change(job_id, WAITING, lambda ids: self._jobs.reprioritise(ids, priority))
+
+    async def move(self, job_id: str, queue: str) -> None:
+        check_name("queue", queue)
+        await self._change(job_id, WAITING, lambda ids: self._jobs.move(ids, queue))
+
+    async def reschedule(self, job_id: str, delay: float) -> None:
+        """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
+        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay))
+
+    async def resume(self, job_id: str) -> None:
+        """Let a suspended job go on as the same attempt."""
+        await self._change(job_id, frozenset({JobState.SUSPENDED}), self._jobs.resume)
+
+    async def delete(self, job_id: str) -> None:
+        """Remove an ended job and its history."""
+        await self._change(job_id, ENDED, self._jobs.delete)
+
+    async def _change(
+        self,
+        job_id: str,
+        states: frozenset[JobState],
+        verb: Callable[[Sequence[JobId]], Awaitable[list[JobId]]],
+    ) -> None:
+        job = await self.get(job_id)
+        if not await verb([job.id]):
+            allowed = ", ".join(sorted(states))
+            raise Refused(f"job {job_id} is {job.state}: this needs a job that is {allowed}")
+
+    async def _cancel(self, ids: Sequence[JobId]) -> int:
+        """Cancel what is live; a job that moved between the look and the write is looked
+        at again, a bounded number of times."""
+        done = 0
+        left = list(ids)
+        for _ in range(RACES):
+            live = await self._jobs.live(left)
+            if not live:
+                break
+            running = [job.id for job in live if job.state is JobState.RUNNING]
+            done += len(await self._jobs.request_cancel(running))
+            refused = await self._end_waiting([j for j in live if j.state in WAITING])
+            done += sum(job.state in WAITING for job in live) - len(refused)
+            left = refused
+        return done
+
+    async def _end_waiting(self, waiting: Sequence[Live]) -> list[JobId]:
+        verdicts = await self._jobs.finish([decide(job, Cancelled()) for job in waiting])
+        return [verdict.id for verdict in verdicts if not verdict.accepted]
+
+    # Verbs on many jobs by filter -----------------------------------------------------------
+
+    async def cancel_all(
+        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Cancel every live job that matches. `told(done, matched)` shows progress."""
+        return await self._bulk(which, LIVE_STATES, self._cancel, dry_run, told)
+
+    async def requeue_all(
+        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Requeue every ended job that matches (failed ones, unless states are named)."""
+        which.setdefault("states", frozenset({JobState.FAILED}))
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.requeue(ids))
+
+        return await self._bulk(which, ENDED, verb, dry_run, told)
+
+    async def delete_all(
+        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Remove every ended job that matches."""
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.delete(ids))
+
+        return await self._bulk(which, ENDED, verb, dry_run, told)
+
+    async def move_all(
+        self, queue: str, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Put every waiting job that matches in another queue."""
+        check_name("queue", queue)
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.move(ids, queue))
+
+        return await self._bulk(which, WAITING, verb, dry_run, told)
+
+    async def reprioritise_all(
+        self, priority: int, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Give every waiting job that matches another priority."""
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.reprioritise(ids, priority))
+
+        return await self._bulk(which, WAITING, verb, dry_run, told)
+
+    async def reschedule_all(
+        self, delay: float, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
+        ones, unless states are named)."""
+        which.setdefault("states", frozenset({JobState.SCHEDULED}))
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.reschedule(ids, delay))
+
+        return await self._bulk(which, RESCHEDULABLE, verb, dry_run, told)
+
+    async def resume_all(
+        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+    ) -> BulkReport:
+        """Let every suspended job that matches go on now."""
+
+        async def verb(ids: Sequence[JobId]) -> int:
+            return len(await self._jobs.resume(ids))
+
+        return await self._bulk(which, frozenset({JobState.SUSPENDED}), verb, dry_run, told)
+
+    async def _bulk(
+        self,
+        which: dict[str, Any],
+        allowed: frozenset[JobState],
+        verb: Callable[[Sequence[JobId]], Awaitable[int]],
+        dry_run: bool,
+        told: Told | None,
+    ) -> BulkReport:
+        """Walk the matching jobs once, by cursor: what the verb itself makes match anew
+        (or what is enqueued meanwhile) is not walked again."""
+        meant = job_filter(**which)
+        states = (meant.states or allowed) & allowed
+        if not states:
+            raise BadOption("states", f"among {', '.join(sorted(allowed))}", sorted(meant.states))
+        meant = msgspec.structs.replace(meant, states=states)
+        matched = sum((await self._jobs.count(meant)).values())
+        if dry_run:
+            return BulkReport(matched, 0, dry_run=True)
+        changed, cursor = 0, None
+        while True:
+            page = await self._jobs.page(meant, BULK, cursor)
+            changed += await verb([job.id for job in page.jobs])
+            if told is not None:
+                told(changed, matched)
+            if page.next_cursor is None:
+                return BulkReport(matched, changed, dry_run=False)
+            cursor = page.next_cursor
+
+    # Queues and workers -------------------------------------------------------------------
+
+    async def queues(self, *names: str) -> list[QueueInfo]:
+        return await self._store.queues.list(names)
+
+    async def pause_queue(self, name: str) -> None:
+        """Stop claims from a queue; what runs goes on."""
+        check_name("queue", name)
+        await self._store.queues.pause([name])
+
+    async def resume_queue(self, name: str) -> None:
+        check_name("queue", name)
+        await self._store.queues.resume([name])
+
+    async def tune_queue(self, name: str, **changes: float | None) -> QueueSettings:
+        """Change some settings of a queue; a redeploy never overwrites them."""
+        check_name("queue", name)
+        known = QueueSettings.__struct_fields__
+        for option, value in changes.items():
+            if option not in known:
+                raise BadOption("queue setting", f"one of {', '.join(known)}", option)
+            if value is not None and not 0 <= value < 3.2e9:
+                raise BadOption(option, "0 seconds or more", value)
+        found = await self._store.queues.list([name])
+        settings = msgspec.structs.replace(
+            found[0].settings if found else QueueSettings(), **changes
+        )
+        await self._store.queues.tune(name, settings)
+        return settings
+
+    async def workers(self) -> list[WorkerInfo]:
+        return await self._store.workers.list()
+
+
+LIVE_STATES = frozenset(JobState) - ENDED
+RESCHEDULABLE = frozenset({JobState.READY, JobState.SCHEDULED})
+
+
+def job_filter(**which: Any) -> JobFilter:
+    """A JobFilter from friendly words: one value or many, `queue` or `queues`, …
+
+    >>> job_filter(queue="mail", state="failed").queues
+    ('mail',)
+    """
+    plural = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
+    words = {plural.get(word, word): value for word, value in which.items() if value is not None}
+    unknown = set(words) - set(JobFilter.__struct_fields__)
+    if unknown:
+        known = ", ".join((*JobFilter.__struct_fields__, *plural))
+        raise BadOption("filter", f"one of {known}", ", ".join(sorted(unknown)))
+    for word in ("ids", "queues", "tasks"):
+        if word in words:
+            words[word] = tuple(_many(words[word]))
+    if "ids" in words:
+        words["ids"] = tuple(check_job_id(job_id) for job_id in words["ids"])
+    if "states" in words:
+        words["states"] = frozenset(_state(state) for state in _many(words["states"]))
+    return JobFilter(**words)
+
+
+def _many(value: str | Iterable[str]) -> Iterable[str]:
+    return (value,) if isinstance(value, str) else value
+
+
+def _state(state: str) -> JobState:
+    try:
+        return JobState(state)
+    except ValueError:
+        raise BadOption("state", f"one of {', '.join(JobState)}", state) from None
+
+
+async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
+    """Repeat a call over an outage of at most `patience` seconds, with growing waits."""
+    loop = asyncio.get_running_loop()
+    until, wait = loop.time() + patience, 0.05
+    while True:
+        try:
+            return await call()
+        except StoreUnavailable:
+            if loop.time() + wait > until:
+                raise
+            await asyncio.sleep(wait * (0.5 + random.random()))
+            wait = min(2.0, wait * 2)

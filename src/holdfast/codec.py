@@ -1,0 +1,332 @@
+"""Arguments and results of a task as JSON, typed by the function's own signature.
+
+A `Signature` is built once, when the task is registered, and compiles the parameters into two
+msgspec Structs, so that the work per job is done in C:
+
+- *sent* binds the arguments of an enqueue. Parameters that were not passed stay unset and are not
+  stored, so a job enqueued today uses the default of the day it runs.
+- *taken* reads the stored arguments for a call, with the function's defaults filled in.
+
+What is enqueued is read back at once and compared. So a value of the wrong type, a NaN (which
+msgspec would write as null) or a datetime that would arrive as a str is an error for the caller who
+can mend it, not for the worker a day later. Never pickle: stored bytes must not run code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter
+from typing import Any, NoReturn
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, ValidationError
+
+from holdfast.codec_parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
+from holdfast.codec_types import (
+    Adapter,
+    adapter_for,
+    decode_custom,
+    encode_custom,
+    has_nan,
+    loss,
+    plain,
+    unsupported,
+)
+from holdfast.errors import BadArguments, BadResult, BadTask
+
+_SCALARS = (types.NoneType, bool, int, float, str, bytes)
+_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
+_ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
+
+_NO_NAN = "JSON has no NaN or infinity: use None or a str"
+_PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
+_CHANGED = "the function changed since this job was enqueued"
+
+
+class Signature:
+    """How one task's arguments and result become JSON and come back."""
+
+    def __init__(
+        self, task: str, parameters: Sequence[Parameter], context: ContextPlace | None, returns: Any
+    ) -> None:
+        self.task = task
+        self.parameters = inspect.Signature(parameters)
+        self._context = context
+        self._adapters = _adapters(task, parameters)
+        self._sent = self._struct(lambda parameter: UNSET)
+        self._checker = msgspec.json.Decoder(self._sent, dec_hook=decode_custom)
+        self._taken = msgspec.json.Decoder(self._struct(_own_default), dec_hook=decode_custom)
+        self._count = sum(parameter.kind in POSITIONAL for parameter in parameters)
+        self._by_name = self._sent.__struct_fields__[self._count :]
+        kinds = {parameter.kind for parameter in parameters}
+        self._binds_in_c = kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        self._calls_in_order = context is None and kinds <= set(POSITIONAL)
+        self._result_adapter = _adapter(task, "the result", returns)
+        self._result = msgspec.json.Decoder(
+            Raw if self._result_adapter else returns, dec_hook=decode_custom
+        )
+
+    @classmethod
+    def of(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        task: str | None = None,
+        context_type: type | None = None,
+        keep_result: bool = True,
+    ) -> Signature:
+        """The signature of a handler. Its first parameter annotated with `context_type` is filled
+        in by the worker; with `keep_result` off, the return annotation may be anything."""
+        name = str(task or getattr(fn, "__qualname__", type(fn).__qualname__))
+        parameters, returns = resolve(fn, name, context_type)
+        place = find_context(parameters, context_type)
+        job_parameters = [p for p in parameters if place is None or p.name != place.name]
+        return cls(name, job_parameters, place, returns if keep_result else Any)
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """The JSON object `{parameter: value}` to store, proven to read back."""
+        try:
+            sent = self._bind(args, kwargs)
+        except TypeError as exc:
+            self._refuse_binding(args, kwargs, exc)
+        try:
+            text = self._write(sent)
+            arrived = self._read(self._checker, text)
+            lost = None if arrived == sent else self._lost(sent, arrived)
+        except Exception as exc:
+            # Whatever it is: `__post_init__`, validators and `__eq__` are the user's code.
+            raise BadArguments(self.task, self._blame(sent, exc)) from exc
+        if lost:
+            raise BadArguments(self.task, lost)
+        return text.decode()
+
+    def check(self, text: str | bytes) -> None:
+        """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
+        self._take(text)
+
+    def call_arguments(
+        self, text: str | bytes, context: object = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the function with: `fn(*args, **kwargs)`."""
+        values = msgspec.structs.astuple(self._take(text))
+        if self._calls_in_order:
+            return values, {}
+        return self._arrange(values, context)
+
+    def encode_result(self, value: object) -> str:
+        """The result as JSON. It is not held against the annotation: the work is done by now, and
+        failing the attempt would only repeat it."""
+        if value is None:
+            return "null"
+        try:
+            adapter = self._result_adapter
+            text = adapter.write(value) if adapter else _ENCODER.encode(value)
+            lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
+        except Exception as exc:
+            # Whatever it is: serializers are the user's code.
+            problem = f"the result cannot be stored: {_unwritable(exc)}: return plain data"
+            raise BadResult(self.task, f"{problem} or turn results off") from exc
+        if lost:
+            raise BadResult(self.task, f"the result cannot be stored: {_NO_NAN}")
+        return text.decode()
+
+    def decode_result(self, text: str | bytes) -> Any:
+        """The stored result, as the return annotation types it."""
+        try:
+            value = self._result.decode(text)
+            return self._result_adapter.read(bytes(value)) if self._result_adapter else value
+        except Exception as exc:
+            # Whatever it is: `__post_init__` and validators are the user's code.
+            problem = f"the stored result does not fit the return annotation: {_clean(str(exc))}"
+            raise BadResult(self.task, problem) from exc
+
+    def _struct(self, default_of: Callable[[Parameter], Any]) -> type[Struct]:
+        """A Struct that binds like the function: keyword-only fields behind positional ones."""
+
+        def fields(positional: bool) -> list[Any]:
+            return [
+                (p.name, kind) if is_required(p) else (p.name, kind, default_of(p))
+                for p in self.parameters.parameters.values()
+                if (p.kind in POSITIONAL) is positional
+                for kind in [Raw if p.name in self._adapters else p.annotation]
+            ]
+
+        try:
+            base = msgspec.defstruct(
+                "Arguments", fields(True), forbid_unknown_fields=True, gc=False
+            )
+            return msgspec.defstruct("Arguments", fields(False), bases=(base,), kw_only=True)
+        except (TypeError, RuntimeError) as exc:
+            raise BadTask(self.task, f"{exc}: rename the parameter") from exc
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Struct:
+        if self._binds_in_c:
+            return self._sent(*args, **kwargs)
+        if self._context and self._context.name in kwargs:
+            raise TypeError(f"{self._context.name!r} is passed by the worker")
+        return self._sent(**self.parameters.bind(*args, **kwargs).arguments)
+
+    def _write(self, sent: Struct) -> bytes:
+        if not self._adapters:
+            return _ENCODER.encode(sent)
+        fields = _passed(sent)
+        for name in self._adapters.keys() & fields.keys():
+            fields[name] = Raw(self._adapters[name].write(fields[name]))
+        return _ENCODER.encode(fields)
+
+    def _read(self, decoder: msgspec.json.Decoder[Struct], text: str | bytes) -> Struct:
+        arguments = decoder.decode(text)
+        for name, adapter in self._adapters.items():
+            raw = getattr(arguments, name)
+            if isinstance(raw, Raw):
+                setattr(arguments, name, _adapted(name, adapter, raw))
+        return arguments
+
+    def _take(self, text: str | bytes) -> Struct:
+        try:
+            return self._read(self._taken, text)
+        except Exception as exc:
+            # Whatever it is: `__post_init__` and validators are the user's code.
+            raise BadArguments(self.task, self._misfit(text, exc)) from exc
+
+    def _arrange(
+        self, values: tuple[Any, ...], context: object
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args = values[: self._count]
+        kwargs: dict[str, Any] = {}
+        place = self._context
+        if place and place.index is not None:
+            args = (*args[: place.index], context, *args[place.index :])
+        elif place:
+            kwargs[place.name] = context
+        for name, value in zip(self._by_name, values[self._count :], strict=True):
+            match self.parameters.parameters[name].kind:
+                case Parameter.VAR_POSITIONAL:
+                    args = (*args, *value)
+                case Parameter.VAR_KEYWORD:
+                    kwargs.update(value)
+                case _:
+                    kwargs[name] = value
+        return args, kwargs
+
+    def _refuse_binding(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: TypeError
+    ) -> NoReturn:
+        try:
+            self.parameters.bind(*args, **kwargs)
+        except TypeError as exc:
+            cause = exc
+        raise BadArguments(self.task, f"{cause}: it takes {self.parameters}") from cause
+
+    def _lost(self, sent: Struct, arrived: Struct) -> str | None:
+        """Unequal is not yet lost: a tuple arrives as a list, and some classes compare by
+        identity."""
+        for name, value in _passed(sent).items():
+            came = getattr(arrived, name)
+            show = self._adapters[name].plain if name in self._adapters else plain
+            if value != came and (found := loss(show(value), show(came))):
+                advice = _NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
+                return f"parameter {name!r}: {found}: {advice}"
+        return None
+
+    def _blame(self, sent: Struct, exc: Exception) -> str:
+        """Name the parameter behind a failed write or read."""
+        fields = _passed(sent)
+        for name, value in fields.items():
+            adapter = self._adapters.get(name)
+            try:
+                adapter.write(value) if adapter else _ENCODER.encode(value)
+                lost = has_nan(adapter.plain(value) if adapter else plain(value))
+            except Exception as cause:  # noqa: BLE001 - the user's code, and reported below
+                return f"parameter {name!r}: {_unwritable(cause)}"
+            if lost:
+                return f"parameter {name!r}: {_NO_NAN}"
+        return _misplaced(str(exc), fields)
+
+    def _misfit(self, text: str | bytes, exc: Exception) -> str:
+        """Say why stored arguments no longer fit, naming every parameter that came or went."""
+        try:
+            stored = msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeError) as cause:
+            return f"the stored arguments are not a JSON object: {_clean(str(cause))}"
+        known = self.parameters.parameters
+        gone = sorted(stored.keys() - known.keys())
+        new = sorted(p.name for p in known.values() if is_required(p) and p.name not in stored)
+        if gone:
+            return f"it takes no {', '.join(map(repr, gone))}: {_CHANGED}"
+        if new:
+            return f"no value for {', '.join(map(repr, new))}: {_CHANGED}; give it a default"
+        return f"{_misplaced(str(exc), {})}: {_CHANGED}"
+
+
+def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:
+    found = {p.name: _adapter(task, f"parameter {p.name!r}", p.annotation) for p in parameters}
+    return {name: adapter for name, adapter in found.items() if adapter}
+
+
+def _adapter(task: str, where: str, annotation: Any) -> Adapter | None:
+    """The adapter an annotation needs, if any; an annotation nobody can read is refused here."""
+    try:
+        adapter = adapter_for(annotation)
+    except Exception as exc:
+        # Whatever it is: pydantic builds a schema from the user's classes here.
+        raise BadTask(task, f"{where}: {exc}") from exc
+    problem = None if adapter else unsupported(annotation)
+    if problem is None:
+        return adapter
+    advice = "annotate what JSON can tell apart: plain data, a dataclass, tagged msgspec Structs"
+    raise BadTask(task, f"{where}: {problem}: {advice}")
+
+
+def _own_default(parameter: Parameter) -> Any:
+    if parameter.kind is Parameter.VAR_POSITIONAL:
+        return ()
+    if parameter.kind is Parameter.VAR_KEYWORD:
+        return msgspec.field(default_factory=dict)
+    if type(parameter.default) in _SCALARS:
+        return parameter.default
+    # The very object, as in a plain call; msgspec would copy a mutable default, or refuse it.
+    return msgspec.field(default_factory=lambda: parameter.default)
+
+
+def _passed(sent: Struct) -> dict[str, Any]:
+    values = zip(sent.__struct_fields__, msgspec.structs.astuple(sent), strict=True)
+    return {name: value for name, value in values if value is not UNSET}
+
+
+def _adapted(name: str, adapter: Adapter, raw: Raw) -> Any:
+    try:
+        return adapter.read(bytes(raw))
+    except ValueError as exc:
+        raise ValidationError(f"{exc} - at `$.{name}`") from exc
+
+
+def _unwritable(exc: Exception) -> str:
+    match exc:
+        case UnicodeEncodeError():
+            return f"a lone surrogate at position {exc.start} has no UTF-8 form: pass it as bytes"
+        case RecursionError():
+            return f"it contains itself or is nested too deep: {_PLAIN_DATA}"
+        case _:
+            return f"{exc}: {_PLAIN_DATA}"
+
+
+def _misplaced(message: str, fields: Mapping[str, Any]) -> str:
+    """msgspec's message with its place turned into the parameter's name, and with the Python type
+    that was passed where msgspec saw only its JSON form."""
+    found = _PLACE.fullmatch(message)
+    if found is None:
+        return _clean(message)
+    what, key, name, inside = found.groups()
+    if not (key or inside) and name in fields:
+        what = re.sub("got `.*`", f"got {type(fields[name]).__name__}", what)
+    where = f" at {inside.lstrip('.')}" if inside else ""
+    return f"parameter {name!r}{where}{' in a key' if key else ''}: {_clean(what)}"
+
+
+def _clean(message: str) -> str:
+    text = message.replace("`", "")
+    return text[:1].lower() + text[1:]

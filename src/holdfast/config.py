@@ -1,0 +1,101 @@
+"""Settings: argument > HOLDFAST_* > holdfast.toml > pyproject.toml > default.
+
+One frozen, validated object is made at the edge and passed inward; nothing
+else reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import BadOption
+
+PREFIX = "HOLDFAST_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a program may set once for all. Times are seconds, sizes are bytes."""
+
+    url: str = "sqlite:///holdfast.db"
+    app: str | None = None
+    lease: float = 30.0
+    grace: float = 30.0
+    poll: float = 1.0
+    max_payload: int = 256 * 1024
+
+    def __post_init__(self) -> None:
+        _at_least("lease", self.lease, 0.3)
+        _at_least("grace", self.grace, 0.0)
+        _at_least("poll", self.poll, 0.01)
+        _at_least("max_payload", self.max_payload, 1024)
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        **arguments: Any,
+    ) -> Settings:
+        """Merge the sources; an argument that is None counts as not given."""
+        environ = os.environ if environ is None else environ
+        merged = {
+            **_from_files(folder or Path.cwd()),
+            **_from_environment(environ),
+            **{name: value for name, value in arguments.items() if value is not None},
+        }
+        return cls(**{name: _typed(name, value) for name, value in merged.items()})
+
+
+def _at_least(name: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise BadOption(name, f"at least {least:g}", value)
+
+
+def _types() -> dict[str, type]:
+    kinds = {"str": str, "str | None": str, "float": float, "int": int}
+    return {field.name: kinds[str(field.type)] for field in fields(Settings)}
+
+
+def _typed(name: str, value: Any) -> Any:
+    kind = _types()[name]
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise BadOption(name, f"of type {kind.__name__}", value) from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    named = {name: f"{PREFIX}{name.upper()}" for name in _types()}
+    return {name: environ[key] for name, key in named.items() if environ.get(key)}
+
+
+def _from_files(folder: Path) -> dict[str, Any]:
+    """The nearest folder upward with settings counts; holdfast.toml hides pyproject.toml."""
+    for place in (folder, *folder.parents):
+        own, project = place / "holdfast.toml", place / "pyproject.toml"
+        if own.is_file():
+            return _known(own, _read(own))
+        if project.is_file():
+            return _known(project, _read(project).get("tool", {}).get("holdfast", {}))
+    return {}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadOption(str(file), f"valid TOML ({error})", "a file that is not") from error
+
+
+def _known(file: Path, found: dict[str, Any]) -> dict[str, Any]:
+    for name in found:
+        if name not in _types():
+            raise BadOption(f"{file.name}: setting", f"one of {', '.join(_types())}", name)
+    return found

@@ -1,0 +1,181 @@
+"""What a handler sees of the attempt it is running.
+
+A handler that names a parameter `ctx: Context` receives one; a handler that
+does not costs nothing. The context reaches the worker only through a `Desk`,
+so the same class serves coroutines, threads, child processes and tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping, MutableMapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.errors import BadOption, HoldfastError
+from holdfast.job import Claimed, JobId, Progress, decode_policy
+
+logger = logging.getLogger("holdfast.job")
+
+
+class AttemptLost(HoldfastError):
+    """The attempt is no longer this worker's own: what it writes is refused."""
+
+    def __init__(self, job_id: str, fence: int) -> None:
+        super().__init__(
+            f"job {job_id}: the attempt with fence {fence} was taken away (its lease or its "
+            "time ran out, or it was ended); stop here, whatever it still writes is refused"
+        )
+        self.job_id = job_id
+        self.fence = fence
+
+
+class Desk(Protocol):
+    """Where a context turns: whoever runs the attempt."""
+
+    @property
+    def told_to_stop(self) -> bool:
+        """Cancel was requested, the attempt is lost or out of time, or the worker leaves."""
+        ...
+
+    async def report(self, progress: Progress) -> bool:
+        """Keep the progress; False when the attempt's fence is old."""
+        ...
+
+    def report_sync(self, progress: Progress) -> bool:
+        """The same for a handler outside the event loop; waits for the answer."""
+        ...
+
+
+class CurrentJob(msgspec.Struct, frozen=True):
+    """The job a handler is running, as the handler may read it."""
+
+    id: JobId
+    task: str
+    queue: str
+    priority: int
+    tags: tuple[str, ...]
+    headers: Mapping[str, Any]
+    created_at: datetime
+    deadline_at: datetime | None
+
+
+class Context:
+    """One attempt, seen from inside the handler."""
+
+    __slots__ = ("_claimed", "_desk", "_job", "_log")
+
+    def __init__(self, claimed: Claimed, desk: Desk) -> None:
+        self._claimed = claimed
+        self._desk = desk
+        self._job: CurrentJob | None = None
+        self._log: JobLog | None = None
+
+    @property
+    def job(self) -> CurrentJob:
+        if self._job is None:
+            self._job = _view(self._claimed)
+        return self._job
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first attempt."""
+        return self._claimed.attempts + 1
+
+    @property
+    def max_attempts(self) -> int:
+        return decode_policy(self._claimed.policy).retry.max_attempts
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of this job: pass it on to fence writes elsewhere."""
+        return self._claimed.fence
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop now. A coroutine is cancelled besides; a thread must ask this."""
+        return self._desk.told_to_stop
+
+    def check_cancelled(self) -> None:
+        """Raise `asyncio.CancelledError` if the attempt should stop.
+
+        The same exception a coroutine gets, so clean-up is written alike, and no
+        `except Exception` on the way swallows it.
+        """
+        if self._desk.told_to_stop:
+            raise asyncio.CancelledError(f"job {self._claimed.id} was told to stop")
+
+    @property
+    def checkpoint(self) -> Any:
+        """What an earlier attempt saved with `progress(checkpoint=…)`, or None."""
+        saved = self._claimed.checkpoint
+        return None if saved is None else msgspec.json.decode(saved)
+
+    async def progress(
+        self, fraction: float | None = None, message: str | None = None, checkpoint: object = None
+    ) -> None:
+        """Say how far the job is. Many calls share a round trip.
+
+        What is left out keeps its value; `checkpoint` (any JSON) is there for the
+        next attempt. Raises `AttemptLost` when the attempt is no longer ours.
+        """
+        if not await self._desk.report(_progress(fraction, message, checkpoint)):
+            raise AttemptLost(self._claimed.id, self._claimed.fence)
+
+    def progress_sync(
+        self, fraction: float | None = None, message: str | None = None, checkpoint: object = None
+    ) -> None:
+        """`progress` for plain functions, in a thread or a process."""
+        if not self._desk.report_sync(_progress(fraction, message, checkpoint)):
+            raise AttemptLost(self._claimed.id, self._claimed.fence)
+
+    @property
+    def log(self) -> JobLog:
+        """A logger whose records carry the job's id, task, queue and attempt."""
+        if self._log is None:
+            claimed = self._claimed
+            self._log = JobLog(
+                logger,
+                {
+                    "job_id": claimed.id,
+                    "task": claimed.task,
+                    "queue": claimed.queue,
+                    "attempt": claimed.attempt,
+                },
+            )
+        return self._log
+
+
+class JobLog(logging.LoggerAdapter[logging.Logger]):
+    """Adds the job's fields to every record, beside those the caller gives."""
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        kwargs["extra"] = {**(self.extra or {}), **(kwargs.get("extra") or {})}
+        return msg, kwargs
+
+
+def _view(claimed: Claimed) -> CurrentJob:
+    headers = {} if claimed.headers is None else msgspec.json.decode(claimed.headers)
+    return CurrentJob(
+        claimed.id,
+        claimed.task,
+        claimed.queue,
+        claimed.priority,
+        claimed.tags,
+        headers,
+        claimed.created_at,
+        claimed.deadline_at,
+    )
+
+
+def _progress(fraction: float | None, message: str | None, checkpoint: object) -> Progress:
+    if fraction is not None and not (math.isfinite(fraction) and 0 <= fraction <= 1):
+        raise BadOption("progress", "a fraction between 0 and 1", fraction)
+    saved = None if checkpoint is None else msgspec.json.encode(checkpoint).decode()
+    return Progress(fraction, message, saved)

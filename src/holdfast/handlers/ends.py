@@ -1,0 +1,72 @@
+"""What a handler's exception means for its attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import traceback
+
+from holdfast.errors import HoldfastError
+from holdfast.outcome import (
+    End,
+    Fail,
+    Raised,
+    Snooze,
+    Snoozed,
+    Suspend,
+    Throttled,
+    WasSuspended,
+    WasThrottled,
+)
+
+
+def end_of(error: BaseException) -> End:
+    """What a raised exception means. Everything that is not a wish of the handler is `Raised`,
+    also SystemExit: a handler may end its attempt, never its worker."""
+    match error:
+        case Fail():
+            return raised(error, final=True)
+        case Snooze(seconds=seconds):
+            return Snoozed(seconds)
+        case Throttled(retry_after=seconds):
+            return WasThrottled(seconds, str(error))
+        case Suspend(seconds=seconds):
+            return WasSuspended(seconds)
+        case _:
+            return raised(error)
+
+
+def raised(error: BaseException, *, final: bool = False) -> Raised:
+    return Raised(
+        type(error).__name__, describe(error), _traceback(error), _hint(error), final=final
+    )
+
+
+def refused(error: HoldfastError) -> Raised:
+    """What running again cannot mend: arguments that do not fit, a result that cannot be kept,
+    a function that is not where it was registered."""
+    return Raised(type(error).__name__, str(error), final=True)
+
+
+def describe(error: BaseException) -> str:
+    """The exception's own words; a broken `__str__` is the user's and must not stop us."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception as broken:  # noqa: BLE001 - any error of the user's own class
+        return f"{type(error).__name__} (its message cannot be shown: {type(broken).__name__})"
+
+
+def _hint(error: BaseException) -> float | None:
+    hint = getattr(error, "retry_after", None)
+    if isinstance(hint, int | float) and not isinstance(hint, bool) and math.isfinite(hint):
+        return float(hint)
+    return None
+
+
+def _traceback(error: BaseException) -> str | None:
+    if isinstance(error, asyncio.CancelledError):
+        return None
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception as broken:  # noqa: BLE001 - formatting calls the user's `__str__`
+        return f"the traceback cannot be shown: {type(broken).__name__}"

@@ -1,0 +1,176 @@
+"""Functions run in child processes that can really be stopped.
+
+Each child has a socket of its own and runs one call at a time. Nothing is
+shared between children, so killing one in the middle of a write can neither
+corrupt nor block another: the pool heals by starting a new one when it is next
+needed. Killing is SIGKILL and is waited for, so an attempt never ends while its
+function still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import multiprocessing
+import pickle
+import socket
+import struct
+from collections import deque
+from collections.abc import Awaitable, Callable
+from multiprocessing.context import SpawnProcess
+
+from holdfast.handlers import child
+from holdfast.handlers.registry import Handler
+from holdfast.job import Claimed, Progress
+from holdfast.outcome import End, WorkerLost
+
+_HEADER = struct.Struct("!i")  # the framing of multiprocessing.connection.Connection
+_SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in unknown states
+
+Report = Callable[[Progress], Awaitable[bool]]
+
+
+class Child:
+    """One child process and this end of its socket."""
+
+    def __init__(self, process: SpawnProcess, reader: asyncio.StreamReader,
+                 writer: asyncio.StreamWriter) -> None:  # fmt: skip
+        self.process = process
+        self._reader = reader
+        self._writer = writer
+        self._stopped = False
+
+    @classmethod
+    async def start(cls) -> Child:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = _SPAWN.Process(target=child.main, args=(theirs,), name="holdfast-child")
+            process.start()
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        return cls(process, reader, writer)
+
+    @property
+    def alive(self) -> bool:
+        return not self._stopped and self.process.is_alive()
+
+    async def call(self, call: child.Call, report: Report) -> End:
+        """How the function ended; a child that ends first counts as a lost worker."""
+        try:
+            await self._send(call)
+            while isinstance(reply := await self._receive(), Progress):
+                await self._send(await report(reply))
+            return reply
+        except (EOFError, ConnectionError):
+            await self.stop(kill=False)
+            return WorkerLost(_last_words(self.process))
+
+    async def stop(self, *, kill: bool = True) -> None:
+        """End the process and wait until it is gone."""
+        self._stopped = True
+        if kill:
+            self.process.kill()
+        self._writer.close()
+        while self.process.is_alive():  # noqa: ASYNC110 - the kernel sets no asyncio.Event
+            await asyncio.sleep(0.002)
+
+    async def _send(self, message: object) -> None:
+        data = pickle.dumps(message)
+        self._writer.write(_HEADER.pack(len(data)) + data)
+        await self._writer.drain()
+
+    async def _receive(self) -> child.Reply:
+        try:
+            (size,) = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
+            reply: child.Reply = pickle.loads(await self._reader.readexactly(size))
+        except asyncio.IncompleteReadError:
+            raise EOFError from None
+        return reply
+
+
+class Processes:
+    """Warm children, started when first needed, at most `size` at a time."""
+
+    def __init__(self, size: int) -> None:
+        self._room = size
+        self._idle: list[Child] = []
+        self._children: set[Child] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def run(
+        self, handler: Handler, job: Claimed, *, keep_result: bool, report: Report
+    ) -> End:
+        """How the function ended. A cancelled wait has killed the function when it returns."""
+        function = handler.function
+        call = child.Call(
+            function.__module__, function.__qualname__, handler.name, job, keep_result
+        )
+        one = await self._take()
+        try:
+            return await one.call(call, report)
+        except asyncio.CancelledError:
+            await asyncio.shield(one.stop())
+            raise
+        finally:
+            self._give(one)
+
+    async def close(self) -> None:
+        self._idle.clear()
+        for one in tuple(self._children):
+            await one.stop()
+            self._forget(one)
+
+    async def _take(self) -> Child:
+        while self._room == 0:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._call_next()
+                raise
+        self._room -= 1
+        while self._idle:
+            one = self._idle.pop()
+            if one.alive:
+                return one
+            self._forget(one)
+        try:
+            return await self._start()
+        except BaseException:
+            self._room += 1
+            self._call_next()
+            raise
+
+    async def _start(self) -> Child:
+        one = await Child.start()
+        self._children.add(one)
+        # Children are not daemons, so that a handler may have children of its own; a program
+        # that leaves without closing the pool must then not wait for them forever.
+        atexit.register(one.process.kill)
+        return one
+
+    def _give(self, one: Child) -> None:
+        self._room += 1
+        if one.alive:
+            self._idle.append(one)
+        else:
+            self._forget(one)
+        self._call_next()
+
+    def _forget(self, one: Child) -> None:
+        self._children.discard(one)
+        atexit.unregister(one.process.kill)
+
+    def _call_next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+
+def _last_words(process: SpawnProcess) -> str:
+    code = process.exitcode
+    how = f"was killed by signal {-code}" if code and code < 0 else f"exited with code {code}"
+    return f"the handler's process {how} before the function returned"

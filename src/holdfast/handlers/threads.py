@@ -1,0 +1,139 @@
+"""Plain functions run in threads.
+
+A thread cannot be killed. When a slot stops waiting for one (its attempt timed
+out, or is no longer ours) the thread is counted as stuck, another may take its
+place so that the slots do not starve, and it is let go when it comes back.
+Threads are daemons: a stuck one must not keep the program from leaving.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any
+
+
+class _Call:
+    """One function call on its way through a thread."""
+
+    __slots__ = ("abandoned", "answer", "context", "ended", "error", "function", "started", "value")
+
+    def __init__(self, function: Callable[[], Any], answer: asyncio.Future[Any]) -> None:
+        self.function = function
+        self.answer = answer
+        self.context = copy_context()
+        self.started = False
+        self.abandoned = False
+        self.ended = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.value = self.context.run(self.function)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the call
+            self.error = error
+
+
+class Threads:
+    """A pool that grows on demand up to `size`, plus one for every stuck thread."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._loop = asyncio.get_running_loop()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+        self._numbers = itertools.count(1)
+        self.stuck = 0
+        self._done: deque[_Call] = deque()
+        self._closed = False
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        """Call the function in a thread, in a copy of this task's context."""
+        call = _Call(function, self._loop.create_future())
+        self._submit(call)
+        try:
+            await call.answer
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+        if call.error is not None:
+            raise call.error
+        return call.value
+
+    def close(self) -> int:
+        """Let idle threads go; returns how many are still busy with a call."""
+        with self._lock:
+            self._closed = True
+            busy = self._threads - self._idle
+            for _ in range(self._threads):
+                self._calls.put(None)
+        return busy
+
+    def _submit(self, call: _Call) -> None:
+        with self._lock:
+            grow = self._calls.qsize() >= self._idle and self._threads - self.stuck < self._size
+            self._threads += grow
+        self._calls.put(call)
+        if grow:
+            name = f"holdfast-handler-{next(self._numbers)}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def _abandon(self, call: _Call) -> None:
+        with self._lock:
+            if not call.ended:
+                call.abandoned = True
+                self.stuck += call.started
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            call = self._calls.get()
+            with self._lock:
+                self._idle -= 1
+                if call is None:
+                    self._threads -= 1
+                    return
+                call.started = not call.abandoned
+            if call.started:
+                call.run()
+                if self._came_back_late(call):
+                    return
+                self._deliver_soon(call)
+
+    def _came_back_late(self, call: _Call) -> bool:
+        """Nobody waits for this call any more. True when its thread has been replaced."""
+        with self._lock:
+            call.ended = True
+            if not call.abandoned:
+                return False
+            self.stuck -= 1
+            surplus = self._closed or self._threads - self.stuck > self._size
+            self._threads -= surplus
+            return surplus
+
+    def _deliver_soon(self, call: _Call) -> None:
+        """Calls that end while a delivery is on its way share it: waking the loop is dear."""
+        with self._lock:
+            first = not self._done
+            self._done.append(call)
+        if first:
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                self._done.clear()  # the loop is closed: nobody is left to tell
+
+    def _deliver(self) -> None:
+        with self._lock:
+            done, self._done = self._done, deque()
+        for call in done:
+            if not call.answer.done():
+                call.answer.set_result(None)

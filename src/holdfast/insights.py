@@ -1,0 +1,183 @@
+"""The read side: why a job is not running now, and who can change it.
+
+`explain` looks at everything that stands between a job and its end and names
+each obstacle with the one who can remove it: time, a worker, an operator or a
+developer. An empty guess is worse than none, so each reason is a fact read
+from the store.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+
+from holdfast.job import Job, JobState
+from holdfast.store.contract import QueueInfo, Store, WorkerInfo
+
+
+class Who(StrEnum):
+    """Who can change it."""
+
+    TIME = "time"
+    WORKER = "a worker"
+    OPERATOR = "an operator"
+    DEVELOPER = "a developer"
+    NOBODY = "nobody"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One thing that keeps the job from running: a stable code, the fact, what to do."""
+
+    code: str
+    fact: str
+    who: Who
+    advice: str = ""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A job and every reason why it is not running now; none if it is."""
+
+    job: Job
+    reasons: tuple[Reason, ...]
+
+
+async def explain(store: Store, job: Job) -> Explanation:
+    now = await store.now()
+    reasons = list(_about_deadline(job, now))
+    match job.state:
+        case JobState.READY:
+            reasons += await _about_ready(store, job)
+        case JobState.SCHEDULED:
+            reasons += _about_scheduled(job, now, await store.workers.list())
+        case JobState.SUSPENDED:
+            reasons += _about_suspended(job, now)
+        case JobState.RUNNING:
+            reasons += _about_running(job, await store.workers.list())
+        case JobState.BLOCKED:
+            reasons.append(Reason("blocked", "it waits for jobs it depends on", Who.WORKER))
+        case (
+            JobState.SUCCEEDED
+            | JobState.FAILED
+            | JobState.CANCELLED
+            | JobState.EXPIRED
+            | JobState.SKIPPED
+        ):
+            reasons.append(_about_ended(job))
+        case _:
+            assert_never(job.state)
+    return Explanation(job, tuple(reasons))
+
+
+def _about_deadline(job: Job, now: datetime) -> list[Reason]:
+    if job.deadline_at is None or job.ended or job.deadline_at > now:
+        return []
+    fact = f"its deadline passed {_ago(now, job.deadline_at)} ago: it will be expired"
+    return [Reason("past-deadline", fact, Who.TIME, "a live worker expires it at its next sweep")]
+
+
+def _about_ended(job: Job) -> Reason:
+    why = f": {job.reason}" if job.reason else ""
+    advice = f"holdfast jobs retry {job.id}" if job.state is not JobState.SUCCEEDED else ""
+    who = Who.OPERATOR if advice else Who.NOBODY
+    return Reason("ended", f"it has ended as {job.state}{why}", who, advice)
+
+
+def _about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list[Reason]:
+    assert job.due_at is not None, "a scheduled job has a due time"
+    why = job.reason or "it was enqueued for later"
+    if job.due_at > now:
+        fact = f"due in {_ago(job.due_at, now)} ({why})"
+        return [Reason("not-due", fact, Who.TIME, f"holdfast jobs run-now {job.id}")]
+    fact = f"due since {_ago(now, job.due_at)} but not yet promoted"
+    if any(worker.alive for worker in workers):
+        return [Reason("not-promoted", fact, Who.WORKER, "the next sweep promotes it")]
+    return [Reason("no-workers", f"{fact}: no worker is alive", Who.OPERATOR, "start a worker")]
+
+
+def _about_suspended(job: Job, now: datetime) -> list[Reason]:
+    advice = f"holdfast jobs resume {job.id}"
+    if job.due_at is None:
+        return [Reason("suspended", "it waits to be resumed", Who.OPERATOR, advice)]
+    fact = f"it sleeps for another {_ago(job.due_at, now)}"
+    return [Reason("suspended", fact, Who.TIME, advice)]
+
+
+def _about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
+    worker = next((worker for worker in workers if worker.id == job.worker_id), None)
+    if worker is None or not worker.alive:
+        name = worker.name if worker else job.worker_id
+        fact = f"its worker {name} is gone; the job is given to another"
+        return [Reason("worker-lost", fact, Who.WORKER, "start a worker if none is alive")]
+    if job.cancel_requested_at is not None:
+        fact = f"it runs on {worker.name} and was told to cancel"
+        return [Reason("cancelling", fact, Who.WORKER, "the handler must react to the cancel")]
+    return []
+
+
+async def _about_ready(store: Store, job: Job) -> list[Reason]:
+    queues = await store.queues.list([job.queue])
+    queue = queues[0] if queues else None
+    serving = [w for w in await store.workers.list() if w.alive]
+    ahead = await store.jobs.ahead(job.id)
+    return [
+        *_about_queue(job, queue),
+        *(_about_service(job, serving) or _about_room(job, queue, serving, ahead)),
+    ]
+
+
+def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:
+    reasons = []
+    if queue is not None and queue.paused:
+        advice = f"holdfast queues resume {job.queue}"
+        reasons.append(
+            Reason("queue-paused", f"queue {job.queue!r} is paused", Who.OPERATOR, advice)
+        )
+    if queue is not None and queue.cooling_for is not None:
+        fact = f"queue {job.queue!r} cools down for {queue.cooling_for:.1f} s after a throttle"
+        reasons.append(
+            Reason("queue-cooling", fact, Who.TIME, f"holdfast queues resume {job.queue}")
+        )
+    return reasons
+
+
+def _about_service(job: Job, serving: list[WorkerInfo]) -> list[Reason]:
+    if not serving:
+        return [Reason("no-workers", "no worker is alive", Who.OPERATOR, "start a worker")]
+    of_queue = [worker for worker in serving if job.queue in worker.queues]
+    if not of_queue:
+        fact = f"no live worker serves queue {job.queue!r}"
+        return [
+            Reason("queue-unserved", fact, Who.OPERATOR, f"start one with --queues {job.queue}")
+        ]
+    if not any(job.task in worker.tasks for worker in of_queue):
+        fact = f"no live worker runs it: none that serves {job.queue!r} knows task {job.task!r}"
+        return [Reason("task-unknown", fact, Who.DEVELOPER, "deploy a worker with this task")]
+    return []
+
+
+def _about_room(
+    job: Job, queue: QueueInfo | None, serving: list[WorkerInfo], ahead: int
+) -> list[Reason]:
+    reasons = []
+    able = [w for w in serving if job.queue in w.queues and job.task in w.tasks]
+    slots = sum(worker.queues[job.queue] for worker in able)
+    running = queue.counts.get(JobState.RUNNING, 0) if queue is not None else 0
+    if running >= slots:
+        fact = f"all {slots} slots for queue {job.queue!r} are busy"
+        reasons.append(Reason("no-free-slot", fact, Who.WORKER, "add workers or slots"))
+    if ahead:
+        fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"
+        advice = f"to jump the line: holdfast jobs reprioritise {job.id} --to {job.priority - 1}"
+        reasons.append(Reason("in-line", fact, Who.WORKER, advice))
+    return reasons or [Reason("next", "a worker claims it at its next look", Who.WORKER)]
+
+
+def _ago(later: datetime, earlier: datetime) -> str:
+    seconds = max(0.0, (later - earlier).total_seconds())
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

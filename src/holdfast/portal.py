@@ -1,0 +1,69 @@
+"""A loop in a thread, for programs that have none of their own.
+
+`enqueue_sync` from a web view or a script goes through it; it is started by
+the first such call and ends with the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from holdfast.client import Client
+from holdfast.store.contract import Store
+
+T = TypeVar("T")
+
+
+class Portal:
+    """A client on a loop and a store of its own, called from other threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="holdfast-portal", daemon=True
+        )
+        self._thread.start()
+        try:
+            self._client = self._wait_for(self._open())
+        except BaseException:
+            self._stop_loop()
+            raise
+        atexit.register(self.close)
+
+    def call(self, verb: Callable[[Client], Awaitable[T]]) -> T:
+        """Run one verb on the portal's loop and wait for its answer."""
+
+        async def run() -> T:
+            return await verb(self._client)
+
+        return self._wait_for(run())
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        atexit.unregister(self.close)
+        try:
+            self._wait_for(self._shut())
+        finally:
+            self._stop_loop()
+
+    async def _open(self) -> Client:
+        await self._store.open()
+        return Client(self._store)
+
+    async def _shut(self) -> None:
+        await self._client.aclose()
+        await self._store.close()
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

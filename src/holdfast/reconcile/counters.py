@@ -1,0 +1,51 @@
+"""What reconcilers count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the items of one batch or sweep.
+
+    `refused`: the item was no longer as it was found, because somebody else
+    mended it or it mended itself; not an error. `skipped`: failed too often
+    lately and left alone for some cycles.
+    """
+
+    found: int = 0
+    mended: int = 0
+    refused: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.found + other.found,
+            self.mended + other.mended,
+            self.refused + other.refused,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass(slots=True)
+class Counters:
+    """One reconciler since it was made. `errors` are ticks that failed as a whole."""
+
+    ticks: int = 0
+    errors: int = 0
+    items: Tally = Tally()
+    seconds: float = 0.0
+    last_seconds: float = 0.0
+    last_error: str | None = None
+
+    def count_tick(self, seconds: float) -> None:
+        self.ticks += 1
+        self.seconds += seconds
+        self.last_seconds = seconds
+
+    def count_error(self, error: Exception) -> None:
+        self.errors += 1
+        self.last_error = f"{type(error).__name__}: {error}"

@@ -1,0 +1,90 @@
+"""The base of reconcilers that end attempts or jobs which time has overtaken.
+
+They differ in three things: where they find the jobs, what end it is, and by
+which verb the store applies it. The decision is `outcome.decide`, as for a
+worker. A batch that the store cannot apply is halved until the job that spoils
+it is alone: the others are mended in the same sweep, and that one is counted
+against.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from holdfast.errors import StoreUnavailable
+from holdfast.job import JobId, Live
+from holdfast.outcome import End, Transition, decide
+from holdfast.reconcile.counters import Tally
+from holdfast.reconcile.reconciler import Reconciler
+from holdfast.store.contract import Verdict
+
+IDS_SHOWN = 5
+
+
+class JobSweep(Reconciler):
+    """Pages through jobs by id and ends each in one way."""
+
+    @abstractmethod
+    async def find(self, limit: int, after: str | None) -> list[Live]:
+        """The next jobs to mend, by id."""
+
+    @abstractmethod
+    def end_of(self, job: Live) -> End:
+        """What has happened to the job."""
+
+    async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
+        return await self.store.jobs.finish(moves)
+
+    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+        page = await self.find(self.options.batch, cursor)
+        tried = [job for job in page if not self.failures.skips(job.id)]
+        blamed: dict[JobId, Exception] = {}
+        mended = await self._mend(self._decide(tried, blamed), blamed)
+        self._report_blamed(blamed)
+        tally = mended + Tally(found=len(page), failed=len(blamed), skipped=len(page) - len(tried))
+        return tally, page[-1].id if len(page) >= self.options.batch else None
+
+    def _decide(self, jobs: Sequence[Live], blamed: dict[JobId, Exception]) -> list[Transition]:
+        moves: list[Transition] = []
+        for job in jobs:
+            try:
+                moves.append(decide(job, self.end_of(job), cancel_requested=job.cancel_requested))
+            except Exception as error:  # noqa: BLE001 - e.g. a policy no longer readable; reported
+                blamed[job.id] = error
+        return moves
+
+    async def _mend(self, moves: Sequence[Transition], blamed: dict[JobId, Exception]) -> Tally:
+        if not moves:
+            return Tally()
+        try:
+            verdicts = await self.apply(moves)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - the job found to be its cause is reported
+            if len(moves) == 1:
+                blamed[moves[0].id] = error
+                return Tally()
+            half = len(moves) // 2
+            first = await self._mend(moves[:half], blamed)
+            return first + await self._mend(moves[half:], blamed)
+        return self._count(verdicts)
+
+    def _count(self, verdicts: Sequence[Verdict]) -> Tally:
+        for verdict in verdicts:
+            self.failures.succeeded(verdict.id)
+        mended = sum(verdict.accepted for verdict in verdicts)
+        return Tally(mended=mended, refused=len(verdicts) - mended)
+
+    def _report_blamed(self, blamed: dict[JobId, Exception]) -> None:
+        if not blamed:
+            return
+        resting = sum([self.failures.failed(job_id) for job_id in blamed])
+        self.events.error(
+            "reconciler.items_failed",
+            reconciler=self.name,
+            failed=len(blamed),
+            resting=resting,
+            jobs=tuple(blamed)[:IDS_SHOWN],
+            error=repr(next(iter(blamed.values()))),
+        )

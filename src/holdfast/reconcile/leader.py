@@ -1,0 +1,78 @@
+"""Leadership of a role: saves the work of doing on every replica what one can do.
+
+It is a lease row in the store, never a session lock. Nothing may rest on it for
+correctness: two leaders at once must be harmless, only wasteful. It is extended
+every third of its ttl by whoever asks, and given up when in doubt: when a call
+fails, or when more local time than the ttl has passed since the last success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from holdfast.events import Events
+from holdfast.job import WorkerId
+from holdfast.store.contract import Store
+
+
+class Leadership:
+    """One candidate for one role."""
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        role: str,
+        candidate: WorkerId,
+        *,
+        ttl: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.role = role
+        self._store = store
+        self._events = events
+        self._candidate = candidate
+        self._ttl = ttl
+        self._monotonic = monotonic
+        self._since: float | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def held(self) -> bool:
+        """Whether leadership is beyond doubt at this moment."""
+        return self._age() < self._ttl
+
+    async def ensure(self) -> bool:
+        """Take the role, or extend it when a third of its ttl has passed; whether it is held."""
+        async with self._turn:
+            if self._age() >= self._ttl / 3:
+                await self._ask()
+            return self.held
+
+    async def resign(self) -> None:
+        """Let another take the role at once instead of after the ttl."""
+        async with self._turn:
+            if self._since is not None:
+                self._set(None)
+                await self._store.workers.stop_leading(self.role, self._candidate)
+
+    async def _ask(self) -> None:
+        # The lease runs from some moment after the call began: counting from before
+        # it makes this side doubt first.
+        asked = self._monotonic()
+        granted = False
+        try:
+            granted = await self._store.workers.lead(self.role, self._candidate, self._ttl)
+        finally:
+            self._set(asked if granted else None)
+
+    def _set(self, since: float | None) -> None:
+        if (since is None) != (self._since is None):
+            name = "leader.stepped_down" if since is None else "leader.elected"
+            self._events.info(name, role=self.role, worker=self._candidate)
+        self._since = since
+
+    def _age(self) -> float:
+        return float("inf") if self._since is None else self._monotonic() - self._since

@@ -1,0 +1,32 @@
+"""Takes back the jobs of workers that died.
+
+Nothing announces a death, so this one looks every second: a lost job is back
+within its lease plus that. The store checks again, in the step that reclaims,
+that the worker is still gone: one that came back in time keeps its jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.job import Live
+from holdfast.outcome import Transition, WorkerLost
+from holdfast.reconcile.job_sweep import JobSweep
+from holdfast.store.contract import Verdict
+
+
+class LeaseExpiry(JobSweep):
+    name = "lease_expiry"
+
+    @property
+    def interval(self) -> float:
+        return self.options.lease_expiry
+
+    async def find(self, limit: int, after: str | None) -> list[Live]:
+        return await self.store.jobs.expired_leases(limit, after)
+
+    def end_of(self, job: Live) -> WorkerLost:
+        return WorkerLost()
+
+    async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
+        return await self.store.jobs.reclaim(moves)

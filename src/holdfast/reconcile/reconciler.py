@@ -1,0 +1,160 @@
+"""The base of all reconcilers: a tick loop that nothing stops but its supervisor.
+
+A tick is one sweep: batches follow each other at once, each continuing where
+the one before ended, until one comes back short. An error ends the sweep, not
+the loop: it is counted, reported, and the next tick comes later. Waits are
+measured from the end of a tick, so a slow one delays the next instead of
+piling up behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.reconcile.counters import Counters, Tally
+from holdfast.reconcile.failures import FailureTracker
+from holdfast.reconcile.options import ReconcileOptions
+from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.waiting import Backoff, pause
+from holdfast.store.contract import Store
+
+AGAIN: Final = ""
+"""The cursor of verbs that need none: what they mended is gone from the next batch."""
+
+JITTER = 0.1
+"""How much an interval is shortened at random, so that replicas do not tick in step."""
+
+TIMER_SLACK = 0.001
+"""Added to a sleep until a due time, lest the timer fire a hair early and find nothing."""
+
+LONGEST_BACKOFF = 5.0
+
+
+class Reconciler(ABC):
+    """Mends one thing that time can break. Safe to run anywhere, at any moment, many times.
+
+    `gap` is the least pause between two sweeps, whatever woke the second: it bounds
+    what a burst of wakeups or of due times can cost. `on_due` asks for an early wake
+    when something was scheduled.
+    """
+
+    name: ClassVar[str]
+    gap: ClassVar[float] = 0.02
+    on_due: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        options: ReconcileOptions,
+        *,
+        outage: Outage | None = None,
+    ) -> None:
+        self.store = store
+        self.events = events
+        self.options = options
+        self.counters = Counters()
+        self.failures = FailureTracker()
+        self._outage = outage or Outage(events)
+        self._woken = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._error_backoff = Backoff(first=0.25, cap=LONGEST_BACKOFF)
+        self._stuck_backoff = Backoff(first=0.05, cap=self.interval)
+
+    @property
+    @abstractmethod
+    def interval(self) -> float:
+        """The longest pause between two sweeps."""
+
+    @abstractmethod
+    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+        """Mend one batch; answers with the cursor of the next, None after the last."""
+
+    async def due_in(self) -> float | None:
+        """Seconds until there will be something to mend, if that can be known.
+
+        Asked after each sweep; the next comes then, or after the interval if that is sooner.
+        """
+        return None
+
+    async def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Give back what is held in the store, after the loop has ended."""
+
+    def wake(self) -> None:
+        """Sweep soon instead of at the next interval. To be called on the loop's thread."""
+        self._woken.set()
+
+    async def run_once(self) -> Tally:
+        """One whole sweep, now. Errors reach the caller; for the loop, `run` deals with them."""
+        started = time.perf_counter()
+        self.failures.begin_cycle()
+        total = Tally()
+        cursor: str | None = None
+        try:
+            while True:
+                tally, cursor = await self.step(cursor)
+                total += tally
+                self.counters.items += tally
+                if cursor is None or self._stop.is_set():
+                    break
+                await asyncio.sleep(0)
+        finally:
+            self._report(total, time.perf_counter() - started)
+        return total
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Sweep until told to stop; a stop is seen between batches."""
+        self._stop = stop
+        while not stop.is_set():
+            self._woken.clear()
+            wait = await self._tick()
+            await pause(min(wait, self.gap), stop)
+            await pause(wait - self.gap, stop, self._woken)
+
+    async def _tick(self) -> float:
+        """Sweep, whatever happens; seconds until the next."""
+        try:
+            tally = await self.run_once()
+            wait = self._wait_after(tally, await self.due_in())
+        except StoreUnavailable as error:
+            self.counters.count_error(error)
+            self._outage.noticed(self.name, error)
+            return self._error_backoff.next()
+        except Exception as error:  # noqa: BLE001 - counted and reported; the loop goes on
+            self.counters.count_error(error)
+            self.events.error("reconciler.tick_failed", reconciler=self.name, error=repr(error))
+            return max(self._error_backoff.next(), self.interval)
+        self._outage.over(self.name)
+        self._error_backoff.reset()
+        return wait
+
+    def _wait_after(self, tally: Tally, due_in: float | None) -> float:
+        if due_in is None or due_in >= self.interval:
+            self._stuck_backoff.reset()
+            return self.interval * (1 - JITTER * random.random())
+        if due_in > 0 or tally.mended:
+            self._stuck_backoff.reset()
+            return max(due_in + TIMER_SLACK, self.gap)
+        # Something is due, yet nothing could be mended: it is locked by another replica,
+        # or it is poison. Looking again at once would spin.
+        return self._stuck_backoff.next()
+
+    def _report(self, tally: Tally, seconds: float) -> None:
+        self.counters.count_tick(seconds)
+        if tally.found:
+            self.events.debug(
+                "reconciler.swept",
+                reconciler=self.name,
+                found=tally.found,
+                mended=tally.mended,
+                refused=tally.refused,
+                failed=tally.failed,
+                skipped=tally.skipped,
+                seconds=round(seconds, 6),
+            )

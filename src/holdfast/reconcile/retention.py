@@ -1,0 +1,51 @@
+"""Removes ended jobs whose time to be kept is over, a bounded batch at a time.
+
+Any replica could do it at any moment; one at a time saves the others the scan,
+so it runs under leadership. The ttl is three intervals: each tick extends it.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.reconcile.counters import Tally
+from holdfast.reconcile.leader import Leadership
+from holdfast.reconcile.options import ReconcileOptions
+from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.reconciler import AGAIN, Reconciler
+from holdfast.store.contract import Store
+
+
+class Retention(Reconciler):
+    name = "retention"
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        options: ReconcileOptions,
+        *,
+        outage: Outage | None = None,
+    ) -> None:
+        super().__init__(store, events, options, outage=outage)
+        self.leadership = Leadership(
+            store, events, self.name, options.owner, ttl=3 * options.retention
+        )
+
+    @property
+    def interval(self) -> float:
+        return self.options.retention
+
+    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+        if not await self.leadership.ensure():
+            return Tally(), None
+        pruned = await self.store.jobs.prune(self.options.batch)
+        more = AGAIN if pruned >= self.options.batch else None
+        return Tally(found=pruned, mended=pruned), more
+
+    async def close(self) -> None:
+        try:
+            await self.leadership.resign()
+        except StoreUnavailable as error:
+            # The ttl ends it without us.
+            self.events.debug("leader.resign_failed", role=self.name, error=str(error))

@@ -1,0 +1,85 @@
+"""All reconcilers a store needs, and the service that runs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.events import Events
+from holdfast.reconcile.attempt_timeout import AttemptTimeout
+from holdfast.reconcile.counters import Counters, Tally
+from holdfast.reconcile.deadline import Deadline
+from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.options import ReconcileOptions
+from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.promotion import Promotion
+from holdfast.reconcile.reconciler import Reconciler
+from holdfast.reconcile.retention import Retention
+from holdfast.reconcile.supervisor import Supervisor
+from holdfast.reconcile.worker_registry import WorkerRegistry
+from holdfast.store.contract import Store, Topic, Wakeup
+
+# In the order in which one pass over all of them mends the most: what a death or a
+# timeout sends back may be due at once, so promotion comes after.
+STANDARD: tuple[type[Reconciler], ...] = (
+    LeaseExpiry,
+    AttemptTimeout,
+    Deadline,
+    Promotion,
+    Retention,
+    WorkerRegistry,
+)
+
+
+def standard_reconcilers(
+    store: Store, events: Events, options: ReconcileOptions | None = None
+) -> list[Reconciler]:
+    """One of each, sharing what they know about an outage of the store."""
+    options = options or ReconcileOptions()
+    outage = Outage(events)
+    return [each(store, events, options, outage=outage) for each in STANDARD]
+
+
+class ReconcileService:
+    """A Service: every reconciler under one supervisor, woken when something is scheduled."""
+
+    name = "reconcile"
+
+    def __init__(
+        self, store: Store, events: Events, options: ReconcileOptions | None = None
+    ) -> None:
+        options = options or ReconcileOptions()
+        self.reconcilers = standard_reconcilers(store, events, options)
+        self._store = store
+        self._supervisor = Supervisor(self.reconcilers, events, name=self.name, grace=options.grace)
+        self._unsubscribe: Callable[[], None] | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def counters(self) -> dict[str, Counters]:
+        return {each.name: each.counters for each in self.reconcilers}
+
+    async def start(self) -> None:
+        async with self._turn:
+            if self._unsubscribe is None:
+                self._unsubscribe = await self._store.wakeups.subscribe(self._wake)
+            await self._supervisor.start()
+
+    async def stop(self) -> None:
+        async with self._turn:
+            if self._unsubscribe is not None:
+                self._unsubscribe()
+                self._unsubscribe = None
+            await self._supervisor.stop()
+            for each in self.reconcilers:
+                await each.close()
+
+    async def run_once(self) -> dict[str, Tally]:
+        """One sweep of each, in order, with no waiting: for tests that move the clock."""
+        return {each.name: await each.run_once() for each in self.reconcilers}
+
+    def _wake(self, wakeup: Wakeup) -> None:
+        if wakeup.topic is Topic.DUE:
+            for each in self.reconcilers:
+                if each.on_due:
+                    each.wake()

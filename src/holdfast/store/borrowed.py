@@ -1,0 +1,215 @@
+"""Enqueue inside the caller's own transaction, whatever driver it came from.
+
+A connection is recognised by the module its class comes from, so that none of
+these drivers has to be installed or imported. Scripts are written with `$1`;
+where a driver wants another style, placeholders are translated, never values.
+
+Nothing here begins, commits or rolls back: the transaction is the caller's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from holdfast.errors import BadOption
+
+Rows = Sequence[Any]
+Step = TypeVar("Step")
+Answer = TypeVar("Answer")
+
+ACCEPTED_SYNC = "a psycopg Connection or a SQLAlchemy Session or Connection on Postgres"
+ACCEPTED = (
+    "an asyncpg Connection, a psycopg AsyncConnection or Connection, or a SQLAlchemy "
+    "AsyncSession, AsyncConnection, Session or Connection on Postgres"
+)
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+class Borrowed(Protocol):
+    """A caller's connection, able to run one script in the caller's transaction."""
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows: ...
+
+
+class BorrowedSync(Borrowed, Protocol):
+    """One whose driver needs no loop; it serves the async verb as well."""
+
+    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows: ...
+
+
+# Running steps ---------------------------------------------------------------------------
+
+
+async def drive(
+    steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Awaitable[Rows]]
+) -> Answer:
+    """Run a generator of steps: each is fetched, and its rows are sent back in."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(await fetch(step))
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+
+
+def drive_sync(steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Rows]) -> Answer:
+    """The same without a loop."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(fetch(step))
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+
+
+# Recognising connections -----------------------------------------------------------------
+
+
+def recognise(connection: object) -> Borrowed:
+    """Wrap any connection that is known; sync ones are welcome too, at their own pace."""
+    for comes_from, wrap in _ASYNC.items():
+        if _is_a(connection, *comes_from):
+            return wrap(connection)
+    return _sync(connection, ACCEPTED)
+
+
+def recognise_sync(connection: object) -> BorrowedSync:
+    """Wrap a connection whose driver does not use a loop."""
+    return _sync(connection, ACCEPTED_SYNC)
+
+
+def _sync(connection: object, accepted: str) -> BorrowedSync:
+    for comes_from, wrap in _SYNC.items():
+        if _is_a(connection, *comes_from):
+            return wrap(connection)
+    kind = type(connection)
+    raise BadOption("connection", accepted, f"{kind.__module__}.{kind.__qualname__}")
+
+
+def _is_a(connection: object, package: str, name: str) -> bool:
+    """Also true of subclasses: users derive their own Session and Connection classes."""
+    return any(
+        base.__name__ == name and base.__module__.partition(".")[0] == package
+        for base in type(connection).__mro__
+    )
+
+
+class _Asyncpg:
+    """asyncpg speaks `$1` and binary types itself; also a pool's proxy of a connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
+        found: Rows = await self._connection.fetch(script, *values)
+        return found
+
+
+class _Psycopg:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+        with self._connection.cursor(row_factory=tuple_rows) as cursor:
+            cursor.execute(*as_pyformat(script, values))
+            found: Rows = cursor.fetchall()
+            return found
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
+        return self.fetch_sync(script, values)
+
+
+class _AsyncPsycopg:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
+        async with self._connection.cursor(row_factory=tuple_rows) as cursor:
+            await cursor.execute(*as_pyformat(script, values))
+            found: Rows = await cursor.fetchall()
+            return found
+
+
+class _Sqlalchemy:
+    """A Session or Connection. The statement goes through SQLAlchemy's own connection, so
+    that its autobegin, and with it the caller's commit or rollback, covers it."""
+
+    def __init__(self, connection: Any) -> None:
+        self._given = connection
+
+    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+        given = self._given
+        connection = given.connection() if hasattr(given, "get_bind") else given
+        return _all(connection.exec_driver_sql(*_in_style(connection.dialect, script, values)))
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
+        return self.fetch_sync(script, values)
+
+
+class _AsyncSqlalchemy:
+    def __init__(self, connection: Any) -> None:
+        self._given = connection
+
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
+        given = self._given
+        connection = await given.connection() if hasattr(given, "get_bind") else given
+        styled = _in_style(connection.dialect, script, values)
+        return _all(await connection.exec_driver_sql(*styled))
+
+
+_ASYNC: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
+    ("asyncpg", "Connection"): _Asyncpg,
+    ("asyncpg", "PoolConnectionProxy"): _Asyncpg,
+    ("psycopg", "AsyncConnection"): _AsyncPsycopg,
+    ("sqlalchemy", "AsyncSession"): _AsyncSqlalchemy,
+    ("sqlalchemy", "async_scoped_session"): _AsyncSqlalchemy,
+    ("sqlalchemy", "AsyncConnection"): _AsyncSqlalchemy,
+}
+
+_SYNC: dict[tuple[str, str], Callable[[Any], BorrowedSync]] = {
+    ("psycopg", "Connection"): _Psycopg,
+    ("sqlalchemy", "Session"): _Sqlalchemy,
+    ("sqlalchemy", "scoped_session"): _Sqlalchemy,
+    ("sqlalchemy", "Connection"): _Sqlalchemy,
+}
+
+
+# Translating placeholders ----------------------------------------------------------------
+
+
+def as_pyformat(script: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
+    """`$1` becomes `%(p1)s`; a literal percent sign is doubled.
+
+    >>> as_pyformat("select $1 % 2, $1", [7])
+    ('select %(p1)s %% 2, %(p1)s', {'p1': 7})
+    """
+    text = _PLACEHOLDER.sub(r"%(p\1)s", script.replace("%", "%%"))
+    return text, {f"p{number}": value for number, value in enumerate(values, 1)}
+
+
+def _in_style(dialect: Any, script: str, values: Sequence[object]) -> tuple[str, Any]:
+    if dialect.name != "postgresql":
+        raise BadOption("connection", f"{ACCEPTED}, in the store's own database", dialect.name)
+    match dialect.paramstyle:
+        case "numeric_dollar":
+            return script, tuple(values)
+        case "pyformat":
+            return as_pyformat(script, values)
+        case other:
+            expected = "from a driver whose parameters are 'pyformat' or 'numeric_dollar'"
+            raise BadOption("connection", expected, f"{dialect.driver} with {other!r}")
+
+
+def tuple_rows(cursor: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A psycopg row factory: positions are what the steps read, whatever the caller chose."""
+    return tuple
+
+
+def _all(result: Any) -> Rows:
+    found: Rows = result.fetchall()
+    return found

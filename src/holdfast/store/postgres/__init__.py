@@ -1,0 +1,1 @@
+"""The Postgres backend: asyncpg, one SQL file per verb, no session state."""

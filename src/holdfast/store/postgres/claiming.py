@@ -1,0 +1,184 @@
+"""Claiming: where to look first, and what to do about a reply that was lost.
+
+**Skip points.** A claim walks a line from its head. When a forgotten
+transaction keeps dead rows there, or thousands of jobs wait whose task this
+worker does not know, walking over them again at every claim is what makes a
+queue slow. So the first row that the last scan took is remembered per queue and
+priority, and the next scan starts there. That is a guess: a job handed back
+takes its old turn, and a transaction may commit an early number late. So the
+guess is dropped as soon as this store puts something back, whenever a claim
+comes back short, and otherwise after ten times what the last full scan took, so
+that full scans cost a tenth at most.
+
+**Lost replies.** A claim is not repeated blindly: what it took belongs to the
+worker whether or not the worker heard of it. Each claim has a number, and when
+one fails its number is kept for a while; the next claim first asks what those
+took, and answers that.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.job import Claimed, WorkerId
+from holdfast.store.contract import Want
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.connection import Connections
+
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
+FORGET_AFTER = 1.0
+FULL_SCAN_SHARE = 10
+SEQ = 15
+BATCH = 16
+
+Stretches = tuple[list[str], list[int], list[int], list[int]]
+
+
+class SkipPoints:
+    """Where each line's last scan found its first row, until that is forgotten."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, dict[int, int]] = {}
+        self._forget_at = 0.0
+
+    def forget(self) -> None:
+        self._points.clear()
+
+    @property
+    def any(self) -> bool:
+        return bool(self._points)
+
+    def stretches(self, queues: Sequence[str], now: float) -> Stretches:
+        """What to walk, in order: from each point on, and all priorities in between."""
+        if now >= self._forget_at:
+            self.forget()
+        walk: Stretches = ([], [], [], [])
+        for queue in queues:
+            points = sorted(self._points.get(queue, {}).items())
+            starts = [(LOWEST, 0), *points]
+            ends = [priority - 1 for priority, _ in points] + [HIGHEST]
+            for (priority, seq), end in zip(starts, ends, strict=True):
+                if end < priority:
+                    continue  # the point is the lowest priority there is: nothing before it
+                walk[0].append(queue)
+                walk[1].append(priority)
+                walk[2].append(seq)
+                walk[3].append(end)
+        return walk
+
+    def learn(self, found: Sequence[Any], was_full: bool, began: float, ended: float) -> None:
+        """`found` is in order of priority and seq, so the first of each is the lowest."""
+        if was_full:
+            self._forget_at = ended + min(FORGET_AFTER, FULL_SCAN_SHARE * (ended - began))
+        first: dict[tuple[str, int], int] = {}
+        for row in found:
+            first.setdefault((row[2], row[3]), row[SEQ])
+        for (queue, priority), seq in first.items():
+            self._points.setdefault(queue, {})[priority] = seq
+
+
+class Unheard:
+    """Claims whose reply was lost, by worker, until nothing of theirs can come any more."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._claims: dict[WorkerId, dict[int, float]] = {}
+
+    def add(self, worker: WorkerId, batch: int) -> None:
+        self._claims.setdefault(worker, {})[batch] = time.monotonic() + self._patience
+
+    def of(self, worker: WorkerId) -> list[int]:
+        """A statement may commit after its client gave up, but not after its own timeout."""
+        claims = self._claims.get(worker)
+        if not claims:
+            return []
+        now = time.monotonic()
+        for batch in [batch for batch, until in claims.items() if until < now]:
+            del claims[batch]
+        return list(claims)
+
+
+class Claimer:
+    """The claim verb of one store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self.skip = SkipPoints()
+        self._unheard = Unheard(connections.options.statement_timeout + 30)
+        self._delivered: dict[int, set[str]] = {}
+        self._next_batch = random.getrandbits(62)
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        wants = [want for want in wants if want.limit > 0]
+        if not wants or not tasks:
+            return []
+        if lost := self._unheard.of(worker):
+            recovered = await self._recover(worker, wants, lost)
+            if recovered:
+                return recovered
+        found, was_full, batch = await self._scan(worker, wants, tasks)
+        if not was_full and len(found) < sum(want.limit for want in wants):
+            found += await self._look_again(worker, _still_wanted(wants, found), tasks, batch)
+        return [rows.claimed(row) for row in found]
+
+    async def _look_again(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str], before: int
+    ) -> list[Any]:
+        """The same from the heads of the lines. If it fails, what the look before it took
+        has not been answered either."""
+        self.skip.forget()
+        try:
+            return (await self._scan(worker, wants, tasks))[0]
+        except BaseException:
+            self._unheard.add(worker, before)
+            raise
+
+    async def _scan(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> tuple[list[Any], bool, int]:
+        """One walk of the lines; whether it began at their heads; its number."""
+        began = time.monotonic()
+        queues = [want.queue for want in wants]
+        limits = [want.limit for want in wants]
+        walk = self.skip.stretches(queues, began)
+        was_full = not self.skip.any
+        batch = self._next_batch = self._next_batch + 1
+        try:
+            found = await self._connections.timed(
+                "claim", worker, list(tasks), batch, queues, limits, *walk, again=False
+            )
+        except BaseException:  # also when the caller is cancelled: the statement may commit
+            self._unheard.add(worker, batch)
+            raise
+        self.skip.learn(found, was_full, began, time.monotonic())
+        return list(found), was_full, batch
+
+    async def _recover(
+        self, worker: WorkerId, wants: Sequence[Want], lost: list[int]
+    ) -> list[Claimed]:
+        """What lost replies held, as much of it as there is room for. Each job once."""
+        room = {want.queue: want.limit for want in wants}
+        answer = []
+        for row in await self._connections.timed("unheard_claims", worker, lost):
+            told = self._delivered.setdefault(row[BATCH], set())
+            name = str(row[0])
+            if name in told or room.get(row[2], 0) < 1:
+                continue
+            told.add(name)
+            room[row[2]] -= 1
+            answer.append(rows.claimed(row))
+        self._delivered = {b: told for b, told in self._delivered.items() if b in lost}
+        return answer
+
+
+def _still_wanted(wants: Sequence[Want], found: Sequence[Any]) -> list[Want]:
+    got: dict[str, int] = {}
+    for row in found:
+        got[row[2]] = got.get(row[2], 0) + 1
+    left = [Want(want.queue, want.limit - got.get(want.queue, 0)) for want in wants]
+    return [want for want in left if want.limit > 0]

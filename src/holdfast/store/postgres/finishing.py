@@ -1,0 +1,123 @@
+"""Ends of attempts: the common one in a lean statement, all others in a general one.
+
+Both are guarded by fence. What they refuse is looked up afterwards, so that the
+caller hears where the job really is; a caller whose first reply was lost finds
+its own success there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.job import ERRORS_KEPT, JobId, JobState, Retention
+from holdfast.outcome import Transition
+from holdfast.store.contract import Verdict
+from holdfast.store.postgres.connection import Connections, Line, Record
+from holdfast.store.postgres.rows import STATES
+
+
+class Finisher:
+    """The finish and reclaim verbs of one store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
+        """Verdicts in the order asked; of two ends for one job the first is meant."""
+        asked = {end.id: end for end in reversed(transitions)}
+        plain = [end for end in asked.values() if _is_plain(end) and not lapsed_only]
+        others = [end for end in asked.values() if lapsed_only or not _is_plain(end)]
+        verdicts = await self._apply(plain, others, lapsed_only)
+        await self._explain_refusals([job for job in asked if job not in verdicts], verdicts)
+        return [_told_once(verdicts[end.id], asked[end.id] is end) for end in transitions]
+
+    async def _apply(
+        self, plain: list[Transition], others: list[Transition], lapsed_only: bool
+    ) -> dict[JobId, Verdict]:
+        """What was accepted. Two statements only when both kinds came, then in one transaction."""
+
+        async def both(line: Line) -> dict[JobId, Verdict]:
+            accepted: dict[JobId, Verdict] = {}
+            if plain:
+                done = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
+                names = [JobId(str(row[0])) for row in done]
+                accepted |= {name: Verdict(name, True) for name in names}
+            if others:
+                values = self._general(others, lapsed_only)
+                moved = await line.fetch(self._script("finish"), *values)
+                accepted |= {JobId(str(row[0])): _accepted(row) for row in moved}
+            return accepted
+
+        return await self._connections.run(both, transaction=bool(plain) and bool(others))
+
+    async def _explain_refusals(
+        self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
+    ) -> None:
+        if not refused:
+            return
+        verdicts.update((name, Verdict(name, False)) for name in refused)
+        for row in await self._connections.fetch("whereabouts", list(refused)):
+            name = JobId(str(row[0]))
+            verdicts[name] = Verdict(name, False, STATES[row[1]], row[2])
+
+    def _script(self, verb: str) -> str:
+        return self._connections.scripts[verb]
+
+    def _plain(self, ends: Sequence[Transition]) -> tuple[object, ...]:
+        return (
+            self._connections.clock.override(),
+            [end.id for end in ends],
+            [end.fence for end in ends],
+            [end.result for end in ends],
+            [end.keep_for for end in ends],
+        )
+
+    def _general(self, ends: Sequence[Transition], lapsed_only: bool) -> tuple[object, ...]:
+        errors = [end.error for end in ends]
+        return (
+            self._connections.clock.override(),
+            self._connections.options.channel,
+            lapsed_only,
+            [end.id for end in ends],
+            [end.fence for end in ends],
+            [end.source.value for end in ends],
+            [end.to.value for end in ends],
+            [end.spend for end in ends],
+            [end.crash for end in ends],
+            [end.bump for end in ends],
+            [end.delay for end in ends],
+            [end.keep_for for end in ends],
+            [end.result for end in ends],
+            [end.reason for end in ends],
+            [end.cool for end in ends],
+            [error and error.kind for error in errors],
+            [error and error.message for error in errors],
+            [error and error.traceback for error in errors],
+            [error and error.attempt for error in errors],
+            ERRORS_KEPT,
+            Retention().other,
+        )
+
+
+def _is_plain(end: Transition) -> bool:
+    """Whether the lean statement says all there is to this end."""
+    return (
+        end.to is JobState.SUCCEEDED
+        and end.source is JobState.RUNNING
+        and end.spend == 1
+        and not (end.crash or end.bump)
+        and end.error is None
+        and end.reason is None
+        and end.cool is None
+    )
+
+
+def _accepted(row: Record) -> Verdict:
+    return Verdict(JobId(str(row[0])), True, STATES[row[1]], row[2])
+
+
+def _told_once(verdict: Verdict, is_first: bool) -> Verdict:
+    """The same job ended twice in one batch: only the first was applied."""
+    if is_first or not verdict.accepted:
+        return verdict
+    return Verdict(verdict.id, False, verdict.state, verdict.fence)

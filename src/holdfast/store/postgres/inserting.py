@@ -1,0 +1,191 @@
+"""Inserting jobs: the steps, apart from whose connection runs them.
+
+`insertion` is a generator of (script, values) that is sent the rows of each.
+One set of steps thus serves our own pool, a caller's async connection and a
+caller's sync connection. Its steps belong in one transaction.
+
+Unique keys: `insert_unique` takes the keys that are free and leaves the rest
+locked by this transaction; `holders` then shows, with a newer snapshot, who has
+them and where. What follows from that is decided here, and a key that became
+free in between is simply tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from holdfast.errors import StoreUnavailable
+from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, decode_policy
+
+# What a key's holder may be pushed out of, and what a new job begins in.
+PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
+REPLACEABLE = PUSHABLE | {JobState.SUSPENDED.value}
+BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED})
+ROUNDS = 20
+
+
+class Step(NamedTuple):
+    """One statement: the verb of its script, and the values of its parameters."""
+
+    verb: str
+    values: tuple[object, ...]
+
+
+Rows = Sequence[Any]
+Steps = Generator[Step, Rows, None]
+
+
+def insertion(
+    jobs: Sequence[NewJob], now: datetime | None, channel: str
+) -> Generator[Step, Rows, list[Inserted]]:
+    """All steps for one batch; returns what became of each job, in order."""
+    answers: dict[JobId, Inserted] = {}
+    distinct = list({job.id: job for job in jobs}.values())
+    plain = [job for job in distinct if job.unique is None]
+    if plain:
+        yield Step("insert", (now, channel, *columns(plain)))
+        answers.update((job.id, Inserted(job.id, "created")) for job in plain)
+    keyed = [job for job in distinct if job.unique is not None]
+    while keyed:
+        first, keyed = _one_of_each_key(keyed)
+        yield from _Keys(now, channel, answers).insert(first)
+        keyed = _answer_twins(first, keyed, answers)
+    return [answers[job.id] for job in jobs]
+
+
+class _Keys:
+    """Inserts jobs of distinct keys, and settles what to do about the keys that are held."""
+
+    def __init__(self, now: datetime | None, channel: str, answers: dict[JobId, Inserted]) -> None:
+        self.now = now
+        self.channel = channel
+        self.answers = answers
+        self.replacing: set[JobId] = set()
+
+    def insert(self, jobs: list[NewJob]) -> Steps:
+        waiting = {_unique(job).key: job for job in jobs}
+        for _ in range(ROUNDS):
+            batch = list(waiting.values())
+            created = {row[0] for row in (yield self._take(batch))}
+            for job in batch:
+                if job.id in created:
+                    answer = Inserted(job.id, "created")
+                    if job.id in self.replacing:
+                        answer = Inserted(job.id, "replaced")
+                    self._settle(waiting, job, answer)
+            if not waiting:
+                return
+            holders = yield Step("holders", (list(waiting),))
+            yield from self._judge(waiting, holders)
+            if not waiting:
+                return
+        raise StoreUnavailable("unique keys kept changing hands; try again")
+
+    def _take(self, jobs: list[NewJob]) -> Step:
+        keys = [_unique(job).key for job in jobs]
+        masks = [array_literal(sorted(_unique(job).states)) for job in jobs]
+        return Step("insert_unique", (self.now, self.channel, *columns(jobs), keys, masks))
+
+    def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
+        self.answers[job.id] = answer
+        del waiting[_unique(job).key]
+
+    def _judge(self, waiting: dict[str, NewJob], holders: Rows) -> Steps:
+        """Settle each key by where its holder is; one whose holder let go stays waiting."""
+        replaced: dict[str, NewJob] = {}
+        pushed: dict[str, NewJob] = {}
+        for key, holder, state, holds in holders:
+            job = waiting[key]
+            conflict = _unique(job).on_conflict
+            if holder == job.id:
+                self._settle(waiting, job, Inserted(job.id, "created"))
+            elif not holds:
+                continue
+            elif conflict == "replace" and state in REPLACEABLE:
+                replaced[holder] = job
+            elif conflict == "debounce" and state in PUSHABLE:
+                pushed[holder] = job
+            else:
+                self._settle(waiting, job, Inserted(JobId(holder), "existing"))
+        if replaced:
+            yield from self._replace(replaced)
+        if pushed:
+            yield from self._push(waiting, pushed)
+
+    def _replace(self, replaced: dict[str, NewJob]) -> Steps:
+        """End the holders; their keys are free for the next round. One that started to run
+        in between is met again there, and stands."""
+        holders = sorted(replaced)
+        by = [replaced[holder].id for holder in holders]
+        gone = yield Step("replace", (self.now, holders, by, Retention().other))
+        self.replacing.update(replaced[row[0]].id for row in gone)
+
+    def _push(self, waiting: dict[str, NewJob], pushed: dict[str, NewJob]) -> Steps:
+        """Make the holders due at the new call's time; their bodies stay."""
+        holders = sorted(pushed)
+        run_at = [pushed[holder].run_at for holder in holders]
+        delays = [pushed[holder].delay or 0.0 for holder in holders]
+        moved = yield Step("reschedule", (self.now, self.channel, holders, run_at, delays))
+        for row in moved:
+            self._settle(waiting, pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
+
+
+def _one_of_each_key(jobs: list[NewJob]) -> tuple[list[NewJob], list[NewJob]]:
+    """The first job of every key, and the rest: one statement cannot meet a key twice."""
+    first: dict[str, NewJob] = {}
+    rest = [job for job in jobs if first.setdefault(_unique(job).key, job) is not job]
+    return list(first.values()), rest
+
+
+def _answer_twins(
+    first: list[NewJob], rest: list[NewJob], answers: dict[JobId, Inserted]
+) -> list[NewJob]:
+    """Jobs of one batch that only want to keep what the first of their key got need no
+    further look, unless that one is born outside its own mask."""
+    settled = {
+        _unique(job).key: answers[job.id].id for job in first if _unique(job).states >= BORN_IN
+    }
+    again = []
+    for job in rest:
+        unique = _unique(job)
+        if unique.on_conflict == "keep" and unique.key in settled:
+            answers[job.id] = Inserted(settled[unique.key], "existing")
+        else:
+            again.append(job)
+    return again
+
+
+def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    """Parameters 3 to 15 of insert.sql: one array per column."""
+    return (
+        [job.id for job in jobs],
+        [job.task for job in jobs],
+        [job.queue for job in jobs],
+        [job.priority for job in jobs],
+        [job.args for job in jobs],
+        [job.policy for job in jobs],
+        [array_literal(job.tags) for job in jobs],
+        [job.headers for job in jobs],
+        [decode_policy(job.policy).timeout for job in jobs],
+        [job.run_at for job in jobs],
+        [job.delay for job in jobs],
+        [job.deadline_at for job in jobs],
+        [job.deadline_in for job in jobs],
+    )
+
+
+def array_literal(texts: Sequence[str]) -> str:
+    r"""One array as text, because arrays of unequal length cannot travel as one parameter.
+
+    >>> array_literal(["a", 'b"c', "d\\e"])
+    '{"a","b\\"c","d\\\\e"}'
+    """
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
+
+
+def _unique(job: NewJob) -> Unique:
+    assert job.unique is not None
+    return job.unique

@@ -1,0 +1,203 @@
+"""Jobs on Postgres: each verb is a script, or a small class of its own where it is more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
+from holdfast.outcome import Transition
+from holdfast.store import borrowed
+from holdfast.store.contract import (
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    Verdict,
+    Want,
+)
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.claiming import Claimer
+from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
+from holdfast.store.postgres.finishing import Finisher
+from holdfast.store.postgres.inserting import insertion
+from holdfast.store.postgres.progressing import progress_columns
+from holdfast.store.postgres.reading import Reader
+
+
+class PostgresJobs:
+    """See `holdfast.store.contract.Jobs` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._channel = connections.options.channel
+        self._claimer = Claimer(connections)
+        self._finisher = Finisher(connections)
+        self._reader = Reader(connections)
+
+    # Coming in -----------------------------------------------------------------------------
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        if not jobs:
+            return []
+        plain = all(job.unique is None for job in jobs)
+        if plain and len(jobs) >= COPY_FROM and await self._copied(jobs):
+            return [Inserted(job.id, "created") for job in jobs]
+
+        async def steps(line: Line) -> list[Inserted]:
+            scripts = self._connections.scripts
+            walk = insertion(jobs, self._connections.clock.override(), self._channel)
+            return await borrowed.drive(
+                walk, lambda step: line.fetch(scripts[step.verb], *step.values)
+            )
+
+        return await self._connections.run(steps, transaction=not plain)
+
+    async def _copied(self, jobs: Sequence[NewJob]) -> bool:
+        """False if an id is there already: a repeated insert, to be checked one by one."""
+        try:
+            await self._connections.run(
+                lambda line: copy_jobs(self._connections, line, jobs), transaction=True
+            )
+        except asyncpg.UniqueViolationError:
+            return False
+        return True
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        line = borrowed.recognise(connection)
+        if not jobs:
+            return []
+        scripts = self._connections.scripts
+        walk = insertion(jobs, self._connections.clock.override(), self._channel)
+        return await borrowed.drive(walk, lambda step: line.fetch(scripts[step.verb], step.values))
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        line = borrowed.recognise_sync(connection)
+        if not jobs:
+            return []
+        scripts = self._connections.scripts
+        walk = insertion(jobs, self._connections.clock.override(), self._channel)
+        return borrowed.drive_sync(
+            walk, lambda step: line.fetch_sync(scripts[step.verb], step.values)
+        )
+
+    # An attempt ----------------------------------------------------------------------------
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        return await self._claimer.claim(worker, wants, tasks)
+
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._finish(transitions, lapsed_only=False)
+
+    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._finish(transitions, lapsed_only=True)
+
+    async def _finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
+        if not transitions:
+            return []
+        verdicts = await self._finisher.finish(transitions, lapsed_only)
+        if any(end.to is JobState.READY for end in transitions):
+            self._claimer.skip.forget()
+        return verdicts
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
+        if not reports:
+            return []
+        kept = await self._connections.timed("report_progress", *progress_columns(reports))
+        held = {(str(row[0]), row[1]) for row in kept}
+        return [(report.id, report.fence) in held for report in reports]
+
+    # What time and operators do ------------------------------------------------------------
+
+    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        found = await self._connections.timed("expired_leases", limit, after)
+        return [rows.live(row) for row in found]
+
+    async def overdue_attempts(
+        self, limit: int, after: str | None = None, slack: float = 0.0
+    ) -> list[Live]:
+        found = await self._connections.timed("overdue_attempts", limit, after, slack)
+        return [rows.live(row) for row in found]
+
+    async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
+        """Pages that held nothing but ended jobs are passed over: they are gone by now."""
+        while True:
+            seen = await self._connections.timed("past_deadline", limit, after)
+            live = [rows.live(row) for row in seen if row[1] is not None]
+            if live or len(seen) < limit:
+                return live
+            after = str(seen[-1][0])
+
+    async def next_deadline_in(self) -> float | None:
+        found = await self._connections.timed("next_deadline")
+        return None if found[0][0] is None else float(found[0][0])
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        found = await self._connections.fetch("live", list(dict.fromkeys(ids)))
+        return [rows.live(row) for row in found]
+
+    async def promote_due(self, limit: int) -> Promoted:
+        found = await self._connections.timed("promote_due", self._channel, limit)
+        moved, queues, next_due_in, _ = found[0]
+        return Promoted(moved, tuple(queues), next_due_in)
+
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._moved("resume", self._now(), self._channel, list(ids))
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._moved("request_cancel", self._now(), self._channel, list(ids))
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._moved("requeue", self._now(), self._channel, list(ids))
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        distinct = list(dict.fromkeys(ids))
+        no_time, delays = [None] * len(distinct), [delay] * len(distinct)
+        return await self._moved(
+            "reschedule", self._now(), self._channel, distinct, no_time, delays
+        )
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        return await self._moved("reprioritise", list(ids), priority)
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        return await self._moved("move", self._channel, list(ids), queue)
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._moved("delete", list(ids))
+
+    async def prune(self, limit: int) -> int:
+        return int((await self._connections.timed("prune", limit))[0][0])
+
+    def _now(self) -> object:
+        return self._connections.clock.override()
+
+    async def _moved(self, verb: str, *values: object) -> list[JobId]:
+        """Run a verb that answers with the ids it changed. It may have put a job in front of
+        where the last claim began."""
+        self._claimer.skip.forget()
+        found = await self._connections.fetch(verb, *values)
+        self._claimer.skip.forget()
+        return [JobId(str(row[0])) for row in found]
+
+    # Reading -------------------------------------------------------------------------------
+
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        return await self._reader.get(ids)
+
+    async def ahead(self, job_id: JobId) -> int:
+        return int((await self._connections.fetch("ahead", job_id))[0][0])
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        return await self._reader.outcomes(ids)
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        return await self._reader.page(which, limit, cursor)
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        return await self._reader.count(which)

@@ -1,0 +1,227 @@
+-- A job is where its row is: bodies and outcomes are written once, narrow rows move between places.
+-- Text keys are compared bytewise (collate "C"): index descents then never call the locale library.
+create schema if not exists {{schema}};
+
+create table {{schema}}.migration (
+    version int primary key,
+    name text not null,
+    checksum text not null,
+    applied_at timestamptz not null default now()
+);
+
+-- The body. `timeout` repeats a number of the policy, so that no claim has to read JSON.
+create table {{schema}}.job (
+    id uuid primary key,
+    task text collate "C" not null,
+    args text not null,
+    policy text not null,
+    tags text[] not null default '{}',
+    headers text,
+    timeout float8,
+    unique_key text collate "C",
+    unique_states text[],
+    deadline_at timestamptz,
+    created_at timestamptz not null default now()
+);
+
+-- The arrival number: jobs of one priority are claimed in its order.
+create sequence {{schema}}.ready_seq;
+
+create table {{schema}}.ready (
+    job_id uuid primary key,
+    queue text collate "C" not null,
+    priority int not null,
+    seq bigint not null default nextval('{{schema}}.ready_seq'),
+    task text collate "C" not null,
+    attempts int not null default 0,
+    crashes int not null default 0,
+    fence bigint not null default 0,
+    since timestamptz not null default now()
+);
+create index ready_line on {{schema}}.ready (queue, priority, seq);
+
+-- A running job. No index but the key: claim and finish pay for every other one, and the
+-- reconcilers' sweeps read a table that is as small as the fleet has slots. `batch` names the
+-- claim that took it, so that a claim whose reply was lost can be answered again.
+create table {{schema}}.lease (
+    job_id uuid primary key,
+    queue text collate "C" not null,
+    priority int not null,
+    seq bigint not null,
+    task text collate "C" not null,
+    attempts int not null,
+    crashes int not null,
+    fence bigint not null,
+    worker_id uuid not null,
+    batch bigint not null,
+    claimed_at timestamptz not null,
+    timeout_at timestamptz,
+    cancel_requested_at timestamptz
+);
+
+create table {{schema}}.scheduled (
+    job_id uuid primary key,
+    due_at timestamptz not null,
+    queue text collate "C" not null,
+    priority int not null,
+    task text collate "C" not null,
+    attempts int not null default 0,
+    crashes int not null default 0,
+    fence bigint not null default 0,
+    reason text
+);
+create index scheduled_due on {{schema}}.scheduled (due_at);
+
+create table {{schema}}.suspended (
+    job_id uuid primary key,
+    wake_at timestamptz,
+    queue text collate "C" not null,
+    priority int not null,
+    task text collate "C" not null,
+    attempts int not null,
+    crashes int not null,
+    fence bigint not null,
+    reason text
+);
+create index suspended_wake on {{schema}}.suspended (wake_at) where wake_at is not null;
+
+create table {{schema}}.outcome (
+    job_id uuid primary key,
+    state text not null,
+    queue text collate "C" not null,
+    priority int not null,
+    task text collate "C" not null,
+    attempts int not null,
+    crashes int not null,
+    fence bigint not null,
+    claimed_at timestamptz,
+    finished_at timestamptz not null,
+    expires_at timestamptz not null,
+    result text,
+    reason text
+);
+create index outcome_expiry on {{schema}}.outcome (expires_at);
+
+create table {{schema}}.error (
+    job_id uuid not null,
+    n bigint generated always as identity,
+    at timestamptz not null,
+    attempt int not null,
+    kind text not null,
+    message text not null,
+    traceback text,
+    primary key (job_id, n)
+);
+
+create table {{schema}}.progress (
+    job_id uuid primary key,
+    fraction float8,
+    message text,
+    checkpoint text,
+    at timestamptz not null
+);
+
+-- Lazy: nothing is released when its holder ends. Whoever meets a key looks where the holder is;
+-- `epoch` grows whenever the key changes hands, so that a look from before can be told apart.
+create table {{schema}}.unique_key (
+    key text collate "C" primary key,
+    job_id uuid not null,
+    states text[] not null,
+    epoch bigint not null default 0
+);
+
+create table {{schema}}.deadline (
+    job_id uuid primary key,
+    at timestamptz not null
+);
+create index deadline_at on {{schema}}.deadline (at);
+
+create table {{schema}}.queue (
+    name text collate "C" primary key,
+    paused boolean not null default false,
+    cool_until timestamptz,
+    throttles int not null default 0,
+    throttle_base float8 not null default 1,
+    throttle_cap float8 not null default 300,
+    retain_succeeded float8,
+    retain_failed float8,
+    retain_other float8
+);
+
+create table {{schema}}.worker (
+    id uuid primary key,
+    name text not null,
+    host text not null,
+    pid int not null,
+    queues text not null,
+    tasks text[] not null,
+    version text not null,
+    started_at timestamptz not null,
+    heartbeat_at timestamptz not null,
+    expires_at timestamptz not null
+);
+
+create table {{schema}}.leader (
+    role text collate "C" primary key,
+    worker_id uuid not null,
+    expires_at timestamptz not null
+);
+
+-- Every place a job can be, as one relation for those who read. Looked into by key, it costs one
+-- index probe per place; read in order of the key, it merges the places.
+create view {{schema}}.place as
+    select job_id, 'ready'::text as state, queue, priority, task, attempts, crashes, fence,
+        null::timestamptz as due_at, null::uuid as worker_id, null::timestamptz as claimed_at,
+        null::timestamptz as cancel_requested_at, null::timestamptz as finished_at,
+        null::timestamptz as expires_at, null::text as result, null::text as reason
+    from {{schema}}.ready
+    union all
+    select job_id, 'running'::text, queue, priority, task, attempts, crashes, fence,
+        null::timestamptz, worker_id, claimed_at, cancel_requested_at, null::timestamptz,
+        null::timestamptz, null::text, null::text
+    from {{schema}}.lease
+    union all
+    select job_id, 'scheduled'::text, queue, priority, task, attempts, crashes, fence,
+        due_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
+        null::timestamptz, null::text, reason
+    from {{schema}}.scheduled
+    union all
+    select job_id, 'suspended'::text, queue, priority, task, attempts, crashes, fence,
+        wake_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
+        null::timestamptz, null::text, reason
+    from {{schema}}.suspended
+    union all
+    select job_id, state, queue, priority, task, attempts, crashes, fence,
+        null::timestamptz, null::uuid, claimed_at, null::timestamptz, finished_at,
+        expires_at, result, reason
+    from {{schema}}.outcome;
+
+-- Rows pass through these tables by the million while few are in them: vacuum early, by count.
+alter table {{schema}}.ready set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+alter table {{schema}}.lease set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 85);
+alter table {{schema}}.scheduled set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+alter table {{schema}}.worker set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+alter table {{schema}}.progress set (fillfactor = 70);
+alter table {{schema}}.job set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
+alter table {{schema}}.outcome set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
+
+-- A floor under the three tables that the hot verbs look into. A drained table that vacuum cut to
+-- zero pages makes a sequential scan look free; the workers' polls then cache that plan, and the
+-- next burst is walked whole for every claim until statistics are renewed. With some pages always
+-- there the index is the cheaper guess even at zero rows, whatever the statistics say.
+alter table {{schema}}.job set (vacuum_truncate = off);
+alter table {{schema}}.ready set (vacuum_truncate = off);
+alter table {{schema}}.lease set (vacuum_truncate = off);
+
+insert into {{schema}}.job (id, task, args, policy)
+select gen_random_uuid(), '', repeat(' ', 200), '' from generate_series(1, 3000);
+insert into {{schema}}.ready (job_id, queue, priority, seq, task)
+select gen_random_uuid(), '', 0, 0, '' from generate_series(1, 8000);
+insert into {{schema}}.lease
+    (job_id, queue, priority, seq, task, attempts, crashes, fence, worker_id, batch, claimed_at)
+select gen_random_uuid(), '', 0, 0, '', 0, 0, 0, gen_random_uuid(), 0, now()
+from generate_series(1, 8000);
+analyze {{schema}}.job, {{schema}}.ready, {{schema}}.lease;
+delete from {{schema}}.job;
+delete from {{schema}}.ready;
+delete from {{schema}}.lease;

@@ -1,0 +1,94 @@
+"""What a postgres:// URL says: where to connect, and how.
+
+Options of ours ride in the query string beside those of the driver:
+
+    ?schema=holdfast        the schema that holds the tables
+    &pool_size=8            most connections at once
+    &statement_timeout=30   seconds any one call may take
+    &pooler=true            behind a transaction pooler: nothing is kept in a session
+    &listen=false           do not LISTEN; polling alone finds work
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+from holdfast.errors import BadOption
+
+_SCHEMA = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+_OURS = frozenset({"schema", "pool_size", "statement_timeout", "pooler", "listen"})
+_TRUTH = {"1": True, "true": True, "yes": True, "on": True}
+_FALSEHOOD = {"0": False, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A parsed URL. `dsn` holds the password and is never shown; `where` never holds it."""
+
+    dsn: str
+    where: str
+    schema: str
+    pool_size: int
+    statement_timeout: float
+    pooler: bool
+    listen: bool
+
+    @classmethod
+    def of(cls, url: str) -> Options:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query))
+        schema = _schema(query.get("schema", "holdfast"))
+        pooler = _flag(query, "pooler", default=False)
+        theirs = urlencode({key: value for key, value in query.items() if key not in _OURS})
+        return cls(
+            dsn=parts._replace(scheme="postgresql", query=theirs).geturl(),
+            where=f"{_redacted(parts)} (schema {schema})",
+            schema=schema,
+            pool_size=int(_number(query, "pool_size", 8, least=1)),
+            statement_timeout=_number(query, "statement_timeout", 30, least=0.1),
+            pooler=pooler,
+            listen=_flag(query, "listen", default=not pooler) and not pooler,
+        )
+
+    @property
+    def channel(self) -> str:
+        """One channel a schema, short enough to be an identifier whatever the schema is."""
+        return f"holdfast_{self.schema}"[:63]
+
+
+def _schema(name: str) -> str:
+    if not _SCHEMA.match(name):
+        raise BadOption("schema", "1 to 63 of a-z, 0-9 and _, not starting with a digit", name)
+    return name
+
+
+def _redacted(parts: SplitResult) -> str:
+    """The URL without its password, query and everything else that might be a secret."""
+    host = parts.netloc.rpartition("@")[2] or "localhost"
+    user = f"{parts.username}@" if parts.username else ""
+    return f"postgres://{user}{host}{parts.path}"
+
+
+def _number(query: dict[str, str], name: str, default: float, *, least: float) -> float:
+    text = query.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadOption(name, "a number", text) from None
+    if not least <= value < 1e6:
+        raise BadOption(name, f"at least {least:g}", text)
+    return value
+
+
+def _flag(query: dict[str, str], name: str, *, default: bool) -> bool:
+    text = query.get(name)
+    if text is None:
+        return default
+    known = _TRUTH | _FALSEHOOD
+    if text.lower() not in known:
+        raise BadOption(name, "true or false", text)
+    return known[text.lower()]

@@ -1,0 +1,48 @@
+"""Queues on Postgres."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+
+from holdfast.store.contract import QueueInfo, QueueSettings
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.connection import Connections
+
+
+class PostgresQueues:
+    """See `holdfast.store.contract.Queues` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
+        if queues:
+            columns = zip(*map(_values, queues.values()), strict=True)
+            await self._connections.fetch(
+                "ensure_queues", list(queues), *(list(column) for column in columns)
+            )
+
+    async def pause(self, names: Sequence[str]) -> None:
+        await self._connections.fetch("pause_queues", sorted(set(names)))
+
+    async def resume(self, names: Sequence[str]) -> None:
+        channel = self._connections.options.channel
+        await self._connections.fetch("resume_queues", channel, sorted(set(names)))
+
+    async def tune(self, name: str, settings: QueueSettings) -> None:
+        await self._connections.fetch("tune_queue", name, *_values(settings))
+
+    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
+        found = await self._connections.timed("list_queues", [*names] or None)
+        return [rows.queue_info(row) for row in found]
+
+
+def _values(settings: QueueSettings) -> tuple[float | None, ...]:
+    return (
+        settings.throttle_base,
+        settings.throttle_cap,
+        settings.retain_succeeded,
+        settings.retain_failed,
+        settings.retain_other,
+    )

@@ -1,0 +1,143 @@
+"""Rows become the records of the vocabulary, by position: the columns of each script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.job import (
+    Claimed,
+    ErrorEntry,
+    Job,
+    JobId,
+    JobState,
+    Live,
+    Progress,
+    WorkerId,
+)
+from holdfast.store.contract import QueueInfo, QueueSettings, WorkerInfo
+
+_errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
+_queues = msgspec.json.Decoder(dict[str, int])
+
+STATES = {state.value: state for state in JobState}
+
+
+def claimed(row: Any) -> Claimed:
+    """The hot one: positional, and nothing is converted that does not have to be."""
+    return Claimed(
+        JobId(str(row[0])),
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        tuple(row[12]),
+        row[13],
+        row[14],
+    )
+
+
+def live(row: Any) -> Live:
+    return Live(
+        JobId(str(row[0])),
+        STATES[row[1]],
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        worker(row[8]),
+        row[9],
+    )
+
+
+def job(row: Any) -> Job:
+    return Job(
+        id=JobId(str(row["id"])),
+        task=row["task"],
+        queue=row["queue"],
+        state=STATES[row["state"]],
+        priority=row["priority"],
+        args=row["args"],
+        policy=row["policy"],
+        created_at=row["created_at"],
+        attempts=row["attempts"],
+        crashes=row["crashes"],
+        fence=row["fence"],
+        tags=tuple(row["tags"]),
+        headers=row["headers"],
+        unique_key=row["unique_key"],
+        deadline_at=row["deadline_at"],
+        due_at=row["due_at"],
+        worker_id=worker(row["worker_id"]),
+        claimed_at=row["claimed_at"],
+        cancel_requested_at=row["cancel_requested_at"],
+        finished_at=row["finished_at"],
+        expires_at=row["expires_at"],
+        result=row["result"],
+        reason=row["reason"],
+        progress=_progress(row),
+        errors=() if row["errors"] is None else _errors.decode(row["errors"]),
+    )
+
+
+def _progress(row: Any) -> Progress | None:
+    if row["progress_at"] is None:
+        return None
+    return Progress(row["fraction"], row["message"], row["checkpoint"], row["progress_at"])
+
+
+def worker(value: object) -> WorkerId | None:
+    return None if value is None else WorkerId(str(value))
+
+
+def worker_info(row: Any) -> WorkerInfo:
+    return WorkerInfo(
+        id=WorkerId(str(row["id"])),
+        name=row["name"],
+        host=row["host"],
+        pid=row["pid"],
+        queues=_queues.decode(row["queues"]),
+        tasks=tuple(row["tasks"]),
+        version=row["version"],
+        started_at=row["started_at"],
+        heartbeat_at=row["heartbeat_at"],
+        expires_in=row["expires_in"],
+        running=row["running"],
+    )
+
+
+def queue_info(row: Any) -> QueueInfo:
+    return QueueInfo(
+        name=row["name"],
+        paused=row["paused"],
+        cooling_for=row["cooling_for"],
+        throttles=row["throttles"],
+        settings=_settings(row),
+        counts={
+            STATES[state]: jobs for state, jobs in zip(row["states"], row["jobs"], strict=True)
+        },
+        oldest_ready_age=row["oldest_ready_age"],
+    )
+
+
+def _settings(row: Any) -> QueueSettings:
+    """A queue without a row of its own has jobs but was never tuned."""
+    if row["throttle_base"] is None:
+        return QueueSettings()
+    return QueueSettings(
+        throttle_base=row["throttle_base"],
+        throttle_cap=row["throttle_cap"],
+        retain_succeeded=row["retain_succeeded"],
+        retain_failed=row["retain_failed"],
+        retain_other=row["retain_other"],
+    )

@@ -1,0 +1,13 @@
+-- $1 id. Counted only so far: a longer line is long, whatever its length.
+select count(*)::int
+from (
+    select from {{schema}}.ready as mine
+    cross join lateral (
+        select from {{schema}}.ready as other
+        where other.queue = mine.queue
+        and (other.priority, other.seq) < (mine.priority, mine.seq)
+        order by other.priority, other.seq
+        limit 1000
+    ) as before
+    where mine.job_id = $1::uuid
+) as ahead

@@ -1,0 +1,1 @@
+select version, checksum from {{schema}}.migration order by version

@@ -1,0 +1,15 @@
+-- $1 how many of the oldest and of the newest bodies to look at
+with looked as materialized (
+    (select id from {{schema}}.job order by id limit $1::int)
+    union
+    (select id from {{schema}}.job order by id desc limit $1::int)
+),
+counted as materialized (
+    select looked.id, (
+        select count(*) from {{schema}}.place where place.job_id = looked.id
+    ) as places
+    from looked
+)
+select count(*)::int, (count(*) filter (where places = 0))::int,
+    (count(*) filter (where places > 1))::int
+from counted

@@ -1,0 +1,76 @@
+-- $1 now   $2 worker   $3 tasks   $4 number of this claim
+-- $5 queues, $6 limits: what is wanted
+-- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line to walk
+with asked as materialized (
+    -- the gate: a worker whose own lease lapsed gets nothing, nor does a paused or cooling queue
+    select wanted.queue, wanted.slots
+    from unnest($5::text[], $6::int[]) as wanted (queue, slots)
+    where exists (
+        select from {{schema}}.worker
+        where id = $2::uuid and expires_at > coalesce($1::timestamptz, now())
+    )
+    and not exists (
+        select from {{schema}}.queue
+        where queue.name = wanted.queue
+        and (queue.paused or queue.cool_until > coalesce($1::timestamptz, now()))
+    )
+),
+picked as materialized (
+    -- both limits: the inner one makes the planner take the index in its order, the outer one
+    -- stops pulling (and so locking) as soon as the slots are full. The task is compared inside
+    -- nullif so that the planner makes no guess from it: a guess of "rare" would sort the line
+    select line.ctid
+    from asked
+    cross join lateral (
+        select head.ctid
+        from unnest($7::text[], $8::int[], $9::bigint[], $10::int[])
+            as stretch (queue, from_priority, from_seq, to_priority)
+        cross join lateral (
+            select ready.ctid
+            from {{schema}}.ready
+            where ready.queue = asked.queue
+            and (ready.priority, ready.seq) >= (stretch.from_priority, stretch.from_seq)
+            and ready.priority <= stretch.to_priority
+            and nullif(ready.task = any ($3::text[]), false) is not null
+            order by ready.priority, ready.seq
+            limit asked.slots
+            for update skip locked
+        ) as head
+        where stretch.queue = asked.queue
+        limit asked.slots
+    ) as line
+),
+taken as (
+    -- by ctid as an array: a tid scan of exactly these rows, whatever the statistics say
+    delete from {{schema}}.ready
+    where ctid = any (array(select ctid from picked))
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence
+),
+found as materialized (
+    -- one body per row by lateral with a constant limit: an index lookup each, never a hash of
+    -- all bodies. Only a job that was claimed before can have left a checkpoint
+    select taken.*, body.args, body.policy, body.tags, body.headers, body.timeout,
+        body.deadline_at, body.created_at, kept.checkpoint
+    from taken
+    cross join lateral (
+        select args, policy, tags, headers, timeout, deadline_at, created_at
+        from {{schema}}.job where job.id = taken.job_id limit 1
+    ) as body
+    left join lateral (
+        select checkpoint from {{schema}}.progress
+        where taken.fence > 0 and progress.job_id = taken.job_id limit 1
+    ) as kept on true
+),
+leased as (
+    insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
+        worker_id, batch, claimed_at, timeout_at)
+    select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
+        coalesce($1::timestamptz, now()),
+        coalesce($1::timestamptz, now()) + timeout * interval '1 second'
+    from found
+)
+select job_id, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
+    created_at, coalesce($1::timestamptz, now()) as claimed_at, deadline_at, tags, headers,
+    checkpoint, seq
+from found
+order by priority, seq

@@ -1,0 +1,81 @@
+-- $1 .. $15 as in insert.sql   $16 keys   $17 states that hold the key, one array literal a job
+-- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
+-- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
+-- newest version, but what is seen of its holder is the statement's snapshot; so a key that
+-- changed hands since (another job, another epoch) is left for a look with a newer snapshot.
+-- Keys are taken in their own order, so that two batches never wait for each other in a ring.
+with new as materialized (
+    select id, task, queue, priority, args, policy, tags, headers, timeout, key, states, n,
+        coalesce(run_at, coalesce($1::timestamptz, now()) + delay * interval '1 second') as due_at,
+        coalesce(deadline_at, coalesce($1::timestamptz, now()) + deadline_in * interval '1 second')
+            as deadline_at
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
+        $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
+        $15::float8[], $16::text[], $17::text[]) with ordinality
+        as given (id, task, queue, priority, args, policy, tags, headers, timeout, run_at, delay,
+            deadline_at, deadline_in, key, states, n)
+),
+released as materialized (
+    select held.key, held.job_id, held.epoch
+    from new
+    cross join lateral (
+        select key, job_id, states, epoch from {{schema}}.unique_key
+        where unique_key.key = new.key limit 1
+    ) as held
+    where not exists (
+        select from {{schema}}.place
+        where place.job_id = held.job_id and place.state = any (held.states)
+    )
+),
+taken as (
+    insert into {{schema}}.unique_key as held (key, job_id, states)
+    select key, id, states::text[] from new
+    where not exists (select from {{schema}}.job where job.id = new.id)
+    order by key
+    on conflict (key) do update
+    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
+    where exists (
+        select from released
+        where released.key = held.key and released.job_id = held.job_id
+        and released.epoch = held.epoch
+    )
+    returning held.job_id
+),
+created as materialized (
+    select *, coalesce(due_at > coalesce($1::timestamptz, now()), false) as later
+    from new where (id in (select job_id from taken)) is true
+),
+body as (
+    insert into {{schema}}.job
+        (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
+            created_at)
+    select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
+        coalesce($1::timestamptz, now())
+    from created
+    order by n
+),
+to_ready as (
+    insert into {{schema}}.ready (job_id, queue, priority, task, since)
+    select id, queue, priority, task, coalesce($1::timestamptz, now())
+    from created where not later order by n
+),
+to_scheduled as (
+    insert into {{schema}}.scheduled (job_id, due_at, queue, priority, task)
+    select id, due_at, queue, priority, task from created where later
+),
+to_deadline as (
+    insert into {{schema}}.deadline (job_id, at)
+    select id, deadline_at from created where deadline_at is not null
+),
+woken as (
+    select count(pg_notify($2::text, payload)) as calls
+    from (
+        select case when length(string_agg(distinct queue, ',')) < 2000
+            then 'ready:' || string_agg(distinct queue, ',') else 'ready:' end as payload
+        from created where not later
+        union all
+        select 'due' from created where later limit 2
+    ) as hints
+    where payload is not null
+)
+select created.id::text, woken.calls from created cross join woken

@@ -1,0 +1,15 @@
+-- $1 now   $2 channel   $3 ids. The first request's time stays.
+with running as materialized (
+    select job_id from {{schema}}.lease where job_id = any ($3::uuid[]) order by job_id for update
+),
+marked as (
+    update {{schema}}.lease
+    set cancel_requested_at = coalesce(cancel_requested_at, $1::timestamptz, now())
+    where job_id = any (array(select job_id from running))
+    returning job_id, worker_id
+),
+woken as (
+    select count(pg_notify($2::text, 'cancel:' || worker_id)) as calls
+    from (select distinct worker_id from marked) as workers
+)
+select marked.job_id, woken.calls from marked cross join woken

@@ -1,0 +1,12 @@
+-- $1 now   $2 limit   $3 seconds lapsed
+with lapsed as materialized (
+    select id from {{schema}}.worker
+    where expires_at < coalesce($1::timestamptz, now()) - $3::float8 * interval '1 second'
+    and not exists (select from {{schema}}.lease where lease.worker_id = worker.id)
+    order by expires_at limit $2::int
+    for update skip locked
+),
+gone as (
+    delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id
+)
+select count(*)::int from gone

@@ -1,0 +1,80 @@
+"""A store on Postgres, bundled from its nouns."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract import Capability
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.jobs import PostgresJobs
+from holdfast.store.postgres.options import Options
+from holdfast.store.postgres.queues import PostgresQueues
+from holdfast.store.postgres.schema import Schema
+from holdfast.store.postgres.telemetry import PostgresTelemetry
+from holdfast.store.postgres.wakeups import PostgresWakeups
+from holdfast.store.postgres.workers import PostgresWorkers
+
+AUTO_MIGRATE = "HOLDFAST_AUTO_MIGRATE"
+
+
+class PostgresStore:
+    """See `holdfast.store.contract.Store`; `options` describes the URL.
+
+    `role` is part of the connections' name, so that an operator sees in
+    `pg_stat_activity` what each of them is for.
+    """
+
+    kind = "postgres"
+    capabilities = frozenset(Capability)
+    durability = (
+        "an acknowledged write survives a crash of the server, as far as its settings "
+        "fsync and synchronous_commit promise"
+    )
+
+    def __init__(self, url: str, *, clock: Clock | None = None, role: str = "store") -> None:
+        self._url = url
+        self._clock = clock or SystemClock()
+        self._connections = Connections(Options.of(url), self._clock, role)
+        self._schema = Schema(self._connections)
+        self.jobs = PostgresJobs(self._connections)
+        self.queues = PostgresQueues(self._connections)
+        self.workers = PostgresWorkers(self._connections)
+        self.wakeups = PostgresWakeups(self._connections)
+        self.telemetry = PostgresTelemetry(self._connections, self._schema)
+
+    async def open(self) -> None:
+        """Connect, and require a current schema; migrate first only if the environment says so."""
+        await self._connections.open()
+        try:
+            if os.environ.get(AUTO_MIGRATE, "").lower() in {"1", "true", "yes", "on"}:
+                await self._schema.migrate()
+            await self._schema.require_current()
+        except BaseException:
+            await self._connections.close()
+            raise
+
+    async def close(self) -> None:
+        await self.wakeups.close()
+        await self._connections.close()
+
+    def sibling(self) -> PostgresStore:
+        return PostgresStore(self._url, clock=self._clock, role="heartbeat")
+
+    async def now(self) -> datetime:
+        found: datetime = (await self._connections.timed("now"))[0][0]
+        return found
+
+    async def migrate(self) -> list[str]:
+        """Works on a store that is not open yet: an empty database cannot be opened."""
+        was_open = self._connections.is_open
+        await self._connections.open()
+        try:
+            return await self._schema.migrate()
+        finally:
+            if not was_open:
+                await self._connections.close()
+
+    def migration_sql(self) -> str:
+        return self._schema.sql()

@@ -1,0 +1,54 @@
+"""Workers on Postgres, and the leases they hold."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.job import JobId, WorkerId
+from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.connection import Connections
+
+
+class PostgresWorkers:
+    """See `holdfast.store.contract.Workers` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def register(self, worker: WorkerInfo, lease: float) -> None:
+        await self._connections.timed(
+            "register",
+            worker.id,
+            worker.name,
+            worker.host,
+            worker.pid,
+            msgspec.json.encode(worker.queues).decode(),
+            list(worker.tasks),
+            worker.version,
+            lease,
+        )
+
+    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+        ids, fences = [one.id for one in held], [one.fence for one in held]
+        found = await self._connections.timed("heartbeat", worker, lease, ids, fences)
+        known, cancel, lost = found[0]
+        return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
+
+    async def deregister(self, worker: WorkerId) -> None:
+        await self._connections.fetch("deregister", worker)
+
+    async def list(self) -> builtins.list[WorkerInfo]:
+        return [rows.worker_info(row) for row in await self._connections.timed("list_workers")]
+
+    async def sweep(self, limit: int, lapsed_for: float) -> int:
+        return int((await self._connections.timed("sweep", limit, lapsed_for))[0][0])
+
+    async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
+        return bool(await self._connections.timed("lead", role, worker, ttl))
+
+    async def stop_leading(self, role: str, worker: WorkerId) -> None:
+        await self._connections.fetch("stop_leading", role, worker)

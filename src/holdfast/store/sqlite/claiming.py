@@ -1,0 +1,120 @@
+"""Giving ready jobs to a worker.
+
+Each line (queue and priority) is read in order of arrival. Jobs of tasks that the worker
+does not know are passed over; where the last scan found its first job is remembered for
+each line, so thousands of them at its head are read once and not at every claim. What is
+remembered is only a hint: it is forgotten every second, and at once when a claim comes
+back short, because a job handed back returns to its old place before the mark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from holdfast.job import Claimed, JobId, WorkerId, decode_policy
+from holdfast.store.contract import Want
+from holdfast.store.sqlite.rows import (
+    after,
+    to_datetime,
+    to_json,
+    to_optional_datetime,
+    to_texts,
+)
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+REMEMBERED_FOR = 1.0
+BEFORE_ALL = -(2**63)
+
+
+class Claimer:
+    """Used only in the writer's thread, so its memory needs no lock."""
+
+    def __init__(self) -> None:
+        self._starts: dict[tuple[str, int], int] = {}
+        self._tasks = ""
+        self._forget_at = 0.0
+
+    def forget(self) -> None:
+        """To be called when jobs came back to places of their own in the lines."""
+        self._starts.clear()
+
+    def claim(
+        self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        sql = steps("claim")
+        if not tx.rows(sql["trusted"], (worker, tx.now)):
+            return []
+        known = to_json(tasks)
+        self._refresh(known)
+        closed = {name for (name,) in tx.rows(sql["closed"], (tx.now,))}
+        picked: list[Row] = []
+        for want in wants:
+            if want.queue not in closed and want.limit > 0:
+                # Taken from the line before the next want looks: two may name one queue.
+                rows = self._pick(tx, want, known)
+                _leave(tx, rows)
+                picked += rows
+        return _lease(tx, worker, picked)
+
+    def _refresh(self, tasks: str) -> None:
+        """The marks hold for one set of tasks only."""
+        moment = time.monotonic()
+        if tasks != self._tasks or moment >= self._forget_at:
+            self._starts.clear()
+            self._tasks = tasks
+            self._forget_at = moment + REMEMBERED_FOR
+
+    def _pick(self, tx: Transaction, want: Want, tasks: str) -> list[Row]:
+        rows = self._walk(tx, want, tasks)
+        if len(rows) < want.limit and any(queue == want.queue for queue, _ in self._starts):
+            self._starts = {key: seq for key, seq in self._starts.items() if key[0] != want.queue}
+            rows = self._walk(tx, want, tasks)
+        return rows
+
+    def _walk(self, tx: Transaction, want: Want, tasks: str) -> list[Row]:
+        sql = steps("claim")
+        rows: list[Row] = []
+        priority: int | None = BEFORE_ALL
+        while len(rows) < want.limit:
+            [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
+            if priority is None:
+                break
+            line = (want.queue, priority)
+            start = self._starts.get(line, 0)
+            found = tx.rows(sql["pick"], (*line, start, tasks, want.limit - len(rows)))
+            if found:
+                self._starts[line] = found[0][3]
+            rows += found
+        return rows
+
+
+def _leave(tx: Transaction, rows: Sequence[Row]) -> None:
+    tx.each(steps("claim")["leave"], [row[1:4] for row in rows])
+
+
+def _lease(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> list[Claimed]:
+    now = tx.now
+    claimed_at = to_datetime(now)
+    leases: list[Row] = []
+    claimed: list[Claimed] = []
+    for (
+        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel,
+        args, policy, created_at, tags, headers, deadline_at, checkpoint,
+    ) in rows:
+        timeout = decode_policy(policy).timeout
+        timeout_at = None if timeout is None else after(now, timeout)
+        leases.append(
+            (job_id, queue, priority, seq, task, attempts, crashes, fence + 1, cancel,
+             worker, now, timeout_at)
+        )
+        claimed.append(
+            Claimed(
+                JobId(job_id), task, queue, priority, args, policy, attempts, crashes, fence + 1,
+                to_datetime(created_at), claimed_at, to_optional_datetime(deadline_at),
+                to_texts(tags), headers, checkpoint,
+            )
+        )
+    tx.each(steps("claim")["lease"], leases)
+    return claimed

@@ -1,0 +1,162 @@
+"""One opened database: the thread that writes, the thread that reads, and who is woken.
+
+Reads have a connection of their own, so a long listing never delays a claim; in memory
+there is only one connection and it does both. Siblings of a store in memory share one
+engine, which lives as long as any of them is open.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreError
+from holdfast.store.contract import Topic
+from holdfast.store.migrate import load_migrations, pending
+from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.rows import to_micros
+from holdfast.store.sqlite.scripts import statements, steps
+from holdfast.store.sqlite.thread import ConnectionThread
+from holdfast.store.sqlite.transaction import Transaction, patiently, write
+from holdfast.store.sqlite.wakeups import SqliteWakeups
+
+T = TypeVar("T")
+
+OLDEST = (3, 35, 0)  # the first with RETURNING
+
+
+class Engine:
+    """Runs verbs as transactions; `retain` and `release` count the stores that use it."""
+
+    def __init__(self, location: Location, clock: Clock) -> None:
+        self.location = location
+        self._clock = clock
+        self._users = 0
+        self._writer = ConnectionThread(f"holdfast-sqlite-writer {location.shown}", self._connect)
+        self._reader = self._writer
+        if location.path is not None:
+            self._reader = ConnectionThread(
+                f"holdfast-sqlite-reader {location.shown}", self._connect
+            )
+        self.wakeups = SqliteWakeups(None if location.path is None else self._connect)
+
+    def retain(self) -> None:
+        _require_recent_sqlite()
+        self.location.require_folder()
+        self._users += 1
+        self._writer.start()
+        self._reader.start()
+
+    def release(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            self.wakeups.stop()
+            self._reader.stop()
+            self._writer.stop()
+
+    def now(self) -> int:
+        moment = self._clock.override()
+        return time.time_ns() // 1000 if moment is None else to_micros(moment)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in the writer's thread, in a transaction of its own, and wake after it."""
+        return await self._writer.run(lambda connection: self._write(connection, work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` against one snapshot, beside the writer."""
+        return await self._reader.run(lambda connection: self._read(connection, work))
+
+    async def migrate(self) -> list[str]:
+        return await self.write(lambda tx: migrate(tx, self.location.shown))
+
+    def _write(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+        bumped: dict[tuple[Topic, str], int] = {}
+
+        def bump_too(tx: Transaction) -> T:
+            bumped.clear()
+            answer = work(tx)
+            bumped.update(bump(tx))
+            return answer
+
+        answer = patiently(
+            lambda: write(connection, self.now, bump_too),
+            self.location.patience,
+            self.location.shown,
+        )
+        if bumped:
+            self.wakeups.emit_own(bumped)
+        return answer
+
+    def _read(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+        def once() -> T:
+            connection.execute("BEGIN")
+            try:
+                return work(Transaction(connection.cursor(), self.now()))
+            finally:
+                connection.execute("ROLLBACK")
+
+        return patiently(once, self.location.patience, self.location.shown)
+
+    def _connect(self) -> sqlite3.Connection:
+        return patiently(
+            lambda: connect(self.location), self.location.patience, self.location.shown
+        )
+
+
+def connect(location: Location) -> sqlite3.Connection:
+    """One configured connection. Switching to WAL can itself find the file busy."""
+    connection = sqlite3.connect(
+        location.path or ":memory:",
+        timeout=0,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        connection.create_function("casefold", 1, _casefold, deterministic=True)
+        if location.path is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {location.synchronous}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def bump(tx: Transaction) -> dict[tuple[Topic, str], int]:
+    """Leave word for other processes, in the same transaction; returns the new numbers."""
+    sql = steps("signal")["bump"]
+    bumped = {}
+    for topic, name in tx.wakes:
+        [(n,)] = tx.rows(sql, (topic.value, name))
+        bumped[topic, name] = n
+    return bumped
+
+
+def migrate(tx: Transaction, where: str) -> list[str]:
+    """Apply what is missing. The write lock is held, so several processes may try at once."""
+    migration = steps("migrate")
+    tx.run(migration["create"])
+    known = load_migrations(__package__)
+    missing = pending(known, dict(tx.rows(migration["applied"])), where)
+    for step in missing:
+        for statement in statements(step.sql):
+            tx.run(statement)
+        tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
+    return [step.name for step in missing]
+
+
+def _casefold(text: str | None) -> str | None:
+    """SQLite's own lower() knows only ASCII."""
+    return None if text is None else text.casefold()
+
+
+def _require_recent_sqlite() -> None:
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise StoreError(
+            f"SQLite {'.'.join(map(str, OLDEST))} or later is needed, this Python carries "
+            f"{sqlite3.sqlite_version}: use a newer Python or link it with a newer SQLite"
+        )

@@ -1,0 +1,144 @@
+"""`Jobs` on SQLite: each verb is one transaction handed to the writer's or reader's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
+from holdfast.outcome import Transition
+from holdfast.store.contract import (
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    Verdict,
+    Want,
+)
+from holdfast.store.sqlite import moves, reading, sweeps, tending, within
+from holdfast.store.sqlite.claiming import Claimer
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.insertion import insert, reschedule
+from holdfast.store.sqlite.rows import after
+from holdfast.store.sqlite.transaction import Transaction
+
+
+class SqliteJobs:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._claimer = Claimer()
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        if not jobs:
+            return []
+        return await self._engine.write(lambda tx: insert(tx, jobs))
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        return await within.insert_within(self._engine, connection, jobs)
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        return within.insert_within_sync(self._engine, connection, jobs)
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        if not wants or not tasks:
+            return []
+        return await self._engine.write(
+            lambda tx: self._claimer.claim(tx, worker, wants, tasks)
+        )
+
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._move(moves.finish, transitions)
+
+    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._move(moves.reclaim, transitions)
+
+    async def _move(
+        self,
+        verb: Callable[[Transaction, Sequence[Transition]], list[Verdict]],
+        transitions: Sequence[Transition],
+    ) -> list[Verdict]:
+        if not transitions:
+            return []
+
+        def work(tx: Transaction) -> list[Verdict]:
+            if any(transition.to is JobState.READY for transition in transitions):
+                self._claimer.forget()
+            return verb(tx, transitions)
+
+        return await self._engine.write(work)
+
+    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        return await self._engine.read(lambda tx: sweeps.expired_leases(tx, limit, after))
+
+    async def overdue_attempts(
+        self, limit: int, after: str | None = None, slack: float = 0.0
+    ) -> list[Live]:
+        return await self._engine.read(lambda tx: sweeps.overdue_attempts(tx, limit, after, slack))
+
+    async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
+        return await self._engine.write(lambda tx: sweeps.past_deadline(tx, limit, after))
+
+    async def next_deadline_in(self) -> float | None:
+        return await self._engine.read(sweeps.next_deadline_in)
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        return await self._engine.read(lambda tx: reading.live(tx, ids))
+
+    async def promote_due(self, limit: int) -> Promoted:
+        return await self._engine.write(lambda tx: sweeps.promote_due(tx, limit))
+
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._tend(lambda tx: tending.resume(tx, ids), ids)
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._tend(lambda tx: tending.request_cancel(tx, ids), ids)
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._tend(lambda tx: tending.requeue(tx, ids), ids)
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        return await self._tend(lambda tx: reschedule(tx, ids, after(tx.now, delay)), ids)
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        return await self._tend(lambda tx: tending.reprioritise(tx, ids, priority), ids)
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        return await self._tend(lambda tx: tending.move(tx, ids, queue), ids)
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._tend(lambda tx: sweeps.delete(tx, ids), ids)
+
+    async def prune(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: sweeps.prune(tx, limit))
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
+        if not reports:
+            return []
+        return await self._engine.write(lambda tx: tending.report_progress(tx, reports))
+
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        return await self._engine.read(lambda tx: reading.get(tx, ids))
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        return await self._engine.read(lambda tx: reading.outcomes(tx, ids))
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        return await self._engine.read(lambda tx: reading.page(tx, which, limit, cursor))
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        return await self._engine.read(lambda tx: reading.count(tx, which))
+
+    async def _tend(
+        self, verb: Callable[[Transaction], list[JobId]], ids: Sequence[JobId]
+    ) -> list[JobId]:
+        """An operator's verb: rows may come to old places in the lines, so marks are dropped."""
+        if not ids:
+            return []
+
+        def work(tx: Transaction) -> list[JobId]:
+            self._claimer.forget()
+            return verb(tx)
+
+        return await self._engine.write(work)

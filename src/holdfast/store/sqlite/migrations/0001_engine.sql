@@ -1,0 +1,191 @@
+-- The engine: a job is where its row is.
+--
+-- `job` and `outcome` are written once. Only the narrow rows of `ready`, `lease`, `scheduled` and
+-- `suspended` move. All times are microseconds since 1970 UTC.
+
+create table job (
+    id text primary key,
+    task text not null,
+    created_at integer not null,
+    policy text not null,
+    tags text,
+    headers text,
+    unique_key text,
+    unique_states text,
+    args text not null
+) without rowid;
+
+-- The line itself is the primary key, so a claim reads it in order and touches one tree.
+create table ready (
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    job_id text not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    ready_at integer not null,
+    primary key (queue, priority, seq)
+) without rowid;
+create unique index ready_job on ready (job_id);
+
+-- A running attempt. Small at any moment, hence no index but the key.
+create table lease (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    worker_id text not null,
+    claimed_at integer not null,
+    timeout_at integer
+) without rowid;
+
+create table scheduled (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    reason text,
+    due_at integer not null
+) without rowid;
+create index scheduled_due on scheduled (due_at);
+
+create table suspended (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    reason text,
+    wake_at integer
+) without rowid;
+create index suspended_wake on suspended (wake_at) where wake_at is not null;
+
+create table outcome (
+    job_id text primary key,
+    state text not null,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    worker_id text,
+    claimed_at integer,
+    deadline_at integer,
+    finished_at integer not null,
+    expires_at integer not null,
+    reason text,
+    result text
+) without rowid;
+create index outcome_expires on outcome (expires_at);
+
+create table error (
+    job_id text not null,
+    n integer not null,
+    attempt integer not null,
+    at integer not null,
+    kind text not null,
+    message text not null,
+    traceback text,
+    primary key (job_id, n)
+) without rowid;
+
+create table progress (
+    job_id text primary key,
+    fraction real,
+    message text,
+    checkpoint text,
+    at integer not null
+) without rowid;
+
+-- Lazy: a row is a claim on the key by `job_id` while that job is in one of `states`.
+create table unique_key (
+    key text primary key,
+    job_id text not null,
+    states text not null
+) without rowid;
+
+-- Only for live jobs that have one.
+create table deadline (
+    job_id text primary key,
+    at integer not null
+) without rowid;
+create index deadline_at on deadline (at);
+
+create table queue (
+    name text primary key,
+    paused integer not null default 0,
+    cool_until integer,
+    throttles integer not null default 0,
+    throttle_base real not null,
+    throttle_cap real not null,
+    retain_succeeded real,
+    retain_failed real,
+    retain_other real
+) without rowid;
+
+create table worker (
+    id text primary key,
+    name text not null,
+    host text not null,
+    pid integer not null,
+    queues text not null,
+    tasks text not null,
+    version text not null,
+    started_at integer not null,
+    heartbeat_at integer not null,
+    expires_at integer not null
+) without rowid;
+
+create table leader (
+    role text primary key,
+    worker_id text not null,
+    expires_at integer not null
+) without rowid;
+
+-- Arrival numbers. A counter of its own, because a handed back job keeps a number that may be
+-- higher than any left in the line.
+create table arrival (
+    one integer primary key check (one = 1),
+    seq integer not null
+);
+insert into arrival (one, seq) values (1, 0);
+
+-- What other processes should look at: bumped in the transaction that changed it.
+create table signal (
+    topic text not null,
+    name text not null,
+    n integer not null,
+    primary key (topic, name)
+) without rowid;
+
+-- Every job with the place it is in.
+create view place (job_id, state, queue, task, fence, reason) as
+select job_id, 'ready', queue, task, fence, null from ready
+union all
+select job_id, 'running', queue, task, fence, null from lease
+union all
+select job_id, 'scheduled', queue, task, fence, null from scheduled
+union all
+select job_id, 'suspended', queue, task, fence, null from suspended
+union all
+select job_id, state, queue, task, fence, reason from outcome;

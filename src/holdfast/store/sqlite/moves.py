@@ -1,0 +1,218 @@
+"""Guarded moves: a Transition is applied if its job is still in `source` with its fence.
+
+The rows are read first and all of a kind are then written together. That is safe because
+the write lock is held from the start, and it measured faster than one guarded statement
+for each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState
+from holdfast.outcome import Transition
+from holdfast.store.contract import QueueSettings, Topic, Verdict
+from holdfast.store.sqlite.rows import SECOND, after, to_json
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+FORGIVEN_AFTER = 120 * SECOND
+
+# Columns that every narrow row starts with:
+# job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at
+NARROW = 9
+_Retentions = dict[str, tuple[float | None, float | None, float | None]]
+
+
+def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
+    found = _find(tx, transitions)
+    return _Moves(tx).apply(transitions, found)
+
+
+def reclaim(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
+    """Jobs of a worker that is trusted again are not there to be moved."""
+    found = _find(tx, transitions)
+    ids = to_json({transition.id for transition in transitions})
+    for (job_id,) in tx.rows(steps("finish")["trusted"], (ids, tx.now)):
+        found.pop((JobState.RUNNING, job_id), None)
+    return _Moves(tx).apply(transitions, found)
+
+
+def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
+    """Put narrow rows at the end of their lines."""
+    sql = steps("finish")
+    tx.each(sql[f"drop {source}"], [(row[0],) for row in rows])
+    first = take_numbers(tx, len(rows))
+    tx.each(
+        sql["ready"],
+        [(*row[:3], seq, *row[4:NARROW], tx.now) for seq, row in enumerate(rows, first)],
+    )
+    for queue in {row[1] for row in rows}:
+        tx.wake(Topic.READY, queue)
+
+
+def take_numbers(tx: Transaction, count: int) -> int:
+    """The first of `count` new arrival numbers."""
+    [(last,)] = tx.rows(steps("insert")["number"], (count,))
+    return int(last) - count + 1
+
+
+def waiting_rows(tx: Transaction, source: JobState, ids: Iterable[str]) -> list[Row]:
+    """The narrow rows of those that are in `source`."""
+    return tx.rows(steps("finish")[f"find {source}"], (to_json(ids),))
+
+
+def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, int]]:
+    rows = tx.rows(script("locate"), (to_json(ids),))
+    return {JobId(job_id): (JobState(state), fence) for job_id, state, fence in rows}
+
+
+def _find(
+    tx: Transaction, transitions: Sequence[Transition]
+) -> dict[tuple[JobState, str], Row]:
+    found: dict[tuple[JobState, str], Row] = {}
+    for source in {transition.source for transition in transitions} & _SOURCES:
+        ids = [transition.id for transition in transitions if transition.source is source]
+        for row in waiting_rows(tx, source, ids):
+            found[source, row[0]] = row
+    return found
+
+
+_SOURCES = frozenset(
+    {JobState.RUNNING, JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED}
+)
+
+
+class _Moves:
+    """Sorts a batch of moves by where they go, then writes each kind at once."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._sql = steps("finish")
+        self._retentions: _Retentions = {
+            name: rest for name, *rest in tx.rows(self._sql["retentions"])
+        }
+        self._drops: dict[JobState, list[Row]] = {}
+        self._deadlines: list[Row] = []
+        self._errors: list[Row] = []
+        self._writes: dict[str, list[Row]] = {}
+
+    def apply(
+        self, transitions: Sequence[Transition], found: dict[tuple[JobState, str], Row]
+    ) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        refused: list[int] = []
+        for transition in transitions:
+            key = (transition.source, transition.id)
+            row = found.get(key)
+            if row is not None and row[7] == transition.fence:
+                # One end for each fence, also within a batch.
+                del found[key]
+                self._move(transition, row)
+                verdicts.append(Verdict(transition.id, True))
+            else:
+                refused.append(len(verdicts))
+                verdicts.append(Verdict(transition.id, False))
+        self._write()
+        if refused:
+            self._explain(verdicts, refused)
+        return verdicts
+
+    def _move(self, transition: Transition, row: Row) -> None:
+        self._drops.setdefault(transition.source, []).append((transition.id,))
+        if transition.to in ENDED:
+            self._end(transition, row)
+        else:
+            self._wait(transition, row)
+        if transition.error is not None:
+            error = transition.error
+            self._errors.append(
+                (transition.id, error.attempt, self._tx.now, error.kind, error.message,
+                 error.traceback)
+            )
+        if transition.cool is not None:
+            throttle(self._tx, row[1], transition.cool)
+
+    def _end(self, transition: Transition, row: Row) -> None:
+        """A bumped fence counts here too: a late write must find a newer one."""
+        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel, worker, at, due = row
+        now = self._tx.now
+        keep_for = transition.keep_for
+        if self._retentions:
+            keep_for = self._tuned(queue, transition.to, keep_for)
+        self._writes.setdefault("end", []).append(
+            (
+                job_id, queue, priority, seq, task,
+                attempts + transition.spend, crashes + transition.crash, fence + transition.bump,
+                cancel, worker, at, due, transition.to.value, now, after(now, keep_for),
+                transition.reason, transition.result,
+            )
+        )
+        if due is not None:
+            self._deadlines.append((job_id,))
+
+    def _wait(self, transition: Transition, row: Row) -> None:
+        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel, *_ = row
+        narrow = (
+            job_id, queue, priority, seq, task,
+            attempts + transition.spend, crashes + transition.crash, fence + transition.bump, cancel,
+        )
+        due = None if transition.delay is None else after(self._tx.now, transition.delay)
+        if transition.to is JobState.READY:
+            self._writes.setdefault("ready", []).append((*narrow, self._tx.now))
+            self._tx.wake(Topic.READY, queue)
+        elif transition.to is JobState.SUSPENDED:
+            self._writes.setdefault("suspend", []).append((*narrow, transition.reason, due))
+            if due is not None:
+                self._tx.wake(Topic.DUE)
+        else:
+            due = self._tx.now if due is None else due
+            self._writes.setdefault("schedule", []).append((*narrow, transition.reason, due))
+            self._tx.wake(Topic.DUE)
+
+    def _tuned(self, queue: str, to: JobState, keep_for: float) -> float:
+        succeeded, failed, other = self._retentions.get(queue, (None, None, None))
+        match to:
+            case JobState.SUCCEEDED:
+                tuned = succeeded
+            case JobState.FAILED:
+                tuned = failed
+            case _:
+                tuned = other
+        return keep_for if tuned is None else tuned
+
+    def _write(self) -> None:
+        for source, ids in self._drops.items():
+            self._tx.each(self._sql[f"drop {source}"], ids)
+        for step, rows in self._writes.items():
+            self._tx.each(self._sql[step], rows)
+        if self._deadlines:
+            self._tx.each(self._sql["drop deadline"], self._deadlines)
+        if self._errors:
+            self._tx.each(self._sql["append error"], self._errors)
+            trims = [(error[0], ERRORS_KEPT) for error in self._errors]
+            self._tx.each(self._sql["trim errors"], trims)
+
+    def _explain(self, verdicts: list[Verdict], refused: Sequence[int]) -> None:
+        """What is true instead, read after the accepted moves of the same batch."""
+        truth = locate(self._tx, {verdicts[index].id for index in refused})
+        for index in refused:
+            job_id = verdicts[index].id
+            state, fence = truth.get(job_id, (None, None))
+            verdicts[index] = Verdict(job_id, False, state, fence)
+
+
+def throttle(tx: Transaction, queue: str, hint: float) -> None:
+    """Let a queue cool down; only the first throttle of a window raises its count."""
+    sql = steps("throttle")
+    fresh = QueueSettings()
+    tx.run(sql["ensure"], (queue, fresh.throttle_base, fresh.throttle_cap))
+    [(until, count, base, cap)] = tx.rows(sql["read"], (queue,))
+    if until is not None and until > tx.now:
+        until = max(until, after(tx.now, hint))
+    else:
+        lately = until is not None and tx.now <= until + FORGIVEN_AFTER
+        count = count + 1 if lately else 1
+        wait = min(base * 2.0 ** min(count - 1, 500), cap)
+        until = after(tx.now, max(hint, wait))
+    tx.run(sql["cool"], (queue, until, count))

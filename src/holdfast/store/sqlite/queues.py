@@ -1,0 +1,91 @@
+"""`Queues` on SQLite."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+
+from holdfast.job import LIVE, JobState
+from holdfast.store.contract import QueueInfo, QueueSettings, Topic
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.rows import seconds_until
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+
+class SqliteQueues:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
+        if queues:
+            await self._engine.write(lambda tx: _ensure(tx, queues))
+
+    async def pause(self, names: Sequence[str]) -> None:
+        await self._change("pause", names)
+
+    async def resume(self, names: Sequence[str]) -> None:
+        await self._change("resume", names, wake=True)
+
+    async def tune(self, name: str, settings: QueueSettings) -> None:
+        def work(tx: Transaction) -> None:
+            _ensure(tx, {name: settings})
+            tx.run(steps("queues")["tune"], (name, *_columns(settings)))
+
+        await self._engine.write(work)
+
+    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
+        return await self._engine.read(lambda tx: _list(tx, names))
+
+    async def _change(self, step: str, names: Sequence[str], *, wake: bool = False) -> None:
+        def work(tx: Transaction) -> None:
+            _ensure(tx, dict.fromkeys(names, QueueSettings()))
+            tx.each(steps("queues")[step], [(name,) for name in names])
+            for name in names if wake else ():
+                tx.wake(Topic.READY, name)
+
+        if names:
+            await self._engine.write(work)
+
+
+def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
+    rows = [(name, *_columns(settings)) for name, settings in queues.items()]
+    tx.each(steps("queues")["ensure"], rows)
+
+
+def _columns(settings: QueueSettings) -> Row:
+    return (
+        settings.throttle_base,
+        settings.throttle_cap,
+        settings.retain_succeeded,
+        settings.retain_failed,
+        settings.retain_other,
+    )
+
+
+def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
+    sql = steps("queues")
+    known = {row[0]: row for row in tx.rows(sql["list"])}
+    oldest = dict(tx.rows(sql["oldest"]))
+    counts: dict[str, dict[JobState, int]] = {}
+    for queue, state, number in tx.rows(sql["counts"]):
+        counts.setdefault(queue, {})[JobState(state)] = number
+    live = {queue for queue, states in counts.items() if states.keys() & LIVE}
+    shown = (known.keys() | live) & (set(names) or (known.keys() | live))
+    return [
+        _info(tx.now, name, known.get(name), counts.get(name, {}), oldest.get(name))
+        for name in sorted(shown)
+    ]
+
+
+def _info(
+    now: int, name: str, row: Row | None, counts: dict[JobState, int], oldest: int | None
+) -> QueueInfo:
+    age = None if oldest is None else max(0.0, seconds_until(now, oldest))
+    if row is None:
+        return QueueInfo(name, False, None, 0, QueueSettings(), counts, age)
+    _, paused, cool_until, throttles, *settings = row
+    cooling = None
+    if cool_until is not None and cool_until > now:
+        cooling = seconds_until(cool_until, now)
+    return QueueInfo(name, bool(paused), cooling, throttles, QueueSettings(*settings), counts, age)

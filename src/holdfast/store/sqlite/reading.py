@@ -1,0 +1,121 @@
+"""The read side: whole records, pages, counts. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.job import ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
+from holdfast.store.contract import JobFilter, Outcome, Page
+from holdfast.store.sqlite.rows import (
+    to_datetime,
+    to_json,
+    to_micros,
+    to_optional_datetime,
+    to_texts,
+)
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+AFTER_ALL = "\U0010ffff"
+
+
+def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
+    return to_live(tx.rows(script("live"), (to_json(ids),)))
+
+
+def to_live(rows: Iterable[Row]) -> list[Live]:
+    return [
+        Live(
+            JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
+            None if worker is None else WorkerId(worker), bool(cancel),
+        )
+        for (
+            job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel,
+        ) in rows
+    ]  # fmt: skip
+
+
+def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job]:
+    wanted = (to_json(set(ids)),)
+    sql = steps("get")
+    history: dict[str, list[ErrorEntry]] = {}
+    for job_id, attempt, kind, message, traceback, at in tx.rows(sql[errors], wanted):
+        entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at))
+        history.setdefault(job_id, []).append(entry)
+    return [_job(row, tuple(history.get(row[0], ()))) for row in tx.rows(sql["jobs"], wanted)]
+
+
+def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
+    return [
+        Outcome(JobId(job_id), JobState(state), result, reason)
+        for job_id, state, result, reason in tx.rows(script("outcomes"), (to_json(ids),))
+    ]
+
+
+def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
+    """One row more than asked says whether there is a next page."""
+    values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
+    ids = [row[0] for row in tx.rows(script("page"), values)]
+    jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)
+    return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit > 0 else None)
+
+
+def count(tx: Transaction, which: JobFilter) -> dict[JobState, int]:
+    rows = tx.rows(script("count"), _filters(which))
+    return {JobState(state): number for state, number in rows}
+
+
+def _filters(which: JobFilter) -> dict[str, object]:
+    def listed(values: Sequence[str] | frozenset[JobState]) -> str | None:
+        return to_json(values) if values else None
+
+    after, before = which.created_after, which.created_before
+    return {
+        "ids": listed(which.ids),
+        "states": listed(which.states),
+        "queues": listed(which.queues),
+        "tasks": listed(which.tasks),
+        "tag": which.tag,
+        "created_after": None if after is None else to_micros(after),
+        "created_before": None if before is None else to_micros(before),
+        "error_text": which.error_text or None,
+    }
+
+
+def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
+    (
+        job_id, task, created_at, policy, tags, headers, unique_key, args,
+        state, queue, priority, attempts, crashes, fence, cancel_requested_at,
+        worker_id, claimed_at, due_at, deadline_at, finished_at, expires_at, reason, result,
+        fraction, message, checkpoint, progress_at,
+    ) = row  # fmt: skip
+    progress = None
+    if progress_at is not None:
+        progress = Progress(fraction, message, checkpoint, to_datetime(progress_at))
+    return Job(
+        id=JobId(job_id),
+        task=task,
+        queue=queue,
+        state=JobState(state),
+        priority=priority,
+        args=args,
+        policy=policy,
+        created_at=to_datetime(created_at),
+        attempts=attempts,
+        crashes=crashes,
+        fence=fence,
+        tags=to_texts(tags),
+        headers=headers,
+        unique_key=unique_key,
+        deadline_at=to_optional_datetime(deadline_at),
+        due_at=to_optional_datetime(due_at),
+        worker_id=None if worker_id is None else WorkerId(worker_id),
+        claimed_at=to_optional_datetime(claimed_at),
+        cancel_requested_at=to_optional_datetime(cancel_requested_at),
+        finished_at=to_optional_datetime(finished_at),
+        expires_at=to_optional_datetime(expires_at),
+        result=result,
+        reason=reason,
+        progress=progress,
+        errors=errors,
+    )

@@ -1,0 +1,49 @@
+"""Between Python's values and SQLite's: times are integer microseconds since 1970 UTC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+SECOND = 1_000_000
+# The last moment a datetime can say: a later one could be stored but never shown.
+LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+
+_encoder = msgspec.json.Encoder()
+_texts = msgspec.json.Decoder(tuple[str, ...])
+
+
+def to_micros(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def to_datetime(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def to_optional_datetime(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+
+
+def after(now: int, seconds: float) -> int:
+    """The moment `seconds` after `now`; one beyond the calendar's end becomes its end."""
+    if not math.isfinite(seconds) or seconds * SECOND > LATEST - now:
+        return LATEST
+    return now + round(seconds * SECOND)
+
+
+def seconds_until(moment: int, now: int) -> float:
+    return (moment - now) / SECOND
+
+
+def to_json(values: Iterable[object]) -> str:
+    return _encoder.encode(list(values)).decode()
+
+
+def to_texts(text: str | None) -> tuple[str, ...]:
+    return () if text is None else _texts.decode(text)

@@ -1,0 +1,45 @@
+"""SQL lives in files, one for each verb; a file may hold several named steps.
+
+A step starts at a line `-- name: step`; a file without such lines is one step.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from functools import cache
+from importlib.resources import files
+
+_STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+
+
+@cache
+def script(verb: str) -> str:
+    """The file of a verb that is one statement."""
+    return _read(verb)
+
+
+@cache
+def steps(verb: str) -> dict[str, str]:
+    """The file of a verb that takes several statements, by their names."""
+    _, *parts = _STEP.split(_read(verb))
+    return dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
+
+
+def statements(text: str) -> list[str]:
+    """A whole script cut into statements.
+
+    `executescript` would commit the transaction it runs in, so a migration is run one
+    statement at a time.
+    """
+    found, current = [], ""
+    for line in text.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            found.append(current.strip())
+            current = ""
+    return found
+
+
+def _read(verb: str) -> str:
+    return files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()

@@ -1,0 +1,33 @@
+-- name: trusted
+select 1 from worker where id = ? and expires_at > ?
+
+-- name: closed
+select name from queue where paused or cool_until > ?
+
+-- name: next priority
+select min(priority) from ready where queue = ? and priority > ?
+
+-- name: pick
+select
+    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.cancel_requested_at,
+    j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
+from ready as r
+cross join job as j on j.id = r.job_id
+left join deadline as d on d.job_id = r.job_id
+left join progress as p on p.job_id = r.job_id
+where r.queue = ?1
+    and r.priority = ?2
+    and r.seq >= ?3
+    and r.task in (select value from json_each(?4))
+order by r.seq
+limit ?5
+
+-- name: lease
+insert into lease (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
+    worker_id, claimed_at, timeout_at
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: leave
+delete from ready where queue = ? and priority = ? and seq = ?

@@ -1,0 +1,13 @@
+-- name: create
+create table if not exists migration (
+    version integer primary key,
+    name text not null,
+    checksum text not null,
+    applied_at integer not null
+)
+
+-- name: applied
+select version, checksum from migration
+
+-- name: record
+insert into migration (version, name, checksum, applied_at) values (?, ?, ?, ?)

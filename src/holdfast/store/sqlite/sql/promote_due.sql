@@ -1,0 +1,21 @@
+-- name: scheduled
+select job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at, due_at
+from scheduled
+where due_at <= ?
+order by due_at
+limit ?
+
+-- name: suspended
+select job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at, wake_at
+from suspended
+where wake_at <= ?
+order by wake_at
+limit ?
+
+-- name: next
+select min(at)
+from (
+    select min(due_at) as at from scheduled
+    union all
+    select min(wake_at) from suspended where wake_at is not null
+)

@@ -1,0 +1,34 @@
+-- name: ensure
+insert into queue (
+    name, throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
+)
+values (?, ?, ?, ?, ?, ?)
+on conflict do nothing
+
+-- name: pause
+update queue set paused = 1 where name = ?
+
+-- name: resume
+update queue set paused = 0, cool_until = null, throttles = 0 where name = ?
+
+-- name: tune
+update queue
+set
+    throttle_base = ?2,
+    throttle_cap = ?3,
+    retain_succeeded = ?4,
+    retain_failed = ?5,
+    retain_other = ?6
+where name = ?1
+
+-- name: list
+select
+    name, paused, cool_until, throttles,
+    throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
+from queue
+
+-- name: counts
+select queue, state, count(*) from place group by queue, state
+
+-- name: oldest
+select queue, min(ready_at) from ready group by queue

@@ -1,0 +1,71 @@
+"""`SqliteStore`: the SQLite backend's implementation of the contract, put together."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract import Capability
+from holdfast.store.migrate import load_migrations
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.jobs import SqliteJobs
+from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.queues import SqliteQueues
+from holdfast.store.sqlite.rows import to_datetime
+from holdfast.store.sqlite.telemetry import SqliteTelemetry
+from holdfast.store.sqlite.workers import SqliteWorkers
+
+
+class SqliteStore:
+    """One SQLite file, or one database in memory that lives as long as the store is open."""
+
+    kind = "sqlite"
+
+    def __init__(
+        self, url: str, *, clock: Clock | None = None, engine: Engine | None = None
+    ) -> None:
+        self._url = url
+        self._clock = clock or SystemClock()
+        self._engine = engine or Engine(Location.parse(url), self._clock)
+        location = self._engine.location
+        self._opened = False
+        self.durability = location.durability
+        in_memory = location.path is None
+        self.capabilities = frozenset() if in_memory else frozenset(Capability)
+        self.jobs = SqliteJobs(self._engine)
+        self.queues = SqliteQueues(self._engine)
+        self.workers = SqliteWorkers(self._engine)
+        self.wakeups = self._engine.wakeups
+        self.telemetry = SqliteTelemetry(self._engine)
+
+    async def open(self) -> None:
+        if self._opened:
+            return
+        self._engine.retain()
+        self._opened = True
+        try:
+            await self._engine.migrate()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._opened:
+            self._opened = False
+            self._engine.release()
+
+    def sibling(self) -> SqliteStore:
+        """A file is opened anew; memory has one connection, which is shared."""
+        shared = self._engine
+        if shared.location.path is not None:
+            shared = Engine(shared.location, self._clock)
+        return SqliteStore(self._url, clock=self._clock, engine=shared)
+
+    async def now(self) -> datetime:
+        return to_datetime(self._engine.now())
+
+    async def migrate(self) -> list[str]:
+        return await self._engine.migrate()
+
+    def migration_sql(self) -> str:
+        return "\n".join(migration.sql for migration in load_migrations(__package__))

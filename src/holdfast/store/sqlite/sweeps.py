@@ -1,0 +1,74 @@
+"""What reconcilers ask: the jobs that time has caught up with, a bounded page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.job import JobId, JobState, Live
+from holdfast.store.contract import Promoted
+from holdfast.store.sqlite.moves import to_ready
+from holdfast.store.sqlite.reading import live, to_live
+from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+
+def expired_leases(tx: Transaction, limit: int, after: str | None) -> list[Live]:
+    return to_live(tx.rows(script("expired_leases"), (tx.now, after or "", limit)))
+
+
+def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
+    since = tx.now - round(slack * SECOND)
+    return to_live(tx.rows(script("overdue_attempts"), (since, after or "", limit)))
+
+
+def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
+    """An end drops its own deadline row; what is dropped here was left by hand or by a bug."""
+    sql = steps("past_deadline")
+    tx.run(sql["drop ended"], (tx.now, limit))
+    ids = [row[0] for row in tx.rows(sql["find"], (tx.now, after or "", limit))]
+    return sorted(live(tx, ids), key=lambda job: job.id)
+
+
+def next_deadline_in(tx: Transaction) -> float | None:
+    row = tx.row(steps("past_deadline")["next"])
+    return None if row is None else max(0.0, seconds_until(row[0], tx.now))
+
+
+def promote_due(tx: Transaction, limit: int) -> Promoted:
+    sql = steps("promote_due")
+    due = [
+        (row[-1], source, row)
+        for source in (JobState.SCHEDULED, JobState.SUSPENDED)
+        for row in tx.rows(sql[source], (tx.now, limit))
+    ]
+    due = sorted(due, key=lambda entry: entry[0])[:limit]
+    queues = tuple(sorted({row[1] for _, _, row in due}))
+    for source in (JobState.SCHEDULED, JobState.SUSPENDED):
+        rows = [row for _, its_source, row in due if its_source is source]
+        if rows:
+            to_ready(tx, source, rows)
+    [(next_due,)] = tx.rows(sql["next"])
+    wait = None if next_due is None else max(0.0, seconds_until(next_due, tx.now))
+    return Promoted(len(due), queues, wait)
+
+
+def prune(tx: Transaction, limit: int) -> int:
+    victims = tx.rows(steps("prune")["expired"], (tx.now, limit))
+    _remove(tx, victims)
+    return len(victims)
+
+
+def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
+    victims = tx.rows(steps("prune")["named"], (to_json(set(ids)),))
+    _remove(tx, victims)
+    return [JobId(job_id) for job_id, _ in victims]
+
+
+def _remove(tx: Transaction, victims: Sequence[Row]) -> None:
+    """All that belongs to these ended jobs."""
+    sql = steps("prune")
+    ids = [(job_id,) for job_id, _ in victims]
+    for table in ("outcome", "error", "progress", "deadline", "job"):
+        tx.each(sql[table], ids)
+    tx.each(sql["key"], [(key, job_id) for job_id, key in victims if key is not None])

@@ -1,0 +1,104 @@
+"""One thread that owns one connection and does what it is handed, in order.
+
+Callers are coroutines of any loop, also of several loops at once (the heartbeat has its
+own): each hands over a function of the connection and awaits a future of its own loop. A
+caller that gives up waiting does not undo its work; the verbs are idempotent or guarded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast.errors import StoreError
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+_Item = tuple[Work, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class ConnectionThread:
+    """Starts with `start`, ends with `stop`; both may be called twice."""
+
+    def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._name = name
+        self._connect = connect
+        self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+
+    def start(self) -> None:
+        """A daemon, so that a program which forgets to close still exits."""
+        if self._thread is None:
+            self._inbox = queue.SimpleQueue()
+            self._pid = os.getpid()
+            self._thread = threading.Thread(
+                target=self._serve, args=(self._inbox,), name=self._name, daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Let what was handed over finish, close the connection, end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is None or self._pid != os.getpid():
+            return
+        self._inbox.put(None)
+        thread.join()
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._thread is None:
+            raise StoreError(f"{self._name} is not open: call open() before using the store")
+        if self._pid != os.getpid():
+            raise StoreError(
+                f"{self._name} was opened before a fork: open a store of its own in the child"
+            )
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._inbox.put((work, loop, future))
+        return await future
+
+    def _serve(self, inbox: queue.SimpleQueue[_Item | None]) -> None:
+        connection: sqlite3.Connection | None = None
+        while (item := inbox.get()) is not None:
+            work, loop, future = item
+            try:
+                if connection is None:
+                    connection = self._connect()
+                answer = work(connection)
+            except BaseException as error:  # noqa: BLE001 - handed to the caller, who awaits it
+                _tell(loop, _fail, future, error)
+            else:
+                _tell(loop, _answer, future, answer)
+            # The last answer must not live on until the next item.
+            del item, work, loop, future
+        if connection is not None:
+            connection.close()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    how: Callable[[asyncio.Future[Any], Any], None],
+    future: asyncio.Future[Any],
+    what: object,
+) -> None:
+    try:
+        loop.call_soon_threadsafe(how, future, what)
+    except RuntimeError:
+        # The caller's loop is closed, so nobody is waiting; anything else is a defect.
+        if not loop.is_closed():
+            raise
+
+
+def _answer(future: asyncio.Future[Any], answer: object) -> None:
+    if not future.done():
+        future.set_result(answer)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,105 @@
+"""A transaction and the patience to get one.
+
+`BEGIN IMMEDIATE` takes the only write lock at once, so whatever a verb reads stays true
+until it commits and nothing but the beginning can find the database busy. SQLite's own
+busy handler sleeps up to 100 ms between tries; trying again every millisecond or so, with
+jitter, lets many processes take turns instead.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.store.contract import Topic
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Values = Sequence[object] | Mapping[str, object]
+
+_OUT_OF_REACH = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+)
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class Cursor(Protocol):
+    """What a transaction needs of a cursor: sqlite3's own, or one that a caller lent."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
+    def executemany(self, sql: str, parameters: Any, /) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class Transaction:
+    """What a verb sees: statements, the store's time, and whom to wake after the commit."""
+
+    __slots__ = ("_cursor", "now", "wakes")
+
+    def __init__(self, cursor: Cursor, now: int) -> None:
+        self._cursor = cursor
+        self.now = now
+        self.wakes: set[tuple[Topic, str]] = set()
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        self._cursor.execute(sql, values)
+        return self._cursor.fetchall()
+
+    def row(self, sql: str, values: Values = ()) -> Row | None:
+        rows = self.rows(sql, values)
+        return rows[0] if rows else None
+
+    def run(self, sql: str, values: Values = ()) -> None:
+        self._cursor.execute(sql, values)
+
+    def each(self, sql: str, many: Iterable[Values]) -> None:
+        self._cursor.executemany(sql, many)
+
+    def wake(self, topic: Topic, name: str = "") -> None:
+        self.wakes.add((topic, name))
+
+
+def write(
+    connection: sqlite3.Connection, clock: Callable[[], int], work: Callable[[Transaction], T]
+) -> T:
+    """One try at `work` in a transaction of its own; the time is read once the lock is held."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        answer = work(Transaction(connection.cursor(), clock()))
+        connection.execute("COMMIT")
+    except BaseException:
+        # A failed COMMIT may already have rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return answer
+
+
+def patiently(work: Callable[[], T], patience: float, where: str) -> T:
+    """Repeat what another process keeps from happening, as long as patience lasts."""
+    give_up = time.monotonic() + patience
+    pause = 0.0005
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code not in _BUSY:
+                raise _named(error, code, where) from error
+            if time.monotonic() > give_up:
+                raise StoreUnavailable(
+                    f"{where} was busy for {patience:g} s: another program holds a write "
+                    "transaction open; end it, or raise busy_timeout in the URL"
+                ) from error
+        time.sleep(pause * random.uniform(0.5, 1.5))
+        pause = min(pause * 1.5, 0.01)
+
+
+def _named(error: sqlite3.OperationalError, code: int, where: str) -> Exception:
+    if code in _OUT_OF_REACH:
+        return StoreUnavailable(f"{where}: {error} ({error.sqlite_errorname})")
+    return StoreError(f"{where}: {error}")

@@ -1,0 +1,121 @@
+"""`Workers` on SQLite: who is alive, what they hold, and who leads."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.job import JobId, WorkerId
+from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.rows import (
+    SECOND,
+    after,
+    seconds_until,
+    to_datetime,
+    to_json,
+    to_texts,
+)
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Transaction
+
+
+class SqliteWorkers:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def register(self, worker: WorkerInfo, lease: float) -> None:
+        await self._engine.write(lambda tx: _register(tx, worker, lease))
+
+    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+        return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held))
+
+    async def deregister(self, worker: WorkerId) -> None:
+        def work(tx: Transaction) -> None:
+            tx.run(steps("workers")["deregister"], (worker,))
+            tx.run(steps("signal")["forget worker"], (worker,))
+
+        await self._engine.write(work)
+
+    async def list(self) -> builtins.list[WorkerInfo]:
+        return await self._engine.read(_list)
+
+    async def sweep(self, limit: int, lapsed_for: float) -> int:
+        return await self._engine.write(lambda tx: _sweep(tx, limit, lapsed_for))
+
+    async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
+        def work(tx: Transaction) -> bool:
+            values = (role, worker, after(tx.now, ttl), tx.now)
+            return bool(tx.rows(steps("workers")["lead"], values))
+
+        return await self._engine.write(work)
+
+    async def stop_leading(self, role: str, worker: WorkerId) -> None:
+        await self._engine.write(
+            lambda tx: tx.run(steps("workers")["stop leading"], (role, worker))
+        )
+
+
+def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
+    tx.run(
+        steps("workers")["register"],
+        (
+            worker.id,
+            worker.name,
+            worker.host,
+            worker.pid,
+            msgspec.json.encode(worker.queues).decode(),
+            to_json(worker.tasks),
+            worker.version,
+            tx.now,
+            after(tx.now, lease),
+        ),
+    )
+
+
+def _heartbeat(tx: Transaction, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+    sql = steps("workers")
+    if not tx.rows(sql["heartbeat"], (worker, tx.now, after(tx.now, lease))):
+        return Beat(False, lost=tuple(attempt.id for attempt in held))
+    rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
+    ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
+    cancel: list[JobId] = []
+    lost: list[JobId] = []
+    for attempt in held:
+        asked = ours.get((attempt.id, attempt.fence))
+        if asked is None:
+            lost.append(attempt.id)
+        elif asked:
+            cancel.append(attempt.id)
+    return Beat(True, tuple(cancel), tuple(lost))
+
+
+def _list(tx: Transaction) -> list[WorkerInfo]:
+    return [
+        WorkerInfo(
+            id=WorkerId(worker_id),
+            name=name,
+            host=host,
+            pid=pid,
+            queues=msgspec.json.decode(queues, type=dict[str, int]),
+            tasks=to_texts(tasks),
+            version=version,
+            started_at=to_datetime(started_at),
+            heartbeat_at=to_datetime(heartbeat_at),
+            expires_in=seconds_until(expires_at, tx.now),
+            running=running,
+        )
+        for (
+            worker_id, name, host, pid, queues, tasks, version,
+            started_at, heartbeat_at, expires_at, running,
+        ) in tx.rows(steps("workers")["list"])
+    ]  # fmt: skip
+
+
+def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
+    before = tx.now - round(lapsed_for * SECOND)
+    swept = tx.rows(steps("workers")["sweep"], (before, limit))
+    tx.each(steps("signal")["forget worker"], swept)
+    return len(swept)

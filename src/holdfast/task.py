@@ -1,0 +1,216 @@
+"""A task: a registered function that can be called later.
+
+`send_email(...)` called plainly just runs. `enqueue` is typed by the
+function's own signature; a leading `ctx: Context` parameter is left out of it,
+because the worker fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+)
+from functools import update_wrapper
+from itertools import islice
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
+
+from holdfast.client import Client
+from holdfast.config import Settings
+from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
+from holdfast.handlers.registry import Handler
+from holdfast.job import Inserted, Job, JobId, JobState, NewJob
+from holdfast.options import EnqueueOptions, JobMaker, Options, check_job_id
+from holdfast.store.contract import Store
+
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+CHUNK = 2_000
+
+
+class Home(Protocol):
+    """What a task needs of the app it belongs to."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def client(self) -> Client: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def unopened_store(self) -> Store: ...
+    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T: ...
+
+
+class JobHandle(Generic[R]):
+    """One enqueued job: its id, how it came to be, and its result when there is one.
+
+    `created` is False when a unique key answered with a job that was there already.
+    """
+
+    __slots__ = ("_task", "how", "id")
+
+    def __init__(self, task: Task[..., R], inserted: Inserted) -> None:
+        self._task = task
+        self.id: JobId = inserted.id
+        self.how = inserted.how
+
+    def __repr__(self) -> str:
+        return f"<{self._task.name} job {self.id} ({self.how})>"
+
+    @property
+    def created(self) -> bool:
+        return self.how in ("created", "replaced")
+
+    async def result(self, timeout: float | None = None) -> R:
+        """What the function returned, once it has; a typed error if the job ends otherwise."""
+        text = await self._task.client.result(self.id, timeout)
+        return self._task.read_result(text)
+
+    async def get(self) -> Job:
+        return await self._task.client.get(self.id)
+
+    async def cancel(self) -> JobState:
+        return await self._task.client.cancel(self.id)
+
+
+class Task(Generic[P, R]):
+    """A registered function with the options its jobs are made with."""
+
+    def __init__(self, app: Home, handler: Handler, options: Options) -> None:
+        self.app = app
+        self.handler = handler
+        self.options = options
+        self._maker = JobMaker(handler.name, options)
+        update_wrapper(self, handler.function)
+
+    @property
+    def name(self) -> str:
+        return self.handler.name
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self.handler.function
+
+    @property
+    def client(self) -> Client:
+        return self.app.client
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Just run the function, here and now."""
+        return self.handler.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name!r}>"
+
+    def using(self, **options: Unpack[EnqueueOptions]) -> Task[P, R]:
+        """The same task with some options replaced, for the calls made through it."""
+        return Task(self.app, self.handler, self.options.using(options))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Write one durable call; returns when the store has acknowledged it."""
+        job = self._new_job(args, kwargs)
+        if self.options.connection is not None:
+            jobs = self.app.store.jobs
+            [inserted] = await jobs.insert_within(self.options.connection, [job])
+        else:
+            inserted = await self.client.insert(job)
+        return JobHandle(self, inserted)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """`enqueue` for programs without an event loop."""
+        job = self._new_job(args, kwargs)
+        if self.options.connection is not None:
+            jobs = self.app.unopened_store.jobs
+            [inserted] = jobs.insert_within_sync(self.options.connection, [job])
+        else:
+            inserted = self.app.run_sync(lambda client: client.insert(job))
+        return JobHandle(self, inserted)
+
+    async def enqueue_many(
+        self, calls: Iterable[object] | AsyncIterable[object]
+    ) -> list[JobHandle[R]]:
+        """Write many calls, streamed in chunks: each is a tuple of positional arguments or
+        a dict of named ones. A chunk is written whole or not at all; a call that does not
+        fit stops before its chunk is written, and its error says how many were."""
+        if self.options.id is not None:
+            raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
+        handles: list[JobHandle[R]] = []
+        async for chunk in _chunks(calls, CHUNK):
+            jobs = self._new_jobs(chunk, written=len(handles))
+            handles += [JobHandle(self, inserted) for inserted in await self._write(jobs)]
+        return handles
+
+    async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
+        if self.options.connection is not None:
+            return await self.app.store.jobs.insert_within(self.options.connection, jobs)
+        return await self.client.insert_many(jobs)
+
+    def _new_jobs(self, chunk: list[object], written: int) -> list[NewJob]:
+        try:
+            return [self._new_job(*_arguments(self.name, call)) for call in chunk]
+        except (BadArguments, PayloadTooLarge) as error:
+            error.add_note(f"{written} jobs before this chunk were written and stand")
+            raise
+
+    def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
+        return self._job_of(self.handler.signature.encode(args, kwargs))
+
+    def _job_of(self, text: str) -> NewJob:
+        limit = self.app.settings.max_payload
+        # UTF-8 needs at most four bytes a character, so most calls need no second look.
+        if len(text) * 4 > limit and (size := len(text.encode())) > limit:
+            raise PayloadTooLarge(f"task {self.name!r}: the arguments", size, limit)
+        own = self.options.id
+        return self._maker.make(text, None if own is None else check_job_id(own))
+
+    async def enqueue_json(self, text: str) -> JobHandle[R]:
+        """Enqueue from arguments that are JSON already (a command line, a web form)."""
+        self.handler.signature.check(text)
+        return JobHandle(self, await self.client.insert(self._job_of(text)))
+
+    def read_result(self, text: str | None) -> R:
+        return cast("R", None if text is None else self.handler.signature.decode_result(text))
+
+    def job(self, job_id: str) -> JobHandle[R]:
+        """A handle on a job of this task that was enqueued elsewhere."""
+        return JobHandle(self, Inserted(check_job_id(job_id), "existing"))
+
+
+def _arguments(task: str, call: object) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    match call:
+        case tuple():
+            return call, {}
+        case dict():
+            return (), call
+        case _:
+            got = type(call).__name__
+            raise BadArguments(task, f"a call must be a tuple or a dict of arguments, got {got}")
+
+
+async def _chunks(
+    calls: Iterable[object] | AsyncIterable[object], size: int
+) -> AsyncIterator[list[object]]:
+    if isinstance(calls, AsyncIterable):
+        async for chunk in _chunks_of_stream(calls, size):
+            yield chunk
+        return
+    iterator = iter(calls)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+async def _chunks_of_stream(calls: AsyncIterable[object], size: int) -> AsyncIterator[list[object]]:
+    chunk: list[object] = []
+    async for call in calls:
+        chunk.append(call)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

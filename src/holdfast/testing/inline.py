@@ -1,0 +1,78 @@
+"""One call of one task, run on the spot with real encoding and a recording context."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from holdfast.context import Context
+from holdfast.job import Claimed, Progress, new_job_id
+from holdfast.options import JobMaker
+from holdfast.task import Task
+
+R = TypeVar("R")
+
+
+class Ran(msgspec.Struct, Generic[R], frozen=True):
+    """What a handler returned (as it reads back from JSON) and the progress it reported."""
+
+    result: R
+    progress: tuple[Progress, ...]
+
+
+class RecordingDesk:
+    """Keeps what the handler reports; never asks it to stop."""
+
+    def __init__(self) -> None:
+        self.reports: list[Progress] = []
+
+    @property
+    def told_to_stop(self) -> bool:
+        return False
+
+    async def report(self, progress: Progress) -> bool:
+        return self.report_sync(progress)
+
+    def report_sync(self, progress: Progress) -> bool:
+        self.reports.append(progress)
+        return True
+
+
+async def run_inline(
+    task: Task[..., R], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Ran[R]:
+    signature = task.handler.signature
+    text = signature.encode(args, kwargs)
+    desk = RecordingDesk()
+    call_args, call_kwargs = signature.call_arguments(text, Context(_claimed(task, text), desk))
+    value = task.function(*call_args, **call_kwargs)
+    if inspect.isawaitable(value):
+        value = await value
+    result = task.read_result(signature.encode_result(value))
+    return Ran(result, tuple(desk.reports))
+
+
+def _claimed(task: Task[..., Any], text: str) -> Claimed:
+    job = JobMaker(task.name, task.options).make(text)
+    now = datetime.now(UTC)
+    return Claimed(
+        id=new_job_id(),
+        task=job.task,
+        queue=job.queue,
+        priority=job.priority,
+        args=text,
+        policy=job.policy,
+        attempts=0,
+        crashes=0,
+        fence=1,
+        created_at=now,
+        claimed_at=now,
+        deadline_at=job.deadline_at,
+        tags=job.tags,
+        headers=job.headers,
+        checkpoint=None,
+    )

@@ -1,0 +1,145 @@
+"""A Postgres of our own, made for one test run and gone with it."""
+
+import os
+import random
+import socket
+from pathlib import Path
+
+from holdfast.testing.servers.account import Account
+from holdfast.testing.servers.binaries import NoServer, PostgresBinaries
+from holdfast.testing.servers.postgres import PostgresServer, ServerFailed, StopMode, environment
+from holdfast.testing.servers.watchdog import Watchdog
+
+USER = "holdfast"
+
+# Below the range from which systems take the ports of outgoing connections. Inside it, a client
+# that keeps dialling a server which is down may be given that very port, connect to itself and
+# keep the server from coming back.
+PORTS = range(20_000, 32_000)
+PORT_TRIES = 10
+
+# The time zone is far from UTC and off the full hour: whoever drops a zone gets a wrong answer.
+# synchronous_commit stays on: what was acknowledged is in the log even after an immediate stop,
+# which is all that tests of outages need; fsync only matters when the machine itself dies.
+SETTINGS = """
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 200
+shared_buffers = '64MB'
+max_wal_size = '1GB'
+timezone = 'Asia/Kathmandu'
+log_timezone = 'Asia/Kathmandu'
+lc_messages = 'C'
+"""
+CARELESS = """
+fsync = off
+full_page_writes = off
+"""
+
+
+class ThrowawayPostgres(PostgresServer):
+    """A server of our own on a free port, gone without trace when it is stopped or we are.
+
+    `durable` turns fsync on, for benches and for tests of crashes.
+    """
+
+    def __init__(self, binaries: PostgresBinaries, *, durable: bool = False) -> None:
+        super().__init__(binaries.program("psql"))
+        self._binaries = binaries
+        self._durable = durable
+        self._account = Account.for_servers()
+        self._watchdog: Watchdog | None = None
+        self._owner = 0
+
+    def start(self) -> None:
+        if self._watchdog is not None:
+            return
+        self._watchdog = Watchdog("holdfast-postgres-", self._account.temporary_folder())
+        self._owner = os.getpid()
+        try:
+            self._account.own(self.directory)
+            self._make_programs_reachable()
+            self._initialise()
+            self._serve_on_a_free_port()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """In a forked child this does nothing: the server is its parent's."""
+        if self._watchdog is None or self._owner != os.getpid():
+            return
+        self._watchdog.release()
+        self._watchdog = None
+
+    def halt(self, mode: StopMode = "immediate") -> None:
+        self._control("stop", "-m", mode)
+
+    def resume(self) -> None:
+        self._control("start", "-l", str(self.directory / "log"))
+
+    @property
+    def directory(self) -> Path:
+        if self._watchdog is None:
+            raise ServerFailed("asking a server for its directory", "it was not started")
+        return self._watchdog.directory
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    def _make_programs_reachable(self) -> None:
+        """A virtual environment under /root, say, is closed to everyone else."""
+        if not self._account.can_run(self._binaries.program("postgres")):
+            self._binaries = self._binaries.copy_to(self.directory / "programs")
+
+    def _initialise(self) -> None:
+        flags = ["--auth=trust", "--encoding=UTF8", "--locale=C", f"--username={USER}"]
+        if not self._durable:
+            flags.append("--no-sync")
+        self._run("initdb", "-D", str(self.data), *flags)
+        with (self.data / "postgresql.conf").open("a") as settings:
+            settings.write(SETTINGS if self._durable else SETTINGS + CARELESS)
+            settings.write("include_if_exists = 'port.conf'\n")
+
+    def _serve_on_a_free_port(self) -> None:
+        """A port that was free a moment ago may be taken by now: then the next one."""
+        for tries_left in reversed(range(PORT_TRIES)):
+            self._take_port(_free_port())
+            try:
+                self.resume()
+                return
+            except ServerFailed as failed:
+                if not tries_left or "could not create any TCP/IP sockets" not in failed.output:
+                    raise
+
+    def _take_port(self, port: int) -> None:
+        chosen = self.data / "port.conf"
+        chosen.write_text(f"port = {port}\n")
+        self._account.own(chosen)
+        self.url = f"postgres://{USER}@127.0.0.1:{port}/postgres"
+
+    def _control(self, verb: str, *arguments: str) -> None:
+        self._run("pg_ctl", verb, "-D", str(self.data), "-w", "-t", "60", *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [self._binaries.program(program), *arguments]
+        done = self._account.run(command, cwd=self.directory, env=environment())
+        if done.returncode:
+            raise ServerFailed(" ".join(command), done.stdout + self._log())
+
+    def _log(self) -> str:
+        log = self.directory / "log"
+        return log.read_text(errors="replace")[-4000:] if log.exists() else ""
+
+
+def _free_port() -> int:
+    for port in random.sample(PORTS, 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise NoServer("Postgres", [f"ports {PORTS.start}–{PORTS.stop}"], "Free one of these ports.")

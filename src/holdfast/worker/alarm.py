@@ -1,0 +1,49 @@
+"""One timer for all attempts that may run only so long.
+
+A timer per job would cost more than a small job itself. Here starting an
+attempt costs a comparison: the timer is set for the first that can be overdue,
+and when it goes off all running attempts are looked over once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from holdfast.worker.attempt import NEVER, Attempt
+
+
+class Alarm:
+    """Calls `overdue` with each attempt that has used up its time."""
+
+    def __init__(
+        self, running: Callable[[], Iterable[Attempt]], overdue: Callable[[Attempt], None]
+    ) -> None:
+        self._running = running
+        self._overdue = overdue
+        self._loop = asyncio.get_running_loop()
+        self._at = NEVER
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, ends_by: float) -> None:
+        """Make sure to look again by then."""
+        if ends_by < self._at:
+            self.stop()
+            self._at = ends_by
+            self._timer = self._loop.call_at(ends_by, self._look)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._at = None, NEVER
+
+    def _look(self) -> None:
+        self._timer, self._at = None, NEVER
+        now, soonest = self._loop.time(), NEVER
+        for attempt in tuple(self._running()):
+            if attempt.ends_by > now:
+                soonest = min(soonest, attempt.ends_by)
+            elif attempt.stop is None:
+                self._overdue(attempt)
+        if soonest != NEVER:
+            self.watch(soonest)

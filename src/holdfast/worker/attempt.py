@@ -1,0 +1,105 @@
+"""One attempt while this worker holds it: the job, its handler, and whether it must stop."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from enum import Enum, auto
+from typing import Protocol
+
+from holdfast.handlers.registry import Handler, Mode
+from holdfast.job import Claimed, Policy, Progress, decode_policy
+
+NEVER = math.inf
+
+
+class Stop(Enum):
+    """Why a handler must not go on."""
+
+    CANCEL = auto()  # somebody asked for it
+    TIMEOUT = auto()  # the attempt used up its time
+    DEADLINE = auto()  # the job's deadline passed
+    HANDBACK = auto()  # the worker is leaving
+    LOST = auto()  # the attempt is no longer ours; whatever it ends in is not written
+
+
+class Reporter(Protocol):
+    """Where progress goes."""
+
+    async def report(self, attempt: Attempt, progress: Progress) -> bool: ...
+
+    def report_sync(self, attempt: Attempt, progress: Progress) -> bool: ...
+
+
+class Attempt:
+    """A claimed job with its handler; also the `Desk` its context turns to.
+
+    `ends_by` is on the loop's clock. `task` is the slot that runs the handler,
+    while it does.
+    """
+
+    __slots__ = (
+        "cancel_requested",
+        "ended",
+        "ends_by",
+        "handler",
+        "job",
+        "policy",
+        "reporter",
+        "stop",
+        "task",
+    )
+
+    def __init__(self, job: Claimed, handler: Handler, reporter: Reporter, now: float) -> None:
+        self.job = job
+        self.handler = handler
+        self.reporter = reporter
+        self.policy: Policy = decode_policy(job.policy)
+        self.stop: Stop | None = None
+        self.cancel_requested = False
+        self.ended = False
+        self.task: asyncio.Task[None] | None = None
+        timeout = self.policy.timeout
+        self.ends_by = NEVER if timeout is None else now + timeout
+        if job.deadline_at is not None:
+            self._mind_deadline(now, (job.deadline_at - job.claimed_at).total_seconds())
+
+    def _mind_deadline(self, now: float, left: float) -> None:
+        """The store's clock measured `left`; from here on the loop's clock counts it down."""
+        if left <= 0:
+            self.stop = Stop.DEADLINE
+        self.ends_by = min(self.ends_by, now + left)
+
+    def overdue_by(self) -> Stop:
+        """Whether running out of time means the attempt's own limit or the job's deadline."""
+        job, timeout = self.job, self.policy.timeout
+        if job.deadline_at is None:
+            return Stop.TIMEOUT
+        left = (job.deadline_at - job.claimed_at).total_seconds()
+        return Stop.TIMEOUT if timeout is not None and timeout < left else Stop.DEADLINE
+
+    def tell_to_stop(self, why: Stop) -> None:
+        """Stop the handler in the way its kind allows.
+
+        A coroutine is cancelled where it waits. A child process is killed by the
+        slot that waits for it. A thread can only be told: for a cancel its slot
+        goes on waiting, since the function may yet return; when time or the right
+        to run is over the slot stops waiting for it.
+        """
+        if why is Stop.CANCEL:
+            self.cancel_requested = True
+        if self.stop is None or why is Stop.LOST:
+            self.stop = why
+        patient = why is Stop.CANCEL or why is Stop.HANDBACK
+        if self.task is not None and not (patient and self.handler.mode is Mode.THREAD):
+            self.task.cancel()
+
+    @property
+    def told_to_stop(self) -> bool:
+        return self.stop is not None
+
+    async def report(self, progress: Progress) -> bool:
+        return await self.reporter.report(self, progress)
+
+    def report_sync(self, progress: Progress) -> bool:
+        return self.reporter.report_sync(self, progress)

@@ -1,0 +1,139 @@
+"""The parts of one running worker, wired together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.events import Events
+from holdfast.handlers.process import Processes
+from holdfast.handlers.registry import Registry
+from holdfast.handlers.threads import Threads
+from holdfast.job import Claimed, JobId
+from holdfast.outcome import Transition
+from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.worker.attempt import Attempt
+from holdfast.worker.execute import Executor
+from holdfast.worker.fetcher import Fetcher
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.identity import Identity
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.outage import Outage
+from holdfast.worker.progress import ProgressReporter
+from holdfast.worker.runner import Runner
+from holdfast.worker.settle import undecidable
+from holdfast.worker.slots import Slots
+from holdfast.worker.strays import Strays
+
+
+class Crew:
+    """fetcher → runner → finisher, and those who look after them."""
+
+    def __init__(
+        self, store: Store, registry: Registry, options: WorkerOptions, events: Events
+    ) -> None:
+        self._registry = registry
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self.leaving = False
+        self.discarded = 0
+        self.slots = Slots(options.queues)
+        self.outage = Outage(events)
+        self.progress = ProgressReporter(store, self.outage)
+        self.threads = Threads(options.thread_count)
+        self.processes = Processes(options.process_count)
+        self.finisher = Finisher(
+            store,
+            events,
+            self.outage,
+            batch=options.batch,
+            most_unwritten=options.max_unwritten,
+            on_room=self._room_for_ends,
+        )
+        executor = Executor(self.threads, self.processes, max_result=options.max_payload)
+        self.runner = Runner(executor, self._ended)
+        self.identity = Identity(
+            store, registry, options, events, self.outage, self.runner, self._renewed
+        )
+        self.strays = Strays(
+            store,
+            tuple(options.queues),
+            events,
+            self.outage,
+            again_after=options.lease,
+            worker_id=lambda: self.identity.id,
+            is_known=self._is_known,
+            is_claiming=lambda: self.fetcher.claiming,
+            hand_back=self.finisher.add,
+        )
+        self.fetcher = Fetcher(
+            store,
+            self.slots,
+            tuple(registry),
+            events,
+            self.outage,
+            poll=options.poll,
+            batch=options.batch,
+            worker_id=lambda: self.identity.id,
+            deliver=self._deliver,
+            may_claim=self._may_claim,
+            after_doubt=self.strays.suspect,
+        )
+
+    def on_wakeup(self, wakeup: Wakeup) -> None:
+        if wakeup.topic is Topic.READY:
+            self.fetcher.wake(wakeup.name)
+        elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
+            self.identity.heartbeat.beat_now()
+
+    def _may_claim(self) -> bool:
+        return self.identity.trusted and not self.finisher.full
+
+    def _is_known(self, job_id: JobId) -> bool:
+        return job_id in self.runner.running or self.finisher.holds(job_id)
+
+    def _room_for_ends(self) -> None:
+        if not self.finisher.full:
+            self.fetcher.look()
+
+    def _renewed(self) -> None:
+        self.fetcher.wake("")
+
+    def _deliver(self, claimed: list[Claimed]) -> None:
+        """From the fetcher to the runner; what comes while leaving goes straight back."""
+        now = self._loop.time()
+        attempts = []
+        for job in claimed:
+            try:
+                attempts.append(Attempt(job, self._registry[job.task], self.progress, now))
+            except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly
+                self.slots.give(job.queue)
+                self.finisher.add(undecidable(job, problem))
+        self.runner.dispatch(attempts)
+        if self.leaving:
+            self.runner.hand_back_waiting()
+
+    def _ended(self, attempt: Attempt, transition: Transition | None) -> None:
+        """The slot is free when the handler ends, not when its end is written."""
+        queue = attempt.job.queue
+        self.slots.give(queue)
+        self.fetcher.room_in(queue)
+        if transition is None:
+            self.discarded += 1
+            return
+        self.finisher.add(transition)
+        if transition.error is not None:
+            self._report(attempt, transition)
+
+    def _report(self, attempt: Attempt, transition: Transition) -> None:
+        job, error = attempt.job, transition.error
+        assert error is not None
+        self._events.warning(
+            "job.attempt_failed",
+            job=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            error=error.kind,
+            message=error.message,
+            next=transition.to,
+        )

@@ -1,0 +1,67 @@
+"""When a worker has nothing left to do now."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.errors import StoreUnavailable
+from holdfast.handlers.registry import Registry
+from holdfast.job import JobState
+from holdfast.store.contract import JobFilter, Store
+from holdfast.worker.crew import Crew
+from holdfast.worker.options import WorkerOptions
+
+PROMOTE = 1_000
+GLANCE = 0.1
+"""Seconds between two looks while only others still have work of ours running."""
+
+
+async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerOptions) -> int:
+    """Wait until these queues hold nothing ready, running or due for these tasks; returns how
+    many jobs this worker ended meanwhile.
+
+    What is due is made ready here too, so a worker without services drains as
+    well. Jobs of a paused or cooling queue cannot be run now and do not count.
+    """
+    before = crew.finisher.counters.ended
+    while not crew.leaving:
+        await _quiet(crew)
+        try:
+            promoted = (await store.jobs.promote_due(PROMOTE)).count
+            if not promoted and not await _work_left(store, registry, options):
+                break
+        except StoreUnavailable as error:
+            crew.outage.failed(error)
+            await asyncio.sleep(crew.outage.wait())
+            continue
+        crew.fetcher.wake("")
+        if not promoted:
+            await asyncio.sleep(GLANCE)
+    return crew.finisher.counters.ended - before
+
+
+async def _quiet(crew: Crew) -> None:
+    """Until the crew has claimed all it can get, run it, and written its ends."""
+    while not crew.leaving:
+        await crew.runner.quiet.wait()
+        await crew.finisher.settled()
+        if crew.fetcher.idle and not crew.runner.running and not crew.finisher.unwritten:
+            return
+        await asyncio.sleep(0.002)
+
+
+async def _work_left(store: Store, registry: Registry, options: WorkerOptions) -> bool:
+    queues = await store.queues.list(tuple(options.queues))
+    closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
+    tasks = tuple(registry)
+    running = JobFilter(
+        states=frozenset({JobState.RUNNING}), queues=tuple(options.queues), tasks=tasks
+    )
+    ready = JobFilter(
+        states=frozenset({JobState.READY}),
+        queues=tuple(queue for queue in options.queues if queue not in closed),
+        tasks=tasks,
+    )
+    if await store.jobs.count(running):
+        return True
+    return bool(ready.queues) and bool(await store.jobs.count(ready))

@@ -1,0 +1,91 @@
+"""Runs one attempt from its stored arguments to the transition that ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import assert_never
+
+from holdfast.context import Context
+from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
+from holdfast.handlers.ends import end_of, refused
+from holdfast.handlers.process import Processes
+from holdfast.handlers.registry import Mode
+from holdfast.handlers.threads import Threads
+from holdfast.outcome import End, HandedBack, Returned, Transition, succeed
+from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.settle import settle
+
+
+class Executor:
+    """Knows the three places a handler can run in."""
+
+    def __init__(self, threads: Threads, processes: Processes, *, max_result: int) -> None:
+        self._threads = threads
+        self._processes = processes
+        self._max_result = max_result
+
+    async def run(self, attempt: Attempt) -> Transition | None:
+        """None when the attempt is no longer ours to end.
+
+        Nothing a handler raises passes through: whatever it is ends the attempt.
+        The one exception is a cancelled slot, which is the worker closing.
+        """
+        if attempt.stop is not None:
+            return settle(attempt, HandedBack())
+        try:
+            end = await self._call(attempt)
+        except GeneratorExit:
+            raise
+        except asyncio.CancelledError as error:
+            if _slot_is_closing(attempt):
+                raise
+            end = end_of(error)
+        except BaseException as error:  # noqa: BLE001 - a handler may end its attempt, not its worker
+            end = end_of(error)
+        if type(end) is Returned:
+            return self._succeed(attempt, end.result)
+        return settle(attempt, end)
+
+    async def _call(self, attempt: Attempt) -> End:
+        job, handler = attempt.job, attempt.handler
+        if handler.mode is Mode.PROCESS:
+            return await self._processes.run(
+                handler, job, keep_result=attempt.policy.keep_result, report=attempt.report
+            )
+        try:
+            args, kwargs = handler.signature.call_arguments(job.args, Context(job, attempt))
+        except BadArguments as error:
+            return refused(error)
+        match handler.mode:
+            case Mode.LOOP:
+                value = await handler.function(*args, **kwargs)
+            case Mode.THREAD:
+                value = await self._threads.run(partial(handler.function, *args, **kwargs))
+            case _:
+                assert_never(handler.mode)
+        if not attempt.policy.keep_result:
+            return Returned(None)
+        try:
+            return Returned(handler.signature.encode_result(value))
+        except BadResult as error:
+            return refused(error)
+
+    def _succeed(self, attempt: Attempt, result: str | None) -> Transition | None:
+        """A return that happened stands, also after a timeout or a cancel that came too late;
+        only an attempt that is no longer ours has nothing to say."""
+        if attempt.stop is Stop.LOST:
+            return None
+        if result is not None and len(result) * 4 > self._max_result:
+            size = len(result.encode())
+            if size > self._max_result:
+                what = f"task {attempt.job.task!r}: the result"
+                return settle(attempt, refused(PayloadTooLarge(what, size, self._max_result)))
+        return succeed(attempt.job, attempt.policy, result)
+
+
+def _slot_is_closing(attempt: Attempt) -> bool:
+    """A cancellation that was not meant for this attempt. One that the handler raised by itself,
+    or that leaked from something it awaited, leaves the slot's own count at nothing."""
+    slot = attempt.task
+    return attempt.stop is None and slot is not None and slot.cancelling() > 0

@@ -1,0 +1,186 @@
+"""Claims jobs for free slots.
+
+Permits come before claims: a job is only claimed when a slot of its queue is
+free for it. One call asks for all queues that have room and may have work, so
+a full or empty queue never holds up another. A queue is *hungry* while it may
+have work: from a wakeup, or a poll, or a claim that got all it asked for, until
+a claim gets less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.handlers.ends import describe
+from holdfast.job import Claimed, WorkerId
+from holdfast.store.contract import Store, Want
+from holdfast.worker.outage import Outage
+from holdfast.worker.slots import Slots
+
+PACE = 0.005
+"""Seconds between two claims that would each fill only a small part of the slots."""
+
+
+class Fetcher:
+    """Asks the store for work whenever there is room and reason to."""
+
+    def __init__(
+        self,
+        store: Store,
+        slots: Slots,
+        tasks: Sequence[str],
+        events: Events,
+        outage: Outage,
+        *,
+        poll: float,
+        batch: int,
+        worker_id: Callable[[], WorkerId],
+        deliver: Callable[[list[Claimed]], None],
+        may_claim: Callable[[], bool],
+        after_doubt: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._slots = slots
+        self._tasks = tasks
+        self._events = events
+        self._outage = outage
+        self._poll = poll
+        self._batch = batch
+        self._worker_id = worker_id
+        self._deliver = deliver
+        self._may_claim = may_claim
+        self._after_doubt = after_doubt
+        self._loop = asyncio.get_running_loop()
+        self._hungry = set(slots.sizes)
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._last_claim = 0.0
+        self.claiming = False
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._fetch(), name="holdfast-fetcher")
+
+    def stop_soon(self) -> None:
+        """No claim starts after this. One on its way is still delivered, to be handed back."""
+        self._stopping = True
+        self.look()
+
+    async def stopped(self) -> None:
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def wake(self, queue: str) -> None:
+        """Work may have come to this queue; an empty name means to any."""
+        if not queue:
+            self._hungry.update(self._slots.sizes)
+        elif queue in self._slots.sizes:
+            self._hungry.add(queue)
+        else:
+            return
+        self.look()
+
+    def room_in(self, queue: str) -> None:
+        """A slot of this queue is free again."""
+        if self._waiter is not None and queue in self._hungry:
+            self.look()
+
+    def look(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is being claimed, and nothing is known that could be."""
+        return not self.claiming and not self._hungry
+
+    @property
+    def last_claim_age(self) -> float:
+        return self._loop.time() - self._last_claim
+
+    async def _fetch(self) -> None:
+        while not self._stopping:
+            wants = self._wants()
+            if not wants:
+                await self._wait(self._poll)
+            elif self._is_small(wants):
+                await asyncio.sleep(PACE)
+                self._last_claim = 0.0
+            else:
+                await self._claim(wants)
+
+    def _wants(self) -> list[Want]:
+        if not self._may_claim():
+            return []
+        free = self._slots.free
+        return [
+            Want(queue, min(free[queue], self._batch))
+            for queue in sorted(self._hungry)
+            if free[queue] > 0
+        ]
+
+    def _is_small(self, wants: list[Want]) -> bool:
+        """Soon after a claim, while most slots are busy, waiting a little fills a batch."""
+        asked = sum(want.limit for want in wants)
+        room = sum(self._slots.sizes[want.queue] for want in wants)
+        return asked * 4 < room and self._loop.time() - self._last_claim < PACE
+
+    async def _claim(self, wants: list[Want]) -> None:
+        for want in wants:
+            self._slots.take(want.queue, want.limit)
+            # Before the call, so that a wakeup that comes during it is not forgotten.
+            self._hungry.discard(want.queue)
+        try:
+            claimed = await self._ask(wants)
+        except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
+            self._give_back(wants, ())
+            self._hungry.update(want.queue for want in wants)
+            await self._recover(error)
+        else:
+            self._outage.answered()
+            self._give_back(wants, claimed)
+            self._deliver(claimed)
+
+    async def _ask(self, wants: list[Want]) -> list[Claimed]:
+        self.claiming = True
+        try:
+            return await self._store.jobs.claim(self._worker_id(), wants, self._tasks)
+        finally:
+            self.claiming = False
+            self._last_claim = self._loop.time()
+
+    def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
+        """Return the permits that no job came for; a queue that gave all asked may have more."""
+        got = dict.fromkeys((want.queue for want in wants), 0)
+        for job in claimed:
+            got[job.queue] += 1
+        for want in wants:
+            self._slots.give(want.queue, want.limit - got[want.queue])
+            if got[want.queue] == want.limit:
+                self._hungry.add(want.queue)
+
+    async def _recover(self, error: Exception) -> None:
+        """The claim may have been applied although its answer was lost: that has to be
+        looked into once the store is back, or those jobs would wait for this worker forever."""
+        if not isinstance(error, StoreUnavailable):
+            self._events.error("fetcher.claim_failed", error=describe(error))
+        self._outage.failed(error)
+        self._after_doubt()
+        await self._wait(self._outage.wait(), polled=False)
+
+    async def _wait(self, seconds: float, *, polled: bool = True) -> None:
+        """Until `look` or a timeout; a timeout makes every queue hungry."""
+        if self._stopping:
+            return
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self.look)
+        try:
+            await self._waiter
+        finally:
+            if polled and timer.when() <= self._loop.time():
+                self._hungry.update(self._slots.sizes)
+            timer.cancel()
+            self._waiter = None

@@ -1,0 +1,201 @@
+"""Writes the ends of attempts: batched, guarded by their fences, repeated over outages.
+
+A flush starts as soon as there is something to write; what ends meanwhile
+shares the next one. An end is never dropped while the worker lives: its fence
+decides at the store whether it still counts, so trying late is harmless and
+saves a second run of a job whose end we already know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.handlers.ends import describe
+from holdfast.job import DAY, ENDED, JobId, JobState
+from holdfast.outcome import Transition, clean
+from holdfast.store.contract import Store, Verdict
+from holdfast.worker.outage import Outage
+
+OVERLAP_FROM = 50
+"""A second flush beside the first pays only for a batch of at least this size."""
+
+
+class Counters(msgspec.Struct):
+    """What became of the ends handed in."""
+
+    ended: int = 0  # accepted, and the job is over
+    moved: int = 0  # accepted, and the job will run again
+    refused: int = 0
+    dropped: int = 0
+
+
+class Finisher:
+    """Collects transitions and flushes them, at most two flushes at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        outage: Outage,
+        *,
+        batch: int,
+        most_unwritten: int,
+        on_room: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._outage = outage
+        self._batch = batch
+        self._most = most_unwritten
+        self._on_room = on_room
+        self._pending: list[Transition] = []
+        self._flying: set[JobId] = set()
+        self._flushes: set[asyncio.Task[None]] = set()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self.counters = Counters()
+
+    def add(self, transition: Transition) -> None:
+        self._pending.append(transition)
+        if not self._flushes:
+            self._settled.clear()
+            self._start_flush()
+        elif len(self._pending) == OVERLAP_FROM and len(self._flushes) == 1:
+            self._start_flush()
+
+    @property
+    def unwritten(self) -> int:
+        return len(self._pending) + len(self._flying)
+
+    @property
+    def full(self) -> bool:
+        """Too many ends wait to be written: claiming more would only add to them."""
+        return self.unwritten >= self._most
+
+    def holds(self, job_id: JobId) -> bool:
+        """Whether an end of this job is on its way."""
+        return job_id in self._flying or any(job_id == t.id for t in self._pending)
+
+    async def settled(self) -> None:
+        """Wait until everything handed in so far has been written or refused."""
+        await self._settled.wait()
+
+    async def close(self, patience: float) -> int:
+        """Write what is left, for at most `patience` seconds; returns how many were not."""
+        try:
+            async with asyncio.timeout(patience):
+                await self.settled()
+        except TimeoutError:
+            for flush in self._flushes:
+                flush.cancel()
+            await asyncio.gather(*self._flushes, return_exceptions=True)
+        left = self.unwritten
+        self.counters.dropped += left
+        return left
+
+    def _start_flush(self) -> None:
+        flush = asyncio.create_task(self._flush_all(), name="holdfast-finisher")
+        self._flushes.add(flush)
+        flush.add_done_callback(self._flush_ended)
+
+    def _flush_ended(self, flush: asyncio.Task[None]) -> None:
+        self._flushes.discard(flush)
+        if not flush.cancelled() and (error := flush.exception()) is not None:
+            self._events.error("finisher.flush_failed", error=repr(error))
+        if not self._flushes:
+            if self._pending and not flush.cancelled():
+                self._start_flush()
+            else:
+                self._settled.set()
+
+    async def _flush_all(self) -> None:
+        while self._pending:
+            batch = self._pending[: self._batch]
+            del self._pending[: self._batch]
+            ids = [transition.id for transition in batch]
+            self._flying.update(ids)
+            await self._write(batch)
+            self._flying.difference_update(ids)
+            self._on_room()
+
+    async def _write(self, batch: Sequence[Transition]) -> None:
+        """Until the store has answered; only then are the ends off our hands."""
+        repeated = False
+        while True:
+            try:
+                verdicts = await self._store.jobs.finish(batch)
+            except StoreUnavailable as error:
+                self._outage.failed(error)
+                repeated = True
+                await asyncio.sleep(self._outage.wait())
+            except Exception as error:  # noqa: BLE001 - one bad row must not hold up the others
+                await self._write_apart(batch, error)
+                return
+            else:
+                self._outage.answered()
+                self._count(batch, verdicts, repeated)
+                return
+
+    async def _write_apart(self, batch: Sequence[Transition], error: Exception) -> None:
+        """The store cannot take this batch: halve it until the row at fault stands alone."""
+        if len(batch) > 1:
+            half = len(batch) // 2
+            await self._write(batch[:half])
+            await self._write(batch[half:])
+            return
+        [transition] = batch
+        self._events.error(
+            "job.end_unwritable", job=transition.id, to=transition.to, error=describe(error)
+        )
+        if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
+            self.counters.dropped += 1
+            return
+        await self._write([_plain_failure(transition, error)])
+
+    def _count(
+        self, batch: Sequence[Transition], verdicts: Sequence[Verdict], repeated: bool
+    ) -> None:
+        counters = self.counters
+        for transition, verdict in zip(batch, verdicts, strict=True):
+            if not (verdict.accepted or (repeated and _is_own(transition, verdict))):
+                self._refused(transition, verdict)
+            elif transition.to in ENDED:
+                counters.ended += 1
+            else:
+                counters.moved += 1
+
+    def _refused(self, transition: Transition, verdict: Verdict) -> None:
+        self.counters.refused += 1
+        self._events.warning(
+            "job.end_refused",
+            job=transition.id,
+            fence=transition.fence,
+            wanted=transition.to,
+            state=verdict.state,
+            current_fence=verdict.fence,
+        )
+
+
+UNWRITABLE = "the store could not take this attempt's end"
+
+
+def _is_own(transition: Transition, verdict: Verdict) -> bool:
+    """The write whose reply was lost had been applied after all."""
+    return verdict.state is transition.to and verdict.fence == transition.fence + transition.bump
+
+
+def _plain_failure(transition: Transition, error: Exception) -> Transition:
+    reason = clean(f"{UNWRITABLE} ({transition.to}): {describe(error)}", 2_000)
+    return Transition(
+        transition.id,
+        transition.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=30 * DAY,
+        reason=reason.encode("ascii", "replace").decode(),
+    )

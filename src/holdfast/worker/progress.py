@@ -1,0 +1,42 @@
+"""Progress of running attempts, batched on its way to the store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.batcher import Batcher
+from holdfast.errors import StoreUnavailable
+from holdfast.job import Progress
+from holdfast.store.contract import ProgressReport, Store
+from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.outage import Outage
+
+
+class ProgressReporter:
+    """Sends progress from coroutines, threads and children through one batcher."""
+
+    def __init__(self, store: Store, outage: Outage) -> None:
+        self._outage = outage
+        self._loop = asyncio.get_running_loop()
+        self._batcher: Batcher[ProgressReport, bool] = Batcher(store.jobs.report_progress)
+
+    async def report(self, attempt: Attempt, progress: Progress) -> bool:
+        """False when the attempt is no longer ours. An outage is waited out: a handler must
+        not fail because it wanted to say how far it is."""
+        report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
+        while attempt.stop is not Stop.LOST:
+            try:
+                kept = await self._batcher.submit(report)
+            except StoreUnavailable as error:
+                self._outage.failed(error)
+                await asyncio.sleep(self._outage.wait())
+            else:
+                self._outage.answered()
+                return kept
+        return False
+
+    def report_sync(self, attempt: Attempt, progress: Progress) -> bool:
+        return asyncio.run_coroutine_threadsafe(self.report(attempt, progress), self._loop).result()
+
+    async def aclose(self) -> None:
+        await self._batcher.aclose()

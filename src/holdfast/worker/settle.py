@@ -1,0 +1,58 @@
+"""How an attempt ended and what it was told to do, together, become the transition to write."""
+
+from __future__ import annotations
+
+from holdfast.handlers.ends import describe
+from holdfast.job import DAY, Claimed, ErrorEntry, JobState
+from holdfast.outcome import (
+    Cancelled,
+    DeadlinePassed,
+    End,
+    HandedBack,
+    Raised,
+    TimedOut,
+    Transition,
+    clean,
+    decide,
+)
+from holdfast.worker.attempt import Attempt, Stop
+
+
+def settle(attempt: Attempt, end: End) -> Transition | None:
+    """The transition to write, or None when the attempt is no longer ours to end."""
+    if attempt.stop is Stop.LOST:
+        return None
+    end = _given_stop(attempt, end)
+    try:
+        return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
+    except Exception as problem:  # noqa: BLE001 - an undecidable job must still end, visibly
+        return undecidable(attempt.job, problem)
+
+
+def _given_stop(attempt: Attempt, end: End) -> End:
+    match attempt.stop:
+        case Stop.TIMEOUT:
+            return TimedOut(attempt.policy.timeout or 0.0)
+        case Stop.DEADLINE:
+            return DeadlinePassed()
+        case Stop.CANCEL:
+            return Cancelled()
+        case Stop.HANDBACK if isinstance(end, Raised) and not end.final:
+            return HandedBack()
+        case _:
+            return end
+
+
+def undecidable(job: Claimed, problem: Exception) -> Transition:
+    """Last resort for a job whose policy cannot be read: ended, with the reason, never stuck."""
+    message = clean(f"the end of this attempt could not be decided: {describe(problem)}", 2_000)
+    entry = ErrorEntry(job.attempt, type(problem).__name__, message)
+    return Transition(
+        job.id,
+        job.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=30 * DAY,
+        reason=message,
+        error=entry,
+    )

@@ -1,0 +1,105 @@
+"""Jobs that the store gave us and we never heard of.
+
+When the answer to a claim is lost, the claim may still have been applied: the
+store then shows jobs as running under our name, our heartbeats keep their lease
+alive, and nobody would ever run them. So after every claim in doubt the running
+jobs are compared with those we hold, and strays are handed back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.job import JobId, JobState, WorkerId
+from holdfast.outcome import HandedBack, Transition, decide
+from holdfast.store.contract import JobFilter, Store
+from holdfast.worker.outage import Outage
+
+PAGE = 500
+
+
+class Strays:
+    """Looks for strays when told to, once the store answers, and again a little later: a
+    statement whose answer was given up may be applied after we first looked."""
+
+    def __init__(
+        self,
+        store: Store,
+        queues: Sequence[str],
+        events: Events,
+        outage: Outage,
+        *,
+        again_after: float,
+        worker_id: Callable[[], WorkerId],
+        is_known: Callable[[JobId], bool],
+        is_claiming: Callable[[], bool],
+        hand_back: Callable[[Transition], None],
+    ) -> None:
+        self._store = store
+        self._queues = tuple(queues)
+        self._events = events
+        self._outage = outage
+        self._again_after = again_after
+        self._worker_id = worker_id
+        self._is_known = is_known
+        self._is_claiming = is_claiming
+        self._hand_back = hand_back
+        self._doubts = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def suspect(self) -> None:
+        self._doubts += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._look(), name="holdfast-strays")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _look(self) -> None:
+        try:
+            seen = -1
+            while seen != self._doubts:
+                seen = self._doubts
+                await self._until_answered()
+                await asyncio.sleep(self._again_after)
+                await self._until_answered()
+        finally:
+            self._task = None
+
+    async def _until_answered(self) -> None:
+        while True:
+            try:
+                await self._return_strays()
+                return
+            except StoreUnavailable as error:
+                self._outage.failed(error)
+                await asyncio.sleep(self._outage.wait())
+
+    async def _return_strays(self) -> None:
+        """A job that is claimed while we look is no stray: it is only counted when it was
+        unknown before and after, with no claim on its way in between."""
+        strays = [job_id for job_id in await self._unknown() if not self._is_known(job_id)]
+        while strays and self._is_claiming():  # noqa: ASYNC110 - a claim ends within moments
+            await asyncio.sleep(0.01)
+        strays = [job_id for job_id in strays if not self._is_known(job_id)]
+        for live in await self._store.jobs.live(strays):
+            if live.worker_id == self._worker_id() and not self._is_known(live.id):
+                self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
+                self._hand_back(decide(live, HandedBack(), cancel_requested=live.cancel_requested))
+
+    async def _unknown(self) -> list[JobId]:
+        which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)
+        found: list[JobId] = []
+        cursor: str | None = None
+        while True:
+            page = await self._store.jobs.page(which, PAGE, cursor)
+            mine = [job.id for job in page.jobs if job.worker_id == self._worker_id()]
+            found += [job_id for job_id in mine if not self._is_known(job_id)]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found

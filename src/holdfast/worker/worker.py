@@ -1,0 +1,207 @@
+"""A worker: it claims jobs of its queues, runs them, and writes how they ended.
+
+async with Worker(store, registry, options, events) as worker:
+    await worker.drain()      # until nothing is left to do now
+    await worker.run()        # or until told to stop
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from holdfast.errors import HoldfastError
+from holdfast.events import Events
+from holdfast.handlers.registry import Registry
+from holdfast.job import WorkerId
+from holdfast.reconcile.service import Service
+from holdfast.store.contract import QueueSettings, Store
+from holdfast.worker.crew import Crew
+from holdfast.worker.departure import Departure
+from holdfast.worker.drain import drained
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.signals import told_by_signals
+
+
+class WorkerStalled(HoldfastError):
+    """The worker cannot make progress and leaves, so that something better may start it anew."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the store has not answered for {seconds:.1f} s, more than two leases: the worker "
+            "leaves; check the store and the network, then start it again"
+        )
+
+
+class Worker:
+    """One process's worker. It can be started once."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        options: WorkerOptions,
+        events: Events,
+        services: Sequence[Service] = (),
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self.options = options
+        self._events = events
+        self._services = tuple(services)
+        self._crew: Crew | None = None
+        self._unsubscribe: Callable[[], None] = _nothing
+        self._asked = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._departure: asyncio.Task[None] | None = None
+
+    @property
+    def id(self) -> WorkerId:
+        """Fresh at every start, and again if the lease is lost."""
+        return self._running_crew.identity.id
+
+    async def __aenter__(self) -> Worker:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Register and begin to claim. Safe to call twice."""
+        if self._crew is not None:
+            return
+        crew = self._crew = Crew(self._store, self._registry, self.options, self._events)
+        try:
+            await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
+            self._unsubscribe = await self._store.wakeups.subscribe(crew.on_wakeup)
+            await crew.identity.begin()
+            for service in self._services:
+                await service.start()
+        except BaseException:
+            await self.stop()
+            raise
+        crew.fetcher.start()
+        self._events.info(
+            "worker.started",
+            worker=crew.identity.id,
+            label=self.options.name,
+            queues=dict(self.options.queues),
+            tasks=len(self._registry),
+        )
+
+    async def stop(self) -> None:
+        """Leave in good order. Safe to call twice; the second call waits for the first."""
+        if self._crew is None:
+            return
+        if self._departure is None:
+            self._asked.set()
+            self._departure = asyncio.create_task(self._leave(self._crew), name="holdfast-leave")
+        await asyncio.shield(self._departure)
+
+    def request_stop(self, *, now: bool = False) -> None:
+        """Ask `run` to end: at once claiming stops; with `now` running work is not waited for."""
+        self._asked.set()
+        if now:
+            self._hurry.set()
+        if self._crew is not None:
+            self._crew.fetcher.stop_soon()
+
+    async def run(self, *, burst: bool = False) -> None:
+        """Work until a stop is asked for, by `request_stop` or a signal; with `burst` also until
+        nothing is left to do. Raises WorkerStalled when the store stays out of reach."""
+        with told_by_signals(self._on_signal):
+            await self.start()
+            try:
+                await self._until_asked(burst)
+            finally:
+                await self.stop()
+
+    async def drain(self) -> int:
+        """Work until nothing of these queues and tasks is ready, running or due; returns how
+        many jobs ended meanwhile."""
+        await self.start()
+        return await drained(self._running_crew, self._store, self._registry, self.options)
+
+    def health(self) -> dict[str, object]:
+        """Facts for a health endpoint; `alive` False means: do not count on this worker."""
+        if self._crew is None:
+            return {"alive": False, "reason": "not started"}
+        crew, heartbeat = self._crew, self._crew.identity.heartbeat
+        return {
+            "alive": crew.identity.trusted and not self._stalled_for and self._departure is None,
+            "worker": crew.identity.id,
+            "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
+            "last_claim_age": round(crew.fetcher.last_claim_age, 3),
+            "store_out_of_reach_for": round(crew.outage.lasted, 3),
+            "running": len(crew.runner.running),
+            "unwritten": crew.finisher.unwritten,
+            "stuck_threads": crew.threads.stuck,
+            "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
+            "ended": crew.finisher.counters.ended,
+            "refused": crew.finisher.counters.refused,
+            "discarded": crew.discarded,
+        }
+
+    @property
+    def _running_crew(self) -> Crew:
+        if self._crew is None:
+            raise HoldfastError("the worker is not started: use it inside 'async with worker:'")
+        return self._crew
+
+    @property
+    def _stalled_for(self) -> float:
+        lasted = 0.0 if self._crew is None else self._crew.outage.lasted
+        return lasted if lasted > 2 * self.options.lease else 0.0
+
+    async def _until_asked(self, burst: bool) -> None:
+        asked = asyncio.create_task(_wait_for(self._asked))
+        waiting = {asked}
+        if burst:
+            waiting.add(asyncio.create_task(self._drain_then_ask()))
+        try:
+            while not asked.done():
+                done, _ = await asyncio.wait(
+                    waiting, timeout=self.options.lease / 3, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    task.result()
+                waiting -= done - {asked}
+                if self._stalled_for:
+                    raise WorkerStalled(self._stalled_for)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _drain_then_ask(self) -> None:
+        await self.drain()
+        self._asked.set()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        again = self._asked.is_set()
+        self._events.info("worker.signal", signal=number.name, immediate=again)
+        self.request_stop(now=again)
+
+    async def _leave(self, crew: Crew) -> None:
+        self._unsubscribe()
+        departure = Departure(crew, self._services, self.options, self._events, self._hurry)
+        await departure.leave()
+        self._events.info(
+            "worker.stopped", worker=crew.identity.id, ended=crew.finisher.counters.ended
+        )
+
+
+def _nothing() -> None:
+    """What there is to unsubscribe before anything was subscribed."""
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()

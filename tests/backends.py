@@ -1,0 +1,166 @@
+"""The stores that the suites run on. A new kind of store is one line in `BACKENDS`.
+
+A `Backend` lives for a whole test run and hands out places: `empty()` is a migrated store with
+nothing in it, which is what nearly every test wants and therefore quick; `fresh()` is a place
+that was never migrated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Protocol
+
+import asyncpg
+import pytest
+
+from holdfast.clock import Clock
+from holdfast.store.contract import Store
+from holdfast.store.open import open_store
+from holdfast.testing.servers import PostgresServer
+
+
+class Backend(Protocol):
+    """Hands out places for stores of one kind."""
+
+    def fresh(self) -> str:
+        """The URL of a place where no store has ever been."""
+        ...
+
+    async def empty(self) -> str:
+        """The URL of a migrated store without a single row of work."""
+        ...
+
+
+class Inspectable(Backend, Protocol):
+    """A backend whose tables a test can look into from outside, past the store."""
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        """Run a statement and commit it."""
+        ...
+
+    async def tables(self, url: str) -> list[str]:
+        """Every table of the store, ready to be put into a statement."""
+        ...
+
+
+class SqliteMemory:
+    """A new place each time: it is gone when its store is closed."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        pass
+
+    def fresh(self) -> str:
+        return "sqlite://"
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+
+class SqliteFile:
+    """A file of its own for every store: making one costs less than emptying one."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        self._folder = folders.mktemp("stores")
+        self._numbers = itertools.count(1)
+
+    def fresh(self) -> str:
+        return f"sqlite:///{self._folder / f'{next(self._numbers)}.db'}"
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+    @staticmethod
+    def path(url: str) -> Path:
+        return Path(url.removeprefix("sqlite:///"))
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.path(url), timeout=10)) as connection, connection:
+            return connection.execute(sql).fetchall()
+
+    async def tables(self, url: str) -> list[str]:
+        found = await self.query(url, "select name from sqlite_schema where type = 'table'")
+        return [f'"{name}"' for (name,) in found if not str(name).startswith("sqlite_")]
+
+
+class PostgresDatabase:
+    """One migrated database for the whole run, emptied for each test that asks."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: PostgresServer = request.getfixturevalue("postgres")
+        self._shared: str | None = None
+        self._emptying = ""
+
+    def fresh(self) -> str:
+        return self._server.new_database()
+
+    async def empty(self) -> str:
+        if self._shared is None:
+            self._shared = self.fresh()
+            await open_store(self._shared).migrate()
+            # DELETE on small tables takes a third of the time of TRUNCATE, which makes new files.
+            statements = [f"delete from {table};" for table in await self.tables(self._shared)]
+            self._emptying = "".join(s for s in statements if "migration" not in s)
+        await self._run(self._shared, self._emptying)
+        return self._shared
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        connection = await asyncpg.connect(url)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    async def tables(self, url: str) -> list[str]:
+        found = await self.query(
+            url,
+            "select format('%I.%I', schemaname, tablename) from pg_tables"
+            " where schemaname not in ('pg_catalog', 'information_schema')",
+        )
+        return [str(name) for (name,) in found]
+
+    async def _run(self, url: str, script: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(script)
+        finally:
+            await connection.close()
+
+
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
+    "sqlite": SqliteMemory,
+    "sqlite-file": SqliteFile,
+    "postgres": PostgresDatabase,
+}
+
+INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {
+    "sqlite-file": SqliteFile,
+    "postgres": PostgresDatabase,
+}
+
+
+@asynccontextmanager
+async def opened(url: str, clock: Clock | None = None) -> AsyncIterator[Store]:
+    """A store opened for the length of a block."""
+    store = open_store(url, clock=clock)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def siblings(store: Store, count: int) -> AsyncIterator[list[Store]]:
+    """More stores on the same data, with connections of their own."""
+    others = [store.sibling() for _ in range(count)]
+    try:
+        await asyncio.gather(*(other.open() for other in others))
+        yield others
+    finally:
+        await asyncio.gather(*(other.close() for other in others))

@@ -1,0 +1,7 @@
+"""The same fleets as in the system tests, for longer and rougher runs."""
+
+from __future__ import annotations
+
+from tests.system.conftest import app, fleet, shared_url
+
+__all__ = ["app", "fleet", "shared_url"]

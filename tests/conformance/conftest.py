@@ -1,0 +1,24 @@
+"""Every conformance test gets a scene, and is held to leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.store.contract import Store
+from tests.conformance.builders import Scene
+from tests.leaks import nothing_leaks
+
+
+@pytest.fixture(autouse=True)
+async def _nothing_leaks() -> AsyncIterator[None]:
+    async with nothing_leaks():
+        yield
+
+
+@pytest.fixture
+async def scene(store: Store, clock: ManualClock) -> Scene:
+    """An empty store with one worker at hand."""
+    return await Scene.on(store, clock)

@@ -1,0 +1,42 @@
+"""Jobs.get: whole records."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.job import JobState, Unique, new_job_id
+from tests.conformance.builders import REACHABLE, Scene, ids
+
+
+async def test_nothing_asked_nothing_found(scene: Scene) -> None:
+    assert await scene.store.jobs.get([]) == []
+
+
+async def test_unknown_ids_are_left_out(scene: Scene) -> None:
+    job = await scene.enqueue()
+    assert ids(await scene.store.jobs.get([new_job_id(), job, new_job_id()])) == [job]
+
+
+async def test_a_job_asked_for_twice_is_found_once(scene: Scene) -> None:
+    job = await scene.enqueue()
+    assert ids(await scene.store.jobs.get([job, job])) == [job]
+
+
+@pytest.mark.parametrize("state", REACHABLE)
+async def test_a_job_is_found_wherever_it_is(scene: Scene, state: JobState) -> None:
+    job = await scene.in_state(state, queue="mail", priority=4, unique=Unique("k"), tags=("t",))
+    found = await scene.job(job)
+    assert (found.id, found.state, found.queue, found.priority) == (job, state, "mail", 4)
+    assert (found.unique_key, found.tags, found.created_at) == ("k", ("t",), scene.clock.now)
+
+
+async def test_a_thousand_jobs_are_found_in_one_call(scene: Scene) -> None:
+    jobs = await scene.enqueue_many(1_000)
+    assert sorted(ids(await scene.store.jobs.get(jobs))) == sorted(jobs)
+
+
+async def test_times_are_aware(scene: Scene) -> None:
+    job = await scene.job(await scene.in_state(JobState.SUCCEEDED))
+    for moment in (job.created_at, job.finished_at, job.expires_at):
+        assert moment is not None
+        assert moment.utcoffset() is not None

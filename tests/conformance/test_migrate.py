@@ -1,0 +1,118 @@
+"""Store.migrate: ordered, recorded, applied once, and never under a newer store's feet."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.errors import SchemaTampered, SchemaTooNew
+from holdfast.job import JobState
+from holdfast.store.contract import Store
+from holdfast.store.open import open_store
+from tests.backends import Backend, Inspectable, opened
+from tests.conformance.builders import new_job
+
+
+async def migrated(url: str) -> Store:
+    store = open_store(url)
+    await store.migrate()
+    await store.close()
+    return store
+
+
+async def the_migration_table(inspectable: Inspectable, url: str) -> str:
+    [table] = [name for name in await inspectable.tables(url) if "migration" in name]
+    return table
+
+
+async def test_a_migrated_store_can_be_opened_and_used(backend: Backend) -> None:
+    store = open_store(backend.fresh())
+    await store.migrate()
+    await store.open()
+    try:
+        job = new_job()
+        await store.jobs.insert([job])
+        [kept] = await store.jobs.get([job.id])
+        assert kept.state is JobState.READY
+    finally:
+        await store.close()
+
+
+async def test_a_second_migration_has_nothing_to_do(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    await migrated(url)
+    async with opened(url) as store:
+        assert await store.migrate() == []
+
+
+async def test_every_migration_is_recorded_in_order(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    await migrated(url)
+    table = await the_migration_table(inspectable, url)
+    rows = await inspectable.query(url, f"select version, name from {table} order by version")
+    assert [version for version, _ in rows] == list(range(1, len(rows) + 1))
+    assert all(str(name).startswith(f"{version:04}_") for version, name in rows)
+
+
+async def test_many_programs_may_migrate_at_once(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    stores = [open_store(url) for _ in range(4)]
+    try:
+        applied = await asyncio.gather(*(store.migrate() for store in stores))
+    finally:
+        await asyncio.gather(*(store.close() for store in stores))
+    names = [name for names in applied for name in names]
+    assert len(names) == len(set(names))
+    async with opened(url) as store:
+        assert await store.migrate() == []
+
+
+async def test_an_older_program_refuses_a_newer_store(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    await migrated(url)
+    table = await the_migration_table(inspectable, url)
+    columns = "version, name, checksum, applied_at"
+    await inspectable.query(
+        url,
+        f"insert into {table} ({columns})"
+        f" select 999, '0999_future', 'x', applied_at from {table} where version = 1",
+    )
+    await refuses(url, SchemaTooNew)
+
+
+async def test_a_changed_migration_is_noticed(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    await migrated(url)
+    table = await the_migration_table(inspectable, url)
+    await inspectable.query(url, f"update {table} set checksum = 'other' where version = 1")
+    await refuses(url, SchemaTampered)
+
+
+async def refuses(url: str, error: type[Exception]) -> None:
+    store = open_store(url)
+    try:
+        with pytest.raises(error):
+            await store.open()
+        with pytest.raises(error):
+            await store.migrate()
+    finally:
+        await store.close()
+
+
+async def test_the_script_to_be_run_by_hand_holds_every_table(inspectable: Inspectable) -> None:
+    url = inspectable.fresh()
+    store = await migrated(url)
+    script = store.migration_sql()
+    for table in await inspectable.tables(url):
+        assert table.rpartition(".")[2].strip('"') in script
+
+
+async def test_a_store_may_be_opened_and_closed_again_and_again(inspectable: Inspectable) -> None:
+    url = await inspectable.empty()
+    job = new_job()
+    async with opened(url) as store:
+        await store.jobs.insert([job])
+        await store.close()
+    async with opened(url) as store:
+        assert len(await store.jobs.get([job.id])) == 1

@@ -1,0 +1,76 @@
+"""Jobs.overdue_attempts: finds attempts that outlasted their timeout."""
+
+from __future__ import annotations
+
+from holdfast.job import JobState, Policy
+from holdfast.outcome import HandedBack, TimedOut
+from holdfast.retry import Retry
+from tests.conformance.builders import Scene, ids
+
+TEN = Policy(retry=Retry.constant(base=1, jitter=0), timeout=10)
+
+
+async def test_an_attempt_is_overdue_after_its_timeout(scene: Scene) -> None:
+    claimed = await scene.running(policy=TEN)
+    scene.clock.advance(9.5)
+    assert await scene.store.jobs.overdue_attempts(10) == []
+    scene.clock.advance(1)
+    [overdue] = await scene.store.jobs.overdue_attempts(10)
+    assert (overdue.id, overdue.fence, overdue.state) == (
+        claimed.id,
+        claimed.fence,
+        JobState.RUNNING,
+    )
+    assert (overdue.worker_id, overdue.policy) == (scene.worker, claimed.policy)
+
+
+async def test_slack_gives_a_worker_time_to_end_the_attempt_itself(scene: Scene) -> None:
+    await scene.running(policy=TEN)
+    scene.clock.advance(12)
+    assert await scene.store.jobs.overdue_attempts(10, slack=5.0) == []
+    scene.clock.advance(4)
+    assert len(await scene.store.jobs.overdue_attempts(10, slack=5.0)) == 1
+
+
+async def test_a_job_without_a_timeout_is_never_overdue(scene: Scene) -> None:
+    await scene.running()
+    scene.clock.advance(1e8)
+    assert await scene.store.jobs.overdue_attempts(10) == []
+
+
+async def test_waiting_does_not_count_as_running(scene: Scene) -> None:
+    await scene.enqueue(policy=TEN)
+    scene.clock.advance(1000)
+    await scene.claim_one()
+    scene.clock.advance(9)
+    assert await scene.store.jobs.overdue_attempts(10) == []
+
+
+async def test_every_attempt_has_its_own_time(scene: Scene) -> None:
+    claimed = await scene.running(policy=TEN)
+    scene.clock.advance(8)
+    await scene.finish(claimed, HandedBack())
+    await scene.claim_one()
+    scene.clock.advance(8)
+    assert await scene.store.jobs.overdue_attempts(10) == []
+
+
+async def test_a_timed_out_attempt_is_tried_again(scene: Scene) -> None:
+    claimed = await scene.running(policy=TEN)
+    scene.clock.advance(11)
+    [overdue] = await scene.store.jobs.overdue_attempts(10)
+    assert (await scene.finish(overdue, TimedOut(10))).accepted
+    assert await scene.store.jobs.overdue_attempts(10) == []
+    job = await scene.job(claimed.id)
+    assert (job.state, job.errors[0].message) == (JobState.SCHEDULED, "timed out after 10 s")
+
+
+async def test_a_sweep_pages_past_what_it_cannot_mend(scene: Scene) -> None:
+    jobs = sorted(await scene.enqueue_many(25, policy=TEN))
+    await scene.claim(25)
+    scene.clock.advance(11)
+    pages, after = [], None
+    while page := await scene.store.jobs.overdue_attempts(10, after):
+        pages.append(ids(page))
+        after = page[-1].id
+    assert pages == [jobs[:10], jobs[10:20], jobs[20:]]

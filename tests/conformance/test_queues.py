@@ -1,0 +1,129 @@
+"""Queues: named lines that an operator tunes while they are in use."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.job import JobState
+from holdfast.outcome import WasThrottled
+from holdfast.store.contract import QueueInfo, QueueSettings
+from tests.conformance.builders import QUEUE, Scene
+
+TUNED = QueueSettings(2.0, 60.0, 1.0, 2.0, 3.0)
+
+
+async def info(scene: Scene, name: str = QUEUE) -> QueueInfo:
+    [found] = await scene.store.queues.list([name])
+    return found
+
+
+async def test_a_new_store_knows_no_queue(scene: Scene) -> None:
+    assert await scene.store.queues.list() == []
+
+
+async def test_an_ensured_queue_is_known_before_its_first_job(scene: Scene) -> None:
+    await scene.store.queues.ensure({"b": QueueSettings(), "a": TUNED})
+    assert [(one.name, one.settings) for one in await scene.store.queues.list()] == [
+        ("a", TUNED),
+        ("b", QueueSettings()),
+    ]
+
+
+async def test_ensure_never_overwrites_what_an_operator_tuned(scene: Scene) -> None:
+    await scene.store.queues.tune(QUEUE, TUNED)
+    await scene.store.queues.pause([QUEUE])
+    await scene.store.queues.ensure({QUEUE: QueueSettings(), "other": QueueSettings()})
+    assert ((await info(scene)).settings, (await info(scene)).paused) == (TUNED, True)
+
+
+async def test_tuning_replaces_every_setting(scene: Scene) -> None:
+    await scene.store.queues.tune(QUEUE, TUNED)
+    await scene.store.queues.tune(QUEUE, QueueSettings(retain_failed=9.5))
+    assert (await info(scene)).settings == QueueSettings(retain_failed=9.5)
+
+
+async def test_tuning_leaves_a_pause_alone(scene: Scene) -> None:
+    await scene.store.queues.pause([QUEUE])
+    await scene.store.queues.tune(QUEUE, TUNED)
+    assert (await info(scene)).paused
+
+
+async def test_a_queue_with_jobs_is_known_by_itself(scene: Scene) -> None:
+    await scene.enqueue(queue="mail")
+    await scene.enqueue(queue="later", delay=60.0)
+    assert [one.name for one in await scene.store.queues.list()] == ["later", "mail"]
+
+
+async def test_only_those_named_are_listed(scene: Scene) -> None:
+    await scene.store.queues.ensure({name: QueueSettings() for name in "abc"})
+    assert [one.name for one in await scene.store.queues.list(["c", "a"])] == ["a", "c"]
+
+
+async def test_a_queue_counts_its_live_jobs(scene: Scene) -> None:
+    live = {JobState.SCHEDULED: 1, JobState.RUNNING: 2, JobState.SUSPENDED: 1, JobState.READY: 3}
+    await scene.in_state(JobState.SUSPENDED)
+    for _ in range(2):
+        await scene.in_state(JobState.RUNNING)
+    await scene.in_state(JobState.SCHEDULED)
+    await scene.enqueue_many(3)
+    await scene.enqueue(queue="other")
+    counts = (await info(scene)).counts
+    assert {state: number for state, number in counts.items() if state in live} == live
+
+
+async def test_lag_is_the_age_of_the_oldest_ready_job(scene: Scene) -> None:
+    await scene.store.queues.ensure({QUEUE: QueueSettings()})
+    assert (await info(scene)).oldest_ready_age is None
+    await scene.enqueue()
+    scene.clock.advance(10)
+    await scene.enqueue(priority=-1)
+    scene.clock.advance(5)
+    assert (await info(scene)).oldest_ready_age == pytest.approx(15)
+    await scene.claim(2)
+    assert (await info(scene)).oldest_ready_age is None
+
+
+async def test_waiting_for_its_time_is_not_lag(scene: Scene) -> None:
+    await scene.enqueue(delay=60.0)
+    scene.clock.advance(70)
+    await scene.store.jobs.promote_due(10)
+    scene.clock.advance(3)
+    age = (await info(scene)).oldest_ready_age
+    assert age is not None
+    assert age == pytest.approx(3) or age == pytest.approx(13)
+
+
+async def test_pause_and_resume_are_as_good_twice_as_once(scene: Scene) -> None:
+    for _ in range(2):
+        await scene.store.queues.pause([QUEUE, "new", QUEUE])
+    assert (await info(scene)).paused
+    assert (await info(scene, "new")).paused
+    for _ in range(2):
+        await scene.store.queues.resume([QUEUE, "never seen"])
+    assert not (await info(scene)).paused
+    assert (await info(scene, "new")).paused
+
+
+async def test_empty_batches_do_nothing(scene: Scene) -> None:
+    await scene.store.queues.ensure({})
+    await scene.store.queues.pause([])
+    await scene.store.queues.resume([])
+    assert await scene.store.queues.list() == []
+
+
+async def test_a_paused_queue_still_takes_jobs_and_lets_running_ones_end(scene: Scene) -> None:
+    claimed = await scene.running()
+    await scene.store.queues.pause([QUEUE])
+    job = await scene.enqueue()
+    assert (await scene.finish(claimed)).accepted
+    assert await scene.state(job) is JobState.READY
+
+
+async def test_resume_ends_a_cool_down(scene: Scene) -> None:
+    await scene.finish(await scene.running(), WasThrottled(600.0, "slow"))
+    await scene.enqueue()
+    assert (await info(scene)).cooling_for == pytest.approx(600)
+    assert await scene.claim() == []
+    await scene.store.queues.resume([QUEUE])
+    assert (await info(scene)).cooling_for is None
+    assert len(await scene.claim()) == 1

@@ -1,0 +1,58 @@
+"""Telemetry.check: what the store can tell about its own health."""
+
+from __future__ import annotations
+
+from holdfast.clock import ManualClock
+from holdfast.store.contract import Severity, Store
+from tests.backends import Inspectable, opened
+from tests.conformance.builders import REACHABLE, Scene
+
+
+async def problems(store: Store) -> list[str]:
+    found = await store.telemetry.check()
+    return [f"{one.check}: {one.saw}" for one in found if one.severity is Severity.PROBLEM]
+
+
+async def test_an_empty_store_is_well(scene: Scene) -> None:
+    findings = await scene.store.telemetry.check()
+    assert findings
+    assert all(one.check and one.saw for one in findings)
+    assert await problems(scene.store) == []
+
+
+async def test_a_store_with_jobs_in_every_state_is_well(scene: Scene) -> None:
+    for state in REACHABLE:
+        await scene.in_state(state, queue=state)
+    assert await problems(scene.store) == []
+
+
+async def test_what_is_not_well_comes_with_advice(scene: Scene) -> None:
+    for one in await scene.store.telemetry.check():
+        assert one.severity is Severity.OK or one.advice
+
+
+async def test_a_job_in_two_places_is_a_problem(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.ended()
+        await scene.enqueue()
+        [ready] = [
+            name for name in await inspectable.tables(url) if name.strip('"').endswith("ready")
+        ]
+        [outcome] = [name for name in await inspectable.tables(url) if "outcome" in name]
+        await inspectable.query(url, f"update {ready} set job_id = (select job_id from {outcome})")
+        assert await problems(store) != []
+
+
+async def test_a_place_without_a_body_is_a_problem(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        await (await Scene.on(store, clock)).enqueue()
+        [job] = [name for name in await inspectable.tables(url) if name.strip('"').endswith("job")]
+        await inspectable.query(url, f"delete from {job}")
+        assert await problems(store) != []

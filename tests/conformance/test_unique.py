@@ -1,0 +1,242 @@
+"""Unique keys: at most one job holds a key while it is in one of the states it chose."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.job import LIVE, JobState, OnConflict, Unique
+from holdfast.outcome import HandedBack, Snoozed, WasSuspended
+from tests.backends import siblings
+from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
+
+KEEP = Unique("k")
+REPLACE = Unique("k", on_conflict="replace")
+DEBOUNCE = Unique("k", on_conflict="debounce")
+ANY_MODE: list[OnConflict] = ["keep", "replace", "debounce"]
+
+
+@pytest.mark.parametrize("mode", ANY_MODE)
+async def test_the_first_job_of_a_key_is_created(scene: Scene, mode: OnConflict) -> None:
+    assert (await scene.insert(unique=Unique("k", on_conflict=mode))).how == "created"
+
+
+@pytest.mark.parametrize("state", [state for state in REACHABLE if state in LIVE])
+async def test_a_live_job_keeps_others_out(scene: Scene, state: JobState) -> None:
+    holder = await scene.in_state(state, unique=KEEP)
+    again = await scene.insert(unique=KEEP)
+    assert (again.how, again.id) == ("existing", holder)
+
+
+@pytest.mark.parametrize("state", [state for state in REACHABLE if state not in LIVE])
+async def test_an_ended_job_lets_others_in(scene: Scene, state: JobState) -> None:
+    await scene.in_state(state, unique=KEEP)
+    assert (await scene.insert(unique=KEEP)).how == "created"
+
+
+async def test_a_job_waiting_for_its_retry_keeps_others_out(scene: Scene) -> None:
+    holder = await scene.ended(RAISED, unique=KEEP)
+    assert await scene.state(holder.id) is JobState.SCHEDULED
+    again = await scene.insert(unique=KEEP)
+    assert (again.how, again.id) == ("existing", holder.id)
+
+
+async def test_a_key_is_held_through_every_turn_of_a_jobs_life(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=KEEP)
+    for end in (HandedBack(), Snoozed(0), RAISED, WasSuspended(None)):
+        await scene.finish(await scene.claim_one(), end)
+        assert (await scene.insert(unique=KEEP)).id == holder
+        await scene.store.jobs.reschedule([holder], 0)
+        await scene.store.jobs.resume([holder])
+    await scene.finish(await scene.claim_one(), RETURNED)
+    assert (await scene.insert(unique=KEEP)).how == "created"
+
+
+async def test_other_keys_are_other_keys(scene: Scene) -> None:
+    keys = ["k", "K", "k ", "ключ", "🦊", "k" * 500, "%", "k%"]
+    answers = [await scene.insert(unique=Unique(key)) for key in keys]
+    assert {answer.how for answer in answers} == {"created"}
+
+
+async def test_a_mask_decides_when_a_key_is_free(scene: Scene) -> None:
+    """A job that others may follow as soon as it runs."""
+    waiting = Unique("k", states=frozenset({JobState.READY, JobState.SCHEDULED}))
+    first = await scene.enqueue(unique=waiting)
+    assert (await scene.insert(unique=waiting)).id == first
+    claimed = await scene.claim_one()
+    second = await scene.insert(unique=waiting)
+    assert (second.how, claimed.id) == ("created", first)
+    assert (await scene.insert(unique=waiting)).id == second.id
+
+
+async def test_a_mask_may_hold_a_key_beyond_the_end(scene: Scene) -> None:
+    once = Unique("k", states=LIVE | {JobState.SUCCEEDED})
+    failed = await scene.ended(FAILED, unique=once)
+    succeeded = await scene.ended(RETURNED, unique=once)
+    assert failed.id != succeeded.id
+    again = await scene.insert(unique=once)
+    assert (again.how, again.id) == ("existing", succeeded.id)
+
+
+async def test_the_holders_mask_counts_not_the_newcomers(scene: Scene) -> None:
+    await scene.running(unique=Unique("k", states=frozenset({JobState.READY})))
+    assert (await scene.insert(unique=Unique("k", states=frozenset(JobState)))).how == "created"
+
+
+async def test_a_conflict_writes_nothing(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=KEEP, priority=1)
+    before = await scene.job(holder)
+    refused = new_job(unique=KEEP, priority=9)
+    await scene.store.jobs.insert([refused])
+    assert await scene.job(holder) == before
+    assert await scene.state(refused.id) is None
+    assert await scene.line() == [holder]
+
+
+async def test_a_repeated_insert_of_a_holder_answers_created(scene: Scene) -> None:
+    job = new_job(unique=KEEP)
+    await scene.store.jobs.insert([job])
+    assert (await scene.store.jobs.insert([job]))[0].how == "created"
+
+
+async def test_a_repeated_replace_does_not_replace_itself(scene: Scene) -> None:
+    await scene.enqueue(unique=KEEP)
+    job = new_job(unique=REPLACE)
+    await scene.store.jobs.insert([job])
+    [again] = await scene.store.jobs.insert([job])
+    assert again.id == job.id
+    assert await scene.state(job.id) is JobState.READY
+
+
+async def test_a_repeated_insert_after_its_end_is_not_a_conflict_with_its_successor(
+    scene: Scene,
+) -> None:
+    job = new_job(unique=KEEP)
+    await scene.store.jobs.insert([job])
+    await scene.finish(await scene.claim_one(), RETURNED)
+    successor = await scene.enqueue(unique=KEEP)
+    [again] = await scene.store.jobs.insert([job])
+    assert (again.how, again.id) == ("created", job.id)
+    assert (await scene.insert(unique=KEEP)).id == successor
+
+
+async def test_one_key_twice_in_a_batch_is_one_job(scene: Scene) -> None:
+    jobs = [new_job(unique=KEEP), new_job(), new_job(unique=KEEP)]
+    first, other, second = await scene.store.jobs.insert(jobs)
+    assert (first.how, other.how, second.how) == ("created", "created", "existing")
+    assert second.id == first.id
+    assert await scene.line() == [first.id, other.id]
+
+
+@pytest.mark.parametrize("mode", ANY_MODE)
+async def test_a_thousand_of_one_key_in_a_batch_leave_one_job(
+    scene: Scene, mode: OnConflict
+) -> None:
+    unique = Unique("k", on_conflict=mode)
+    answers = await scene.store.jobs.insert([new_job(unique=unique) for _ in range(1_000)])
+    assert await scene.line() == [answers[-1].id]
+
+
+async def test_a_thousand_keys_in_a_batch_meet_a_thousand_holders(scene: Scene) -> None:
+    def batch() -> list[str]:
+        return [f"key {n}" for n in range(1_000)]
+
+    first = await scene.store.jobs.insert([new_job(unique=Unique(key)) for key in batch()])
+    second = await scene.store.jobs.insert([new_job(unique=Unique(key)) for key in batch()])
+    assert {one.how for one in first} == {"created"}
+    assert {one.how for one in second} == {"existing"}
+    assert [one.id for one in second] == [one.id for one in first]
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED])
+async def test_replace_ends_a_waiting_holder(scene: Scene, state: JobState) -> None:
+    holder = await scene.in_state(state, unique=KEEP)
+    new = await scene.insert(unique=REPLACE)
+    assert new.how == "replaced"
+    assert new.id != holder
+    old = await scene.job(holder)
+    assert (old.state, old.reason) == (JobState.CANCELLED, f"replaced by {new.id}")
+    assert await scene.line() == [new.id]
+
+
+async def test_replace_leaves_a_running_holder_alone(scene: Scene) -> None:
+    holder = await scene.running(unique=KEEP)
+    again = await scene.insert(unique=REPLACE)
+    assert (again.how, again.id) == ("existing", holder.id)
+    assert (await scene.finish(holder, RETURNED)).accepted
+
+
+async def test_a_replacement_holds_the_key(scene: Scene) -> None:
+    await scene.enqueue(unique=KEEP)
+    new = await scene.insert(unique=REPLACE)
+    assert (await scene.insert(unique=KEEP)).id == new.id
+
+
+async def test_replace_in_a_batch_leaves_the_last(scene: Scene) -> None:
+    jobs = [new_job(unique=REPLACE) for _ in range(3)]
+    answers = await scene.store.jobs.insert(jobs)
+    assert [one.how for one in answers] == ["created", "replaced", "replaced"]
+    assert await scene.line() == [jobs[2].id]
+    cancelled = [JobState.CANCELLED, JobState.CANCELLED, JobState.READY]
+    assert await scene.states([job.id for job in jobs]) == cancelled
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED])
+async def test_debounce_pushes_a_waiting_holder_out(scene: Scene, state: JobState) -> None:
+    holder = await scene.in_state(state, unique=KEEP, args='"first"')
+    scene.clock.advance(5)
+    again = await scene.insert(unique=DEBOUNCE, args='"second"', delay=60.0)
+    assert (again.how, again.id) == ("debounced", holder)
+    job = await scene.job(holder)
+    assert (job.state, job.due_at, job.args) == (JobState.SCHEDULED, scene.after(60), '"first"')
+
+
+async def test_debounce_by_a_time_of_day(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=DEBOUNCE, delay=10.0)
+    await scene.insert(unique=DEBOUNCE, run_at=scene.after(99))
+    assert (await scene.job(holder)).due_at == scene.after(99)
+
+
+async def test_debounce_without_delay_is_due_now(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=DEBOUNCE, delay=60.0)
+    await scene.insert(unique=DEBOUNCE)
+    await scene.store.jobs.promote_due(10)
+    assert await scene.line() == [holder]
+
+
+async def test_debounce_leaves_a_running_holder_alone(scene: Scene) -> None:
+    holder = await scene.running(unique=KEEP)
+    again = await scene.insert(unique=DEBOUNCE, delay=60.0)
+    assert (again.how, again.id) == ("existing", holder.id)
+    assert await scene.state(holder.id) is JobState.RUNNING
+
+
+async def test_debounce_in_a_batch_leaves_the_last_time(scene: Scene) -> None:
+    jobs = [new_job(unique=DEBOUNCE, delay=float(delay)) for delay in (10, 30, 20)]
+    answers = await scene.store.jobs.insert(jobs)
+    assert [one.how for one in answers] == ["created", "debounced", "debounced"]
+    assert {one.id for one in answers} == {jobs[0].id}
+    assert (await scene.job(jobs[0].id)).due_at == scene.after(20)
+
+
+async def test_many_at_once_create_one_job_of_a_key(scene: Scene) -> None:
+    async with siblings(scene.store, 4) as others:
+        answers = await asyncio.gather(
+            *(scene.through(other).insert(unique=KEEP) for other in others for _ in range(3))
+        )
+    assert [answer.how for answer in answers].count("created") == 1
+    assert len({answer.id for answer in answers}) == 1
+
+
+async def test_batches_with_the_same_keys_in_opposite_orders_do_not_block_each_other(
+    scene: Scene,
+) -> None:
+    keys = [f"key {n}" for n in range(100)]
+    async with siblings(scene.store, 2) as (one, other):
+        answers = await asyncio.gather(
+            one.jobs.insert([new_job(unique=Unique(key)) for key in keys]),
+            other.jobs.insert([new_job(unique=Unique(key)) for key in reversed(keys)]),
+        )
+    hows = [answer.how for batch in answers for answer in batch]
+    assert (hows.count("created"), hows.count("existing")) == (100, 100)

@@ -1,0 +1,167 @@
+"""Wakeups: hints that something is worth a look. A name left empty means any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.outcome import HandedBack, WasSuspended
+from holdfast.store.contract import Store, Topic, Wakeup
+from tests.backends import siblings
+from tests.conformance.builders import QUEUE, RAISED, Scene
+
+PATIENCE = 10.0
+
+
+class Ear:
+    """Remembers what it heard, and waits for what it has not heard yet."""
+
+    def __init__(self) -> None:
+        self.heard: list[Wakeup] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, wakeup: Wakeup) -> None:
+        asyncio.get_running_loop()  # raises unless we are called on a loop
+        self.heard.append(wakeup)
+        self._changed.set()
+
+    async def hears(self, topic: Topic, name: str = "") -> bool:
+        async with asyncio.timeout(PATIENCE):
+            while not any(one.topic is topic and one.name in (name, "") for one in self.heard):
+                self._changed.clear()
+                await self._changed.wait()
+        return True
+
+
+@asynccontextmanager
+async def listening(store: Store) -> AsyncIterator[Ear]:
+    ear = Ear()
+    unsubscribe = await store.wakeups.subscribe(ear)
+    ear.heard.clear()  # what is said at the start (look at everything) is not what we test
+    try:
+        yield ear
+    finally:
+        unsubscribe()
+
+
+@pytest.fixture(params=["itself", "a sibling"])
+async def far_scene(request: pytest.FixtureRequest, scene: Scene) -> AsyncIterator[Scene]:
+    """The scene as seen by who does the work that should be heard of."""
+    if request.param == "itself":
+        yield scene
+        return
+    async with siblings(scene.store, 1) as [sibling]:
+        yield scene.through(sibling)
+
+
+async def test_a_ready_job_wakes_its_queue(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        await far_scene.enqueue(queue="mail")
+        assert await ear.hears(Topic.READY, "mail")
+
+
+async def test_a_scheduled_job_wakes_the_promoter(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        await far_scene.enqueue(delay=60.0)
+        assert await ear.hears(Topic.DUE)
+
+
+async def test_a_retry_wakes_the_promoter(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.running()
+    async with listening(scene.store) as ear:
+        await far_scene.finish(claimed, RAISED)
+        assert await ear.hears(Topic.DUE)
+
+
+async def test_a_suspension_with_a_timer_wakes_the_promoter(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.running()
+    async with listening(scene.store) as ear:
+        await far_scene.finish(claimed, WasSuspended(60.0))
+        assert await ear.hears(Topic.DUE)
+
+
+async def test_a_hand_back_wakes_its_queue(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.running()
+    async with listening(scene.store) as ear:
+        await far_scene.finish(claimed, HandedBack())
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_a_promotion_wakes_the_queue(scene: Scene, far_scene: Scene) -> None:
+    await scene.enqueue(delay=1.0)
+    scene.clock.advance(2)
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.promote_due(10)
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_a_cancel_wakes_the_worker(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.running()
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.request_cancel([claimed.id])
+        assert await ear.hears(Topic.CANCEL, scene.worker)
+
+
+async def test_a_resumed_queue_is_woken(scene: Scene, far_scene: Scene) -> None:
+    await scene.enqueue()
+    await scene.store.queues.pause([QUEUE])
+    async with listening(scene.store) as ear:
+        await far_scene.store.queues.resume([QUEUE])
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_a_resumed_job_wakes_its_queue(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.ended(WasSuspended(None))
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.resume([claimed.id])
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_a_requeued_job_wakes_its_queue(scene: Scene, far_scene: Scene) -> None:
+    claimed = await scene.ended()
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.requeue([claimed.id])
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_a_job_made_ready_or_due_by_an_operator_is_heard_of(
+    scene: Scene, far_scene: Scene
+) -> None:
+    job = await scene.enqueue()
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.reschedule([job], 60)
+        assert await ear.hears(Topic.DUE)
+        ear.heard.clear()
+        await far_scene.store.jobs.reschedule([job], 0)
+        assert await ear.hears(Topic.READY, QUEUE)
+
+
+async def test_every_listener_hears(scene: Scene) -> None:
+    async with listening(scene.store) as one, listening(scene.store) as other:
+        await scene.enqueue()
+        assert await one.hears(Topic.READY, QUEUE)
+        assert await other.hears(Topic.READY, QUEUE)
+
+
+async def test_who_no_longer_listens_hears_nothing(scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        pass
+    async with listening(scene.store) as other:
+        await scene.enqueue()
+        assert await other.hears(Topic.READY, QUEUE)
+    assert ear.heard == []
+
+
+async def test_a_listener_that_raises_does_not_deafen_the_others(scene: Scene) -> None:
+    def broken(wakeup: Wakeup) -> None:
+        raise RuntimeError("a broken listener")
+
+    unsubscribe = await scene.store.wakeups.subscribe(broken)
+    async with listening(scene.store) as ear:
+        for queue in ("first", "second"):
+            await scene.enqueue(queue=queue)
+            assert await ear.hears(Topic.READY, queue)
+    unsubscribe()

@@ -1,0 +1,61 @@
+"""Servers, clocks and stores for every suite."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from holdfast.clock import ManualClock
+from holdfast.store.contract import Store
+from holdfast.testing.servers import PostgresServer, postgres_server
+from tests.backends import BACKENDS, INSPECTABLE, Backend, Inspectable, opened
+
+# Deadlines measure the machine, not the code: two cores shared by parallel suites.
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.register_profile("chaos", parent=settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for each test process. Where none can be had the test fails, it never skips."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Every kind of store in turn."""
+    return BACKENDS[request.param](request)
+
+
+@pytest.fixture(scope="session", params=INSPECTABLE)
+def inspectable(request: pytest.FixtureRequest) -> Inspectable:
+    """Every kind of store whose tables can be looked into from outside."""
+    return INSPECTABLE[request.param](request)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Starts a second before a leap day, where careless arithmetic shows."""
+    return ManualClock(datetime(2028, 2, 28, 23, 59, 59, tzinfo=UTC))
+
+
+@pytest.fixture
+async def store(backend: Backend, clock: ManualClock) -> AsyncIterator[Store]:
+    """An opened, migrated, empty store that believes the manual clock."""
+    async with opened(await backend.empty(), clock) as store:
+        yield store
+
+
+@pytest.fixture
+async def live_store(backend: Backend) -> AsyncIterator[Store]:
+    """An opened, migrated, empty store with a clock of its own."""
+    async with opened(await backend.empty()) as store:
+        yield store

@@ -1,0 +1,113 @@
+"""Always true, line 10: nothing is left behind.
+
+    async with nothing_leaks():
+        ...
+
+What was there before the block is not held against it. Processes that live as long as the test
+run on purpose (the watchdog of a test server, the resource tracker of multiprocessing) do not
+count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import psutil
+
+LIVES_ON = ("watchdog.py", "resource_tracker", "forkserver")
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What this process holds that somebody has to give back."""
+
+    tasks: frozenset[str]
+    threads: frozenset[str]
+    processes: frozenset[str]
+    sockets: frozenset[str]
+    sqlite_connections: frozenset[str]
+
+    @classmethod
+    def now(cls) -> Belongings:
+        return cls(
+            frozenset(repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}),
+            frozenset(f"{t.name} {t.ident}" for t in threading.enumerate() if _is_ours(t)),
+            frozenset(_children()),
+            frozenset(_sockets()),
+            frozenset(_sqlite_connections()),
+        )
+
+    def beyond(self, before: Belongings) -> list[str]:
+        """What is here that was not there before, named by its kind."""
+        return [
+            f"{kind}: {thing}"
+            for kind in self.__slots__
+            for thing in sorted(getattr(self, kind) - getattr(before, kind))
+        ]
+
+
+@asynccontextmanager
+async def nothing_leaks() -> AsyncIterator[None]:
+    before = Belongings.now()
+    yield
+    leaked: list[str] = []
+    for _ in range(50):
+        leaked = Belongings.now().beyond(before)
+        if not leaked:
+            return
+        # A transport that was told to close does so on a later turn of the loop.
+        await asyncio.sleep(0.01)
+    raise AssertionError("left behind:\n  " + "\n  ".join(leaked))
+
+
+def _is_ours(thread: threading.Thread) -> bool:
+    return thread.name.startswith("holdfast")
+
+
+def _children() -> list[str]:
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            command = " ".join(child.cmdline())
+        except psutil.Error:
+            continue  # it ended while we looked
+        if not any(name in command for name in LIVES_ON):
+            found.append(f"{child.pid} {command}")
+    return found
+
+
+def _sockets() -> list[str]:
+    """Connections to servers; a loop's own pair of sockets is of another kind."""
+    return [
+        f"{c.laddr} to {c.raddr} {c.status}"
+        for c in psutil.Process().net_connections("inet")
+        if len(c.raddr)
+    ]
+
+
+def _sqlite_connections() -> list[str]:
+    return [
+        f"{thing!r} on {_main_file(thing)}"
+        for thing in gc.get_objects()
+        if type(thing) is sqlite3.Connection and _is_open(thing)
+    ]
+
+
+def _is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
+
+
+def _main_file(connection: sqlite3.Connection) -> str:
+    try:
+        return str(connection.execute("pragma database_list").fetchone()[2]) or "memory"
+    except sqlite3.Error as elsewhere:
+        return str(elsewhere)

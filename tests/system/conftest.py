@@ -1,0 +1,39 @@
+"""Fleets of real processes on every store that processes can share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import App
+from holdfast.store.open import open_store
+from tests.backends import BACKENDS
+from tests.system import program
+from tests.system.processes import Fleet, fleet_on
+
+SHARED = [kind for kind in BACKENDS if kind != "sqlite"]
+"""A store in memory lives in one process; every other kind is shared by many."""
+
+
+@pytest.fixture(params=SHARED)
+async def shared_url(request: pytest.FixtureRequest) -> str:
+    """A migrated place of its own: what killed processes left half done harms no other test."""
+    url = BACKENDS[request.param](request).fresh()
+    await open_store(url).migrate()
+    return url
+
+
+@pytest.fixture
+def fleet(shared_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    with fleet_on(shared_url, tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+async def app(fleet: Fleet) -> AsyncIterator[App]:
+    """The test's own seat at the store, with the tasks that the fleet runs."""
+    with program.app.using_store(fleet.url):
+        async with program.app:
+            yield program.app

@@ -1,0 +1,89 @@
+"""Workers that are killed while they work, and what became of the jobs they held."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.app import App
+from holdfast.job import Job
+from tests.system import books
+from tests.system.diary import Entry
+from tests.system.processes import Fleet, Process
+from tests.system.program import brief, brief_sync
+from tests.waiting import comes_true
+
+SLOWEST_RUN = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """An attempt whose worker was killed, and how long the store went on believing in it."""
+
+    job: str
+    fence: int
+    reclaimed_after: float
+
+
+async def enqueue_briefs(count: int, seed: int = 1) -> list[str]:
+    """Short jobs of 5 to 20 ms, by turns on the loop and in a thread."""
+    lengths = random.Random(seed)
+    half = count // 2
+    on_the_loop = await brief.enqueue_many((lengths.uniform(5, 20),) for _ in range(half))
+    in_threads = await brief_sync.enqueue_many(
+        (lengths.uniform(5, 20),) for _ in range(count - half)
+    )
+    return [handle.id for handle in (*on_the_loop, *in_threads)]
+
+
+async def kill_one_every(
+    seconds: float, fleet: Fleet, app: App, *, slots: int, lease: float
+) -> list[Process]:
+    """Kill a worker and start another, time and again until all jobs have ended."""
+    chance = random.Random(2)
+    killed: list[Process] = []
+
+    async def all_ended() -> bool:
+        return await books.live_jobs(app.store) == 0
+
+    while not await comes_true(all_ended, within=seconds, look_every=0.1):
+        assert len(killed) * seconds < SLOWEST_RUN, "the queue does not drain"
+        ready = {entry.pid for entry in fleet.diary.entries("ready")}
+        victims = [worker for worker in fleet.alive() if worker.pid in ready]
+        victim = chance.choice(victims)
+        victim.kill()
+        killed.append(victim)
+        fleet.worker(slots, lease=lease)
+    return killed
+
+
+def orphans_of(
+    killed: Sequence[Process], entries: Sequence[Entry], jobs: list[Job]
+) -> list[Orphan]:
+    """What the killed held when they died: claimed by them, ended by somebody else."""
+    deaths = {process.pid: process.killed_at or 0.0 for process in killed}
+    last_fence = {job.id: job.fence for job in jobs}
+    ended_by_holder = {
+        (entry.job, entry.fence) for entry in entries if entry.what == "finish" and entry.accepted
+    }
+    return [
+        Orphan(entry.job, entry.fence, _taken_away_at(entry, entries) - deaths[entry.pid])
+        for entry in entries
+        if entry.what == "claimed"
+        and entry.pid in deaths
+        and (entry.job, entry.fence) not in ended_by_holder
+        and last_fence[entry.job] > entry.fence  # else its end was written, but not noted
+    ]
+
+
+def _taken_away_at(claim: Entry, entries: Sequence[Entry]) -> float:
+    """The accepted reclaim; or, where the reclaimer was killed before it could note that, the
+    next claim."""
+    later = (entry for entry in entries if entry.job == claim.job)
+    return next(
+        entry.at
+        for entry in later
+        if (entry.what == "reclaim" and entry.accepted and entry.fence == claim.fence)
+        or (entry.what == "claimed" and entry.fence > claim.fence)
+    )

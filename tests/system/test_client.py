@@ -1,0 +1,345 @@
+"""The verbs of the client, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.client import Client, job_filter
+from holdfast.clock import ManualClock
+from holdfast.errors import (
+    BadOption,
+    JobCancelled,
+    JobExpired,
+    JobFailed,
+    JobNotSucceeded,
+    Refused,
+    ResultTimeout,
+    UnknownJob,
+)
+from holdfast.job import JobState, Unique, new_job_id
+from holdfast.outcome import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
+from holdfast.store.contract import Store
+from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
+
+
+@pytest.fixture
+async def scene(store: Store, clock: ManualClock) -> Scene:
+    return await Scene.on(store, clock)
+
+
+@pytest.fixture
+async def client(store: Store) -> AsyncIterator[Client]:
+    client = Client(store)
+    yield client
+    await client.aclose()
+
+
+# Cancel ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED])
+async def test_a_waiting_job_is_cancelled_at_once(
+    client: Client, scene: Scene, state: JobState
+) -> None:
+    assert await client.cancel(await scene.in_state(state)) is JobState.CANCELLED
+
+
+async def test_a_running_job_is_told_and_ends_cancelled_unless_it_returns(
+    client: Client, scene: Scene
+) -> None:
+    claimed = await scene.running()
+    assert await client.cancel(claimed.id) is JobState.RUNNING
+    assert (await scene.live(claimed.id)).cancel_requested
+    await scene.finish(claimed, Raised("E", "interrupted"), cancel_requested=True)
+    assert await scene.state(claimed.id) is JobState.CANCELLED
+
+
+async def test_a_return_that_happened_stands_though_a_cancel_was_asked(
+    client: Client, scene: Scene
+) -> None:
+    claimed = await scene.running()
+    await client.cancel(claimed.id)
+    await scene.finish(claimed, Returned("1"), cancel_requested=True)
+    assert await client.cancel(claimed.id) is JobState.SUCCEEDED
+
+
+async def test_a_cancel_that_races_with_a_claim_finds_the_job_running(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await scene.enqueue()
+    jobs = scene.store.jobs
+    finish = jobs.finish
+
+    async def claimed_meanwhile(transitions):  # type: ignore[no-untyped-def]
+        monkeypatch.setattr(jobs, "finish", finish)
+        await scene.claim_one()
+        return await finish(transitions)
+
+    monkeypatch.setattr(jobs, "finish", claimed_meanwhile)
+    assert await client.cancel(job) is JobState.RUNNING
+    assert (await scene.live(job)).cancel_requested
+
+
+# Requeue and the others --------------------------------------------------------------------
+
+
+async def test_a_requeued_job_has_all_its_attempts_and_its_history(
+    client: Client, scene: Scene
+) -> None:
+    ended = await scene.ended(FAILED)
+    await client.requeue(ended.id)
+    job = await client.get(ended.id)
+    assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
+    assert [error.message for error in job.errors] == ["give up"]
+
+
+async def test_a_live_job_cannot_be_requeued(client: Client, scene: Scene) -> None:
+    with pytest.raises(Refused, match="only an ended job can be requeued"):
+        await client.requeue(await scene.enqueue())
+
+
+async def test_a_requeue_that_would_break_a_unique_key_is_refused(
+    client: Client, scene: Scene
+) -> None:
+    first = await scene.ended(unique=Unique("k"))
+    await scene.enqueue(unique=Unique("k"))
+    with pytest.raises(Refused, match="another job holds its unique key 'k'"):
+        await client.requeue(first.id)
+
+
+async def test_a_waiting_job_can_be_moved_reprioritised_and_made_due(
+    client: Client, scene: Scene
+) -> None:
+    job = await scene.in_state(JobState.SCHEDULED)
+    await client.move(job, "other")
+    await client.reprioritise(job, -7)
+    await client.reschedule(job, 0)
+    found = await client.get(job)
+    assert (found.queue, found.priority, found.state) == ("other", -7, JobState.READY)
+
+
+async def test_a_running_job_is_not_moved(client: Client, scene: Scene) -> None:
+    claimed = await scene.running()
+    with pytest.raises(Refused, match="is running"):
+        await client.move(claimed.id, "other")
+
+
+async def test_only_an_ended_job_can_be_deleted(client: Client, scene: Scene) -> None:
+    live, ended = await scene.enqueue(queue="other"), await scene.ended()
+    with pytest.raises(Refused):
+        await client.delete(live)
+    await client.delete(ended.id)
+    with pytest.raises(UnknownJob):
+        await client.get(ended.id)
+
+
+# Bulk ------------------------------------------------------------------------------------
+
+
+async def test_a_dry_run_counts_and_changes_nothing(client: Client, scene: Scene) -> None:
+    await scene.enqueue_many(5)
+    report = await client.cancel_all(queue=QUEUE, dry_run=True)
+    assert (report.matched, report.changed) == (5, 0)
+    assert await client.count() == {JobState.READY: 5}
+
+
+async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
+    client: Client, scene: Scene
+) -> None:
+    await scene.enqueue_many(2500)
+    told: list[tuple[int, int]] = []
+    report = await client.cancel_all(told=lambda done, of: told.append((done, of)))
+    assert report.changed == 2500
+    assert told[-1] == (2500, 2500)
+    assert await client.count() == {JobState.CANCELLED: 2500}
+
+
+async def test_bulk_by_state_never_touches_running_rows(client: Client, scene: Scene) -> None:
+    running = await scene.running()
+    await scene.enqueue()
+    assert (await client.move_all("other")).changed == 1
+    assert (await client.requeue_all(states=["failed", "succeeded"])).changed == 0
+    assert (await client.delete_all()).changed == 0
+    assert (await client.get(running.id)).state is JobState.RUNNING
+    with pytest.raises(BadOption, match="states must be among"):
+        await client.delete_all(state="running")
+
+
+async def test_bulk_requeue_takes_failed_jobs_unless_told_otherwise(
+    client: Client, scene: Scene
+) -> None:
+    failed, succeeded = await scene.ended(FAILED), await scene.ended()
+    assert (await client.requeue_all(task=TASK)).changed == 1
+    assert await scene.states([failed.id, succeeded.id]) == [JobState.READY, JobState.SUCCEEDED]
+
+
+def test_a_filter_names_what_it_does_not_know() -> None:
+    with pytest.raises(BadOption, match="filter must be one of"):
+        job_filter(colour="red")
+    with pytest.raises(BadOption, match="state must be one of"):
+        job_filter(state="asleep")
+
+
+# Results ---------------------------------------------------------------------------------
+
+
+async def test_a_result_is_waited_for(client: Client, scene: Scene) -> None:
+    claimed = await scene.running()
+    waiting = asyncio.create_task(client.result(claimed.id, timeout=5))
+    await scene.finish(claimed, Returned("[1,2]"))
+    assert await waiting == "[1,2]"
+
+
+async def test_many_waiters_share_the_question(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await scene.enqueue_many(100)
+    asked: list[int] = []
+    outcomes = scene.store.jobs.outcomes
+
+    async def counted(ids):  # type: ignore[no-untyped-def]
+        asked.append(len(ids))
+        return await outcomes(ids)
+
+    waiting = [asyncio.create_task(client.result(job, timeout=10)) for job in jobs]
+    await asyncio.wait(waiting, timeout=0.2)
+    monkeypatch.setattr(scene.store.jobs, "outcomes", counted)
+    for claimed in await scene.claim(100):
+        await scene.finish(claimed, Returned("7"))
+    assert await asyncio.gather(*waiting) == ["7"] * 100
+    assert len(asked) < 100
+
+
+@pytest.mark.parametrize(("end", "error"), [(FAILED, JobFailed), (DeadlinePassed(), JobExpired)])
+async def test_a_job_without_a_result_raises_what_it_ended_in(
+    client: Client, scene: Scene, end: Raised | DeadlinePassed, error: type[JobNotSucceeded]
+) -> None:
+    ended = await scene.ended(end)
+    with pytest.raises(error):
+        await client.result(ended.id, timeout=1)
+
+
+async def test_waiting_for_a_cancelled_job_says_so(client: Client, scene: Scene) -> None:
+    job = await scene.enqueue()
+    await client.cancel(job)
+    with pytest.raises(JobCancelled, match="cancelled on request"):
+        await client.result(job)
+
+
+async def test_a_result_that_does_not_come_in_time_says_where_the_job_is(
+    client: Client, scene: Scene
+) -> None:
+    with pytest.raises(ResultTimeout, match="is still ready after"):
+        await client.result(await scene.enqueue(), timeout=0.01)
+
+
+async def test_nobody_waits_for_a_job_that_is_not_there(client: Client) -> None:
+    with pytest.raises(UnknownJob):
+        await client.result(new_job_id(), timeout=60)
+    with pytest.raises(BadOption, match="job id must be a UUID"):
+        await client.get("42")
+
+
+# Queues ----------------------------------------------------------------------------------
+
+
+async def test_tuning_changes_only_what_is_named(client: Client) -> None:
+    await client.tune_queue("mail", retain_failed=60.0)
+    await client.tune_queue("mail", throttle_cap=30.0)
+    [queue] = await client.queues("mail")
+    assert (queue.settings.retain_failed, queue.settings.throttle_cap) == (60.0, 30.0)
+
+
+@pytest.mark.parametrize("change", [{"retain_failed": -1.0}, {"colour": 1.0}])
+async def test_a_bad_tuning_is_refused(client: Client, change: dict[str, float]) -> None:
+    with pytest.raises(BadOption):
+        await client.tune_queue("mail", **change)
+
+
+# Explain ---------------------------------------------------------------------------------
+
+
+async def codes(client: Client, job: str) -> list[str]:
+    return [reason.code for reason in (await client.explain(job)).reasons]
+
+
+async def test_a_running_job_has_no_reason_to_wait(client: Client, scene: Scene) -> None:
+    assert await codes(client, (await scene.running()).id) == []
+
+
+async def test_every_reason_of_a_ready_job_is_named(client: Client, scene: Scene) -> None:
+    await scene.enqueue()
+    job = await scene.enqueue()
+    await client.pause_queue(QUEUE)
+    assert await codes(client, job) == ["queue-paused", "in-line"]
+
+
+async def test_a_cooling_queue_is_a_reason(client: Client, scene: Scene) -> None:
+    await scene.ended(WasThrottled(60.0, "slow down"))
+    assert await codes(client, await scene.enqueue()) == ["queue-cooling", "next"]
+
+
+async def test_without_workers_that_is_the_reason(client: Client, scene: Scene) -> None:
+    await scene.lose(scene.worker)
+    assert await codes(client, await scene.enqueue()) == ["no-workers"]
+
+
+async def test_a_queue_nobody_serves_and_a_task_nobody_knows_are_told_apart(
+    client: Client, scene: Scene
+) -> None:
+    assert await codes(client, await scene.enqueue(queue="lonely")) == ["queue-unserved"]
+    explained = await client.explain(await scene.enqueue(task="unheard-of"))
+    assert explained.reasons[0].code == "task-unknown"
+    assert "no live worker runs it" in explained.reasons[0].fact
+
+
+async def test_busy_slots_are_a_reason(client: Client, scene: Scene) -> None:
+    await scene.enqueue_many(10)
+    await scene.claim(10)
+    assert await codes(client, await scene.enqueue()) == ["no-free-slot"]
+
+
+async def test_a_retry_says_what_it_waits_for(client: Client, scene: Scene) -> None:
+    ended = await scene.ended(Raised("ValueError", "no such user"))
+    [reason] = (await client.explain(ended.id)).reasons
+    assert reason.code == "not-due"
+    assert "no such user" in reason.fact
+
+
+async def test_a_due_job_that_nobody_promotes_is_noticed(
+    client: Client, scene: Scene, clock: ManualClock
+) -> None:
+    job = await scene.enqueue(delay=10.0)
+    clock.advance(11)
+    assert await codes(client, job) == ["not-promoted"]
+    await scene.lose(scene.worker)
+    assert await codes(client, job) == ["no-workers"]
+
+
+async def test_a_lost_worker_and_a_pending_cancel_are_reasons(client: Client, scene: Scene) -> None:
+    claimed = await scene.running()
+    await client.cancel(claimed.id)
+    assert await codes(client, claimed.id) == ["cancelling"]
+    await scene.lose(scene.worker)
+    assert await codes(client, claimed.id) == ["worker-lost"]
+
+
+async def test_a_passed_deadline_is_a_reason(
+    client: Client, scene: Scene, clock: ManualClock
+) -> None:
+    job = await scene.enqueue(deadline_in=5.0)
+    clock.advance(6)
+    assert "past-deadline" in await codes(client, job)
+
+
+async def test_a_suspended_and_an_ended_job_say_so(client: Client, scene: Scene) -> None:
+    assert await codes(client, await scene.in_state(JobState.SUSPENDED)) == ["suspended"]
+    assert await codes(client, await scene.in_state(JobState.FAILED)) == ["ended"]
+
+
+async def test_a_handed_back_job_is_next_again(client: Client, scene: Scene) -> None:
+    ended = await scene.ended(HandedBack())
+    assert await codes(client, ended.id) == ["next"]

@@ -1,0 +1,103 @@
+"""How soon an idle worker begins: at once for what is enqueued, on time for what is due.
+
+Figures of a machine that others use too: each promise has to hold in one of
+three rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+
+from holdfast.app import App
+from tests.system.processes import Fleet
+from tests.system.program import brief
+from tests.waiting import wait_until
+
+ROUNDS = 3
+SAMPLES = 100
+P50, P99 = 0.005, 0.025
+ON_TIME = 0.1
+
+Measure = Callable[[], Awaitable[float]]
+
+
+async def test_an_idle_worker_in_the_same_process_begins_at_once(shared_url: str) -> None:
+    app = App(shared_url)
+    begun: asyncio.Queue[float] = asyncio.Queue()
+
+    @app.task(keep_result=False)
+    async def stamp() -> None:
+        begun.put_nowait(time.monotonic())
+
+    async def pickup() -> float:
+        before = time.monotonic()
+        await stamp.enqueue()
+        return await begun.get() - before
+
+    async with app.worker({"default": 5}):
+        await settled(pickup)
+        await assert_quick(pickup)
+
+
+async def test_an_idle_worker_in_another_process_begins_at_once(fleet: Fleet, app: App) -> None:
+    await fleet.workers(1, lease=30)
+
+    async def pickup() -> float:
+        before = time.monotonic()
+        handle = await brief.enqueue(0)
+        return await began(fleet, handle.id) - before
+
+    await settled(pickup)
+    await assert_quick(pickup)
+
+
+async def test_a_delayed_job_begins_within_100_ms_of_its_time(fleet: Fleet, app: App) -> None:
+    await fleet.workers(1, lease=30)
+    late: list[float] = []
+    for _ in range(ROUNDS):
+        before = time.monotonic()
+        handle = await brief.using(delay=0.4).enqueue(0)
+        waited = await began(fleet, handle.id) - before
+        assert waited >= 0.4, "it began before its time"
+        late.append(waited - 0.4)
+    assert min(late) < ON_TIME, f"late by {late}"
+
+
+async def test_a_job_due_sooner_than_the_one_waited_for_is_not_late(fleet: Fleet, app: App) -> None:
+    """Promotion sleeps until the next due time, which has just become another one."""
+    await fleet.workers(1, lease=30)
+    await brief.using(delay=60).enqueue(0)
+    late: list[float] = []
+    for _ in range(ROUNDS):
+        before = time.monotonic()
+        handle = await brief.using(delay=0.3).enqueue(0)
+        late.append(await began(fleet, handle.id) - before - 0.3)
+    assert min(late) < ON_TIME, f"late by {late}"
+
+
+async def began(fleet: Fleet, job: str) -> float:
+    await wait_until(
+        lambda: bool(fleet.diary.entries("started", job=job)), 10, "it starts", look_every=0.005
+    )
+    return fleet.diary.entries("started", job=job)[0].at
+
+
+async def settled(measure: Measure) -> None:
+    """The first few pay for connections and plans that every later one shares."""
+    for _ in range(10):
+        await measure()
+
+
+async def assert_quick(measure: Measure) -> None:
+    seen: list[str] = []
+    for _ in range(ROUNDS):
+        waits = [await measure() for _ in range(SAMPLES)]
+        p50, p99 = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
+        seen.append(f"p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
+        if p50 < P50 and p99 < P99:
+            print(seen)
+            return
+    raise AssertionError(f"in no round quick enough: {seen}")

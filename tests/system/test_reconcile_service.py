@@ -1,0 +1,144 @@
+"""All reconcilers as one service: complete, on time, cheap when idle, and gone when stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import pkgutil
+import statistics
+import time
+from collections import Counter
+
+import pytest
+
+import holdfast.reconcile
+from holdfast.clock import ManualClock
+from holdfast.events import Event, Events
+from holdfast.job import JobState
+from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
+from holdfast.reconcile import reconciler as reconciler_module
+from holdfast.reconcile.standard import STANDARD, standard_reconcilers
+from holdfast.store.contract import Store, Topic, Wakeup
+from tests.backends import opened
+from tests.conformance.builders import Scene, new_job
+from tests.leaks import nothing_leaks
+from tests.system.reconcile_scene import counting
+
+SOON = 10.0
+
+
+def every_reconciler() -> set[type[Reconciler]]:
+    """All concrete reconcilers that the package defines, in whatever file."""
+    found: set[type[Reconciler]] = set()
+    for module in pkgutil.iter_modules(holdfast.reconcile.__path__, "holdfast.reconcile."):
+        for each in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(each) and issubclass(each, Reconciler):
+                found.add(each)
+    return {each for each in found if not inspect.isabstract(each)}
+
+
+def test_every_reconciler_that_exists_is_scheduled() -> None:
+    assert every_reconciler() == set(STANDARD)
+    assert len({each.name for each in STANDARD}) == len(STANDARD)
+
+
+async def test_one_pass_over_all_brings_a_lost_job_back(store: Store, clock: ManualClock) -> None:
+    scene = await Scene.on(store, clock)
+    service = ReconcileService(store, Events())
+    worker = await scene.hire(30)
+    running = await scene.running(worker=worker)
+    clock.advance(31)
+    await service.run_once()
+    clock.advance(10)
+    tallies = await service.run_once()
+    assert tallies["promotion"].mended == 1
+    assert await scene.state(running.id) is JobState.READY
+    assert service.counters["lease_expiry"].items.mended == 1
+
+
+async def test_delayed_jobs_become_ready_within_100_ms_of_their_time(live_store: Store) -> None:
+    service = ReconcileService(live_store, Events())
+    ready = asyncio.Event()
+
+    def notice(wakeup: Wakeup) -> None:
+        if wakeup == Wakeup(Topic.READY, "default"):
+            ready.set()
+
+    unsubscribe = await live_store.wakeups.subscribe(notice)
+    await service.start()
+    late: list[float] = []
+    for delay in (0.5, 0.1, 0.3, 0.2, 0.15):
+        ready.clear()
+        await live_store.jobs.insert([new_job(delay=delay)])
+        inserted = time.monotonic()
+        await asyncio.wait_for(ready.wait(), SOON)
+        late.append(time.monotonic() - inserted - delay)
+    await service.stop()
+    unsubscribe()
+    assert statistics.median(late) < 0.1, late
+    assert min(late) > -0.05, "ready before its time"
+
+
+async def test_a_deadline_known_at_the_start_is_kept_on_time(live_store: Store) -> None:
+    [inserted] = await live_store.jobs.insert([new_job(deadline_in=0.3)])
+    seen: asyncio.Queue[Event] = asyncio.Queue()
+    events = Events(seen.put_nowait)
+    service = ReconcileService(live_store, events, ReconcileOptions(deadline=60.0))
+    started = time.monotonic()
+    await service.start()
+    while (await asyncio.wait_for(seen.get(), SOON)).fields.get("reconciler") != "deadline":
+        continue
+    elapsed = time.monotonic() - started
+    await service.stop()
+    [job] = await live_store.jobs.get([inserted.id])
+    assert job.state is JobState.EXPIRED
+    assert elapsed < 2.0
+
+
+async def test_an_idle_fleet_of_reconcilers_costs_at_most_two_statements_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: Counter[str] = Counter()
+    elapsed: dict[Reconciler, float] = {}
+    minute = 60.0
+
+    async def pass_time(seconds: float, stop: asyncio.Event, *more: asyncio.Event) -> None:
+        """Each loop's own minute passes at once: its waits are added up."""
+        task = asyncio.current_task()
+        each = next(each for each in fleet if task is not None and each.name == task.get_name())
+        elapsed[each] = elapsed.get(each, 0.0) + max(0.0, seconds)
+        if elapsed[each] >= minute:
+            stop.set()
+
+    monkeypatch.setattr(reconciler_module, "pause", pass_time)
+    async with opened("sqlite://") as store:
+        fleet = standard_reconcilers(counting(store, calls), Events())
+        async with asyncio.TaskGroup() as group:
+            for each in fleet:
+                group.create_task(each.run(asyncio.Event()), name=each.name)
+    assert calls.keys() >= {"expired_leases", "overdue_attempts", "past_deadline", "promote_due"}
+    assert calls.total() <= 2 * minute, calls
+
+
+async def test_the_service_starts_and_stops_twice_and_leaves_nothing(live_store: Store) -> None:
+    service = ReconcileService(live_store, Events())
+    async with nothing_leaks():
+        await service.stop()
+        await service.start()
+        await service.start()
+        await service.stop()
+        await service.stop()
+
+
+async def test_a_stopped_service_gives_its_leadership_back(live_store: Store) -> None:
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    events = Events(lambda event: seen.put_nowait(event.name))
+    service = ReconcileService(live_store, events)
+    await service.start()
+    while await asyncio.wait_for(seen.get(), SOON) != "leader.elected":
+        continue
+    successor = ReconcileOptions().owner
+    assert not await live_store.workers.lead("retention", successor, 1.0)
+    await service.stop()
+    assert await live_store.workers.lead("retention", successor, 1.0)

@@ -1,0 +1,277 @@
+"""What time can break is mended: every reconciler, on every store, by a moved clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.job import JobId, JobState, Policy
+from holdfast.outcome import Transition
+from holdfast.reconcile import Tally
+from holdfast.reconcile.attempt_timeout import AttemptTimeout
+from holdfast.reconcile.deadline import Deadline
+from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.promotion import Promotion
+from holdfast.reconcile.retention import Retention
+from holdfast.reconcile.worker_registry import WorkerRegistry
+from holdfast.retry import Retry
+from holdfast.store.contract import Store, Verdict
+from tests.backends import siblings
+from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
+from tests.system.reconcile_scene import made
+
+LEASE = 30.0
+LIMITED = Policy(retry=STEADY.retry, timeout=5.0)
+
+
+@pytest.fixture
+async def scene(store: Store, clock: ManualClock) -> Scene:
+    return await Scene.on(store, clock)
+
+
+async def running_on_the_dead(scene: Scene, count: int, policy: Policy = STEADY) -> list[JobId]:
+    """Jobs whose worker's lease has lapsed a second ago, by id."""
+    worker = await scene.hire(LEASE)
+    await scene.enqueue_many(count, policy=policy)
+    claimed = await scene.claim(count, worker=worker)
+    assert len(claimed) == count
+    scene.clock.advance(LEASE + 1)
+    return sorted(job.id for job in claimed)
+
+
+# Lease expiry
+
+
+async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene) -> None:
+    [job] = await running_on_the_dead(scene, 1)
+    assert await made(LeaseExpiry, scene.store).run_once() == Tally(found=1, mended=1)
+    found = await scene.job(job)
+    assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 1)
+    assert [(error.attempt, error.message) for error in found.errors] == [(1, "worker lost")]
+
+    scene.clock.advance(10)
+    await made(Promotion, scene.store).run_once()
+    again = await scene.claim_one()
+    assert (again.id, again.attempt) == (job, 2)
+    assert (await scene.finish(again)).accepted
+
+
+async def test_a_live_workers_job_is_left_alone(scene: Scene) -> None:
+    running = await scene.running()
+    assert await made(LeaseExpiry, scene.store).run_once() == Tally()
+    assert await scene.state(running.id) is JobState.RUNNING
+
+
+async def test_a_zombie_cannot_finish_a_reclaimed_job(scene: Scene) -> None:
+    worker = await scene.hire(LEASE)
+    zombies = await scene.running(worker=worker)
+    scene.clock.advance(LEASE + 1)
+    await made(LeaseExpiry, scene.store).run_once()
+    late = await scene.finish(zombies, RETURNED)
+    assert not late.accepted
+    assert late.state is JobState.SCHEDULED
+    assert late.fence is not None
+    assert late.fence > zombies.fence
+
+
+async def test_a_worker_that_comes_back_while_being_reclaimed_keeps_its_job(scene: Scene) -> None:
+    worker = await scene.hire(LEASE)
+    running = await scene.running(worker=worker)
+    scene.clock.advance(LEASE + 1)
+
+    class JustTooLate(LeaseExpiry):
+        async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
+            await scene.store.workers.heartbeat(worker, LEASE, [])
+            return await super().apply(moves)
+
+    expiry = made(JustTooLate, scene.store)
+    assert await expiry.run_once() == Tally(found=1, refused=1)
+    assert expiry.counters.errors == 0
+    assert (await scene.finish(running)).accepted
+
+
+async def test_a_job_that_keeps_killing_its_worker_is_put_aside(scene: Scene) -> None:
+    policy = Policy(retry=Retry.constant(99, base=0, jitter=0), max_crashes=3)
+    job = await scene.enqueue(policy=policy)
+    expiry, promotion = made(LeaseExpiry, scene.store), made(Promotion, scene.store)
+    for _ in range(3):
+        await promotion.run_once()
+        worker = await scene.hire(LEASE)
+        await scene.claim_one(worker=worker)
+        scene.clock.advance(LEASE + 1)
+        await expiry.run_once()
+    found = await scene.job(job)
+    assert (found.state, found.crashes, found.attempts) == (JobState.FAILED, 3, 3)
+
+
+@pytest.mark.parametrize("policy", [STEADY, LIMITED], ids=["worker lost", "timed out"])
+async def test_a_pending_cancel_survives_the_death_of_its_worker(
+    scene: Scene, policy: Policy
+) -> None:
+    worker = await scene.hire(LEASE)
+    running = await scene.running(worker=worker, policy=policy)
+    assert await scene.store.jobs.request_cancel([running.id]) == [running.id]
+    scene.clock.advance(LEASE + 1)
+    sweep = made(LeaseExpiry if policy is STEADY else AttemptTimeout, scene.store)
+    assert await sweep.run_once() == Tally(found=1, mended=1)
+    assert await scene.state(running.id) is JobState.CANCELLED
+    assert not (await scene.finish(running)).accepted
+
+
+async def test_every_page_of_lost_jobs_is_reached_in_one_sweep(scene: Scene) -> None:
+    jobs = await running_on_the_dead(scene, 7)
+    expiry = made(LeaseExpiry, scene.store, batch=2)
+    assert await expiry.run_once() == Tally(found=7, mended=7)
+    assert set(await scene.states(jobs)) == {JobState.SCHEDULED}
+
+
+# Attempt timeout
+
+
+async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
+    running = await scene.running(policy=LIMITED)
+    scene.clock.advance(5 + 5 + 1)
+    assert await made(AttemptTimeout, scene.store).run_once() == Tally(found=1, mended=1)
+    found = await scene.job(running.id)
+    assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 0)
+    assert found.errors[0].message == "timed out after 5 s"
+    assert not (await scene.finish(running)).accepted
+
+
+async def test_the_worker_has_the_first_word_about_a_timeout(scene: Scene) -> None:
+    running = await scene.running(policy=LIMITED)
+    scene.clock.advance(5 + 4)
+    assert await made(AttemptTimeout, scene.store, timeout_slack=5).run_once() == Tally()
+    assert (await scene.finish(running)).accepted
+
+
+async def test_timeout_and_lease_expiry_of_one_attempt_agree_on_one_end(scene: Scene) -> None:
+    jobs = await running_on_the_dead(scene, 20, LIMITED)
+    async with siblings(scene.store, 2) as (one, other):
+        expiry, timeout = made(LeaseExpiry, one, batch=7), made(AttemptTimeout, other, batch=7)
+        tallies = await asyncio.gather(expiry.run_once(), timeout.run_once())
+    assert sum(tally.mended for tally in tallies) == 20
+    for job in await scene.store.jobs.get(jobs):
+        assert (job.state, job.attempts, len(job.errors)) == (JobState.SCHEDULED, 1, 1)
+
+
+# Deadline
+
+
+@pytest.mark.parametrize(
+    "state", [JobState.READY, JobState.SCHEDULED, JobState.RUNNING, JobState.SUSPENDED]
+)
+async def test_a_job_past_its_deadline_expires_from_any_live_state(
+    scene: Scene, state: JobState
+) -> None:
+    job = await scene.in_state(state, deadline_in=60.0)
+    deadline = made(Deadline, scene.store)
+    assert await deadline.run_once() == Tally()
+    due_in = await deadline.due_in()
+    assert due_in == pytest.approx(60.0)
+    scene.clock.advance(61)
+    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await scene.state(job) is JobState.EXPIRED
+    assert await deadline.due_in() is None
+
+
+async def test_a_worker_cannot_finish_an_expired_job(scene: Scene) -> None:
+    running = await scene.running(deadline_in=60.0)
+    scene.clock.advance(61)
+    await made(Deadline, scene.store).run_once()
+    assert not (await scene.finish(running)).accepted
+
+
+async def test_a_job_that_ended_before_its_deadline_stays_as_it_ended(scene: Scene) -> None:
+    ended = await scene.ended(deadline_in=60.0)
+    scene.clock.advance(61)
+    assert (await made(Deadline, scene.store).run_once()).mended == 0
+    assert await scene.state(ended.id) is JobState.SUCCEEDED
+
+
+# Promotion
+
+
+async def test_due_jobs_become_ready_in_bounded_batches_and_others_wait(scene: Scene) -> None:
+    due = await scene.enqueue_many(7, delay=10.0)
+    later = await scene.enqueue(delay=25.0)
+    scene.clock.advance(10)
+    promotion = made(Promotion, scene.store, batch=2)
+    assert await promotion.run_once() == Tally(found=7, mended=7)
+    assert set(await scene.states(due)) == {JobState.READY}
+    assert await scene.state(later) is JobState.SCHEDULED
+    assert await promotion.due_in() == pytest.approx(15.0)
+
+
+# Retention
+
+
+async def test_ended_jobs_are_removed_when_their_time_is_over(scene: Scene) -> None:
+    old = [(await scene.ended()).id for _ in range(7)]
+    scene.clock.advance(hours=8 * 24)
+    young = (await scene.ended()).id
+    assert await made(Retention, scene.store, batch=3).run_once() == Tally(found=7, mended=7)
+    assert set(await scene.states(old)) == {None}
+    assert await scene.state(young) is JobState.SUCCEEDED
+
+
+async def test_one_replica_at_a_time_prunes_and_the_next_takes_over_when_it_leaves(
+    scene: Scene,
+) -> None:
+    first, second = made(Retention, scene.store), made(Retention, scene.store)
+    await scene.ended()
+    scene.clock.advance(hours=8 * 24)
+    assert await first.leadership.ensure()
+    assert await second.run_once() == Tally()
+    await first.close()
+    assert await second.run_once() == Tally(found=1, mended=1)
+
+
+async def test_a_leader_that_vanished_is_followed_after_its_ttl(scene: Scene) -> None:
+    first, second = made(Retention, scene.store), made(Retention, scene.store)
+    await first.run_once()
+    assert not await second.leadership.ensure()
+    scene.clock.advance(3 * 60 + 1)
+    assert await second.leadership.ensure()
+
+
+# Worker registry
+
+
+async def test_lapsed_workers_are_removed_unless_they_still_hold_a_job(scene: Scene) -> None:
+    holder, idle = await scene.hire(LEASE), new_worker()
+    await scene.store.workers.register(idle, LEASE)
+    await scene.running(worker=holder)
+    registry = made(WorkerRegistry, scene.store, worker_kept=60.0)
+    scene.clock.advance(LEASE + 59)
+    assert await registry.run_once() == Tally()
+    scene.clock.advance(2)
+    assert await registry.run_once() == Tally(found=1, mended=1)
+    assert {worker.id for worker in await scene.store.workers.list()} == {scene.worker, holder}
+
+
+# Many replicas
+
+
+async def test_four_replicas_mend_each_job_once(scene: Scene) -> None:
+    jobs = await running_on_the_dead(scene, 60)
+    async with siblings(scene.store, 4) as stores:
+        sweeps = [made(LeaseExpiry, each, batch=9) for each in stores]
+        tallies = await asyncio.gather(*(sweep.run_once() for sweep in sweeps))
+    assert sum(tally.mended for tally in tallies) == 60
+    assert [tally.failed for tally in tallies] == [0, 0, 0, 0]
+    for job in await scene.store.jobs.get(jobs):
+        assert (job.attempts, job.crashes, len(job.errors)) == (1, 1, 1)
+
+
+async def test_four_replicas_promote_each_job_once(scene: Scene) -> None:
+    jobs = await scene.enqueue_many(60, delay=10.0)
+    scene.clock.advance(10)
+    async with siblings(scene.store, 4) as stores:
+        sweeps = [made(Promotion, each, batch=9) for each in stores]
+        tallies = await asyncio.gather(*(sweep.run_once() for sweep in sweeps))
+    assert sum(tally.mended for tally in tallies) == 60
+    assert sorted(await scene.line()) == sorted(jobs)

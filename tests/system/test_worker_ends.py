@@ -1,0 +1,302 @@
+"""Every way an attempt can end, seen from the job's record."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from holdfast.context import Context
+from holdfast.job import Job, JobState, Policy, Retention
+from holdfast.outcome import Fail, Snooze, Suspend, Throttled
+from holdfast.retry import Retry
+from holdfast.store.contract import Store
+from tests.system.working import ONCE, QUICK, Shop
+
+SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
+
+
+async def end_of(shop: Shop, name: str, policy: Policy = QUICK) -> Job:
+    job_id = await shop.enqueue(name, policy=policy)
+    await shop.drain()
+    return await shop.get(job_id)
+
+
+async def test_a_returned_value_is_kept_as_the_result(live_store: Store) -> None:
+    async def double(n: int) -> int:
+        return n * 2
+
+    shop = Shop(live_store, double)
+    job_id = await shop.enqueue(double, 21)
+    assert await shop.drain() == 1
+    job = await shop.get(job_id)
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, "42", 1)
+
+
+async def test_a_result_nobody_wants_is_neither_encoded_nor_kept(live_store: Store) -> None:
+    async def odd() -> None:
+        return object()  # type: ignore[return-value]
+
+    job = await end_of(Shop(live_store, odd), "odd", Policy(keep_result=False))
+    assert (job.state, job.result) == (JobState.SUCCEEDED, None)
+
+
+async def test_an_exception_is_retried_until_attempts_are_spent(live_store: Store) -> None:
+    async def fail() -> None:
+        raise ValueError("no such luck")
+
+    job = await end_of(Shop(live_store, fail), "fail")
+    assert (job.state, job.attempts) == (JobState.FAILED, 3)
+    assert [(e.attempt, e.kind, e.message) for e in job.errors] == [
+        (n, "ValueError", "no such luck") for n in (1, 2, 3)
+    ]
+    assert "raise ValueError" in (job.errors[0].traceback or "")
+
+
+async def test_a_retry_after_hint_of_the_exception_is_honoured(live_store: Store) -> None:
+    class Busy(Exception):
+        retry_after = 1234.0
+
+    async def busy() -> None:
+        raise Busy
+
+    job = await end_of(Shop(live_store, busy), "busy")
+    assert job.state is JobState.SCHEDULED
+    assert job.due_at is not None
+    assert 1200 < (job.due_at - job.created_at).total_seconds() < 1300
+
+
+async def test_fail_ends_the_job_whatever_attempts_are_left(live_store: Store) -> None:
+    async def give_up() -> None:
+        raise Fail("wrong address")
+
+    job = await end_of(Shop(live_store, give_up), "give_up")
+    assert (job.state, job.attempts, job.reason) == (JobState.FAILED, 1, "wrong address")
+
+
+@pytest.mark.parametrize(
+    ("wish", "state"),
+    [
+        (Snooze(3600), JobState.SCHEDULED),
+        (Throttled(3600), JobState.SCHEDULED),
+        (Suspend(), JobState.SUSPENDED),
+    ],
+    ids=["snooze", "throttled", "suspend"],
+)
+async def test_a_handlers_wish_to_wait_spends_no_attempt(
+    live_store: Store, wish: Exception, state: JobState
+) -> None:
+    async def wait() -> None:
+        raise wish
+
+    job = await end_of(Shop(live_store, wait), "wait")
+    assert (job.state, job.attempts) == (state, 0)
+
+
+async def test_a_throttle_cools_the_whole_queue(live_store: Store) -> None:
+    async def wait() -> None:
+        raise Throttled(3600)
+
+    shop = Shop(live_store, wait)
+    await end_of(shop, "wait")
+    [queue] = await live_store.queues.list(["default"])
+    assert queue.cooling_for is not None
+    assert queue.cooling_for > 3000
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, BaseException])
+async def test_no_exception_of_a_handler_ends_the_worker(
+    live_store: Store, kind: type[BaseException]
+) -> None:
+    async def exit_loop() -> None:
+        if kind is SystemExit:
+            sys.exit("the handler leaves")
+        raise kind("the handler leaves")
+
+    def exit_thread() -> None:
+        raise kind("the handler leaves")
+
+    async def fine() -> int:
+        return 1
+
+    shop = Shop(live_store, exit_loop, exit_thread, fine)
+    bad = [await shop.enqueue(name, policy=ONCE) for name in ("exit_loop", "exit_thread")]
+    good = await shop.enqueue(fine)
+    await shop.drain()
+    for job_id in bad:
+        job = await shop.get(job_id)
+        assert (job.state, job.errors[0].kind) == (JobState.FAILED, kind.__name__)
+    assert (await shop.get(good)).state is JobState.SUCCEEDED
+
+
+async def test_a_group_of_exceptions_is_one_failure(live_store: Store) -> None:
+    async def several() -> None:
+        raise BaseExceptionGroup("two", [ValueError("a"), KeyboardInterrupt("b")])
+
+    job = await end_of(Shop(live_store, several), "several", ONCE)
+    assert job.errors[0].kind == "BaseExceptionGroup"
+
+
+async def test_an_exception_whose_text_cannot_be_made_is_still_an_end(live_store: Store) -> None:
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("not even this")
+
+    async def fail() -> None:
+        raise Broken
+
+    job = await end_of(Shop(live_store, fail), "fail", ONCE)
+    assert job.state is JobState.FAILED
+    assert "cannot be shown" in job.errors[0].message
+
+
+async def test_a_cancellation_that_leaks_from_a_handler_is_a_failure_of_it(
+    live_store: Store,
+) -> None:
+    async def leak() -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+
+    shop = Shop(live_store, leak)
+    job = await end_of(shop, "leak", ONCE)
+    assert (job.state, job.errors[0].kind) == (JobState.FAILED, "CancelledError")
+
+
+async def test_arguments_that_no_longer_fit_fail_for_good_with_the_parameters_name(
+    live_store: Store,
+) -> None:
+    async def greet(name: str) -> None: ...
+
+    shop = Shop(live_store, greet)
+    job_id = await shop.insert("greet", '{"title":"x"}')
+    await shop.drain()
+    job = await shop.get(job_id)
+    assert (job.state, job.attempts, job.crashes) == (JobState.FAILED, 1, 0)
+    assert job.errors[0].kind == "BadArguments"
+    assert "'title'" in job.errors[0].message
+
+
+async def test_an_oversized_result_fails_once_and_never_runs_again(live_store: Store) -> None:
+    runs = []
+
+    async def big() -> str:
+        runs.append(1)
+        return "ä" * 200_000
+
+    job = await end_of(Shop(live_store, big), "big")
+    assert (job.state, len(runs)) == (JobState.FAILED, 1)
+    assert "400002 bytes" in (job.reason or "")
+
+
+async def test_a_result_that_json_cannot_carry_fails_once(live_store: Store) -> None:
+    runs = []
+
+    async def odd() -> None:
+        runs.append(1)
+        return object()  # type: ignore[return-value]
+
+    job = await end_of(Shop(live_store, odd), "odd")
+    assert (job.state, job.errors[0].kind, len(runs)) == (JobState.FAILED, "BadResult", 1)
+
+
+async def test_text_that_a_database_refuses_still_ends_the_job(live_store: Store) -> None:
+    async def fail() -> None:
+        raise ValueError("nul \x00 and a lone \ud800")
+
+    job = await end_of(Shop(live_store, fail), "fail", ONCE)
+    assert job.state is JobState.FAILED
+
+
+async def test_a_job_whose_policy_cannot_be_read_ends_instead_of_being_stuck(
+    live_store: Store,
+) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(live_store, fine)
+    broken = Policy(retention=Retention(), max_crashes=1)
+    job_id = await shop.enqueue(fine, policy=broken)
+    after = await shop.enqueue(fine)
+    crew_policy = __import__("holdfast.worker.attempt", fromlist=["decode_policy"])
+    original = crew_policy.decode_policy
+
+    def refuse(text: str) -> Policy:
+        policy: Policy = original(text)
+        if policy.max_crashes == 1:
+            raise ValueError("unreadable policy")
+        return policy
+
+    crew_policy.decode_policy = refuse
+    try:
+        await shop.drain()
+    finally:
+        crew_policy.decode_policy = original
+    job = await shop.get(job_id)
+    assert job.state is JobState.FAILED
+    assert "unreadable policy" in (job.reason or "")
+    assert (await shop.get(after)).state is JobState.SUCCEEDED
+
+
+async def test_unknown_tasks_are_left_alone(live_store: Store) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(live_store, fine)
+    stranger = await shop.insert("stranger", "{}")
+    known = await shop.enqueue(fine)
+    assert await shop.drain() == 1
+    assert (await shop.get(stranger)).state is JobState.READY
+    assert (await shop.get(known)).state is JobState.SUCCEEDED
+
+
+async def test_a_deadline_passes_while_the_handler_runs(live_store: Store) -> None:
+    stopped = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            stopped.append(1)
+            raise
+
+    shop = Shop(live_store, slow)
+    job_id = await shop.enqueue(slow, deadline_in=0.3)
+    await shop.drain()
+    assert (await shop.get(job_id)).state is JobState.EXPIRED
+    assert stopped == [1]
+
+
+async def test_progress_and_checkpoint_survive_to_the_next_attempt(live_store: Store) -> None:
+    saw: list[object] = []
+
+    async def step(ctx: Context) -> None:
+        saw.append(ctx.checkpoint)
+        await ctx.progress(ctx.attempt / 3, f"attempt {ctx.attempt}", checkpoint={"n": ctx.attempt})
+        if ctx.attempt < ctx.max_attempts:
+            raise ValueError("again")
+
+    def step_sync(ctx: Context) -> None:
+        saw.append(ctx.checkpoint)
+        ctx.progress_sync(checkpoint=[ctx.attempt])
+        if ctx.attempt < ctx.max_attempts:
+            raise ValueError("again")
+
+    shop = Shop(live_store, step, step_sync)
+    job = await end_of(shop, "step")
+    assert saw == [None, {"n": 1}, {"n": 2}]
+    assert job.progress is not None
+    assert job.progress.message == "attempt 3"
+    saw.clear()
+    assert (await end_of(shop, "step_sync")).state is JobState.SUCCEEDED
+    assert saw == [None, [1], [2]]
+
+
+async def test_a_delayed_job_that_is_due_is_drained_too(live_store: Store) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(live_store, fine)
+    due = await shop.enqueue(fine, delay=0.0)
+    later = await shop.enqueue(fine, delay=3600)
+    assert await shop.drain() == 1
+    assert (await shop.get(due)).state is JobState.SUCCEEDED
+    assert (await shop.get(later)).state is JobState.SCHEDULED

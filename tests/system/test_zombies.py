@@ -1,0 +1,84 @@
+"""A worker that sleeps through its lease and wakes: it may try, but nothing of it counts."""
+
+from __future__ import annotations
+
+import signal
+
+from holdfast.app import App
+from holdfast.job import JobState
+from tests.system import books
+from tests.system.processes import Fleet, Process
+from tests.system.program import outlive
+from tests.waiting import wait_until
+
+LEASE = 1.0
+
+
+async def test_a_stopped_worker_that_wakes_after_its_lease_writes_nothing(
+    fleet: Fleet, app: App
+) -> None:
+    sign = fleet.folder / "wake"
+    handle = await outlive.enqueue(str(sign))
+    [zombie] = await fleet.workers(1, lease=LEASE)
+    await wait_until(
+        lambda: bool(fleet.diary.entries("started", pid=zombie.pid)), 5, "the first attempt"
+    )
+    await stop_between_heartbeats(zombie, app)
+    [heir] = await fleet.workers(1, lease=LEASE)
+    assert await handle.result(timeout=10) == "attempt 2"
+
+    fence_then = (await handle.get()).fence
+    sign.touch()
+    woken = zombie.send(signal.SIGCONT)
+    await wait_until(
+        lambda: bool(fleet.diary.entries("finish", pid=zombie.pid)), 5, "the zombie tries to write"
+    )
+    tried = fleet.diary.entries("finish", "reclaim", "progress", pid=zombie.pid)
+    assert all(not entry.accepted for entry in tried if entry.job == handle.id)
+    assert [(entry.fence, entry.at > woken) for entry in tried] == [(1, True)]
+    assert fleet.diary.events("job.end_refused"), "the refusal is reported"
+
+    job = await handle.get()
+    assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, '"attempt 2"', fence_then)
+    assert [entry.pid for entry in fleet.diary.entries("started")] == [zombie.pid, heir.pid]
+    assert job.fence > 1
+    books.at_most_one_accepted_end_per_fence(fleet.diary.entries())
+    books.fences_only_grow(fleet.diary.entries())
+
+
+async def test_a_woken_worker_takes_a_new_name_and_works_on(fleet: Fleet, app: App) -> None:
+    sign = fleet.folder / "wake"
+    first = await outlive.enqueue(str(sign))
+    [zombie] = await fleet.workers(1, lease=LEASE)
+    await wait_until(
+        lambda: bool(fleet.diary.entries("started", pid=zombie.pid)), 5, "the first attempt"
+    )
+    [before] = await app.client.workers()
+    await stop_between_heartbeats(zombie, app)
+    [heir] = await fleet.workers(1, lease=LEASE)
+    await first.result(timeout=10)
+    heir.terminate()
+    assert await heir.exit_code(within=5) == 0
+
+    sign.touch()
+    zombie.send(signal.SIGCONT)
+    second = await outlive.enqueue(str(sign))
+    assert await second.result(timeout=10) == "attempt 1"
+    assert before.id != (await second.get()).worker_id
+    assert [e.pid for e in fleet.diary.entries("started", job=second.id)] == [zombie.pid]
+
+
+async def stop_between_heartbeats(process: Process, app: App) -> None:
+    """Just after a heartbeat the process holds no lock: a stop in the middle of a write would
+    hold up every other writer of a SQLite file, which is the system's doing and not ours."""
+
+    async def last_beat() -> object:
+        return {w.pid: w.heartbeat_at for w in await app.client.workers()}[process.pid]
+
+    before = await last_beat()
+
+    async def beaten() -> bool:
+        return await last_beat() != before
+
+    await wait_until(beaten, 5, "a heartbeat", look_every=0.005)
+    process.send(signal.SIGSTOP)

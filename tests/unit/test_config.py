@@ -1,0 +1,56 @@
+"""Settings: argument > environment > holdfast.toml > pyproject.toml > default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import Settings
+from holdfast.errors import BadOption
+
+
+def test_without_sources_the_defaults_hold(tmp_path: Path) -> None:
+    assert Settings.load(environ={}, folder=tmp_path) == Settings()
+
+
+def test_each_source_hides_the_one_below_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.holdfast]\nlease = 10\n")
+    assert Settings.load(environ={}, folder=tmp_path).lease == 10
+    (tmp_path / "holdfast.toml").write_text("lease = 20\n")
+    assert Settings.load(environ={}, folder=tmp_path).lease == 20
+    environ = {"HOLDFAST_LEASE": "40"}
+    assert Settings.load(environ=environ, folder=tmp_path).lease == 40
+    assert Settings.load(environ=environ, folder=tmp_path, lease=50).lease == 50
+
+
+def test_a_folder_below_the_project_finds_its_settings(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text('url = "sqlite:///x.db"\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert Settings.load(environ={}, folder=below).url == "sqlite:///x.db"
+
+
+def test_an_unknown_setting_names_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text("leese = 20\n")
+    with pytest.raises(BadOption, match=r"holdfast\.toml: setting must be one of .*lease"):
+        Settings.load(environ={}, folder=tmp_path)
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text("lease = \n")
+    with pytest.raises(BadOption, match=r"holdfast\.toml must be valid TOML"):
+        Settings.load(environ={}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({"HOLDFAST_LEASE": "soon"}, "lease must be of type float, got 'soon'"),
+        ({"HOLDFAST_LEASE": "0"}, "lease must be at least 0.3"),
+        ({"HOLDFAST_MAX_PAYLOAD": "1"}, "max_payload must be at least 1024"),
+    ],
+)
+def test_a_bad_value_is_refused(environ: dict[str, str], says: str, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match=says):
+        Settings.load(environ=environ, folder=tmp_path)
