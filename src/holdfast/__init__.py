@@ -1,1 +1,89 @@
-"""Holdfast: a durable job queue, cron scheduler and flow engine."""
+"""Holdfast: a durable job queue, cron scheduler and flow engine.
+
+Everything public is named here; whatever is not may change without notice.
+"""
+
+from holdfast.app import App
+from holdfast.client import BulkReport, Client
+from holdfast.context import AttemptLost, Context
+from holdfast.errors import (
+    BadArguments,
+    BadOption,
+    BadResult,
+    BadTask,
+    HoldfastError,
+    JobCancelled,
+    JobExpired,
+    JobFailed,
+    JobNotSucceeded,
+    JobSkipped,
+    NotCapable,
+    NotOpen,
+    PayloadTooLarge,
+    Refused,
+    ResultTimeout,
+    SchemaMissing,
+    SchemaOutdated,
+    SchemaTampered,
+    SchemaTooNew,
+    StoreError,
+    StoreUnavailable,
+    UnknownJob,
+    UnknownTask,
+)
+from holdfast.events import Event
+from holdfast.insights import Explanation, Reason, Who
+from holdfast.job import Job, JobId, JobState, Retention
+from holdfast.options import UniqueBy
+from holdfast.outcome import Fail, Snooze, Suspend, Throttled
+from holdfast.retry import Retry
+from holdfast.task import JobHandle, Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "App",
+    "AttemptLost",
+    "BadArguments",
+    "BadOption",
+    "BadResult",
+    "BadTask",
+    "BulkReport",
+    "Client",
+    "Context",
+    "Event",
+    "Explanation",
+    "Fail",
+    "HoldfastError",
+    "Job",
+    "JobCancelled",
+    "JobExpired",
+    "JobFailed",
+    "JobHandle",
+    "JobId",
+    "JobNotSucceeded",
+    "JobSkipped",
+    "JobState",
+    "NotCapable",
+    "NotOpen",
+    "PayloadTooLarge",
+    "Reason",
+    "Refused",
+    "ResultTimeout",
+    "Retention",
+    "Retry",
+    "SchemaMissing",
+    "SchemaOutdated",
+    "SchemaTampered",
+    "SchemaTooNew",
+    "Snooze",
+    "StoreError",
+    "StoreUnavailable",
+    "Suspend",
+    "Task",
+    "Throttled",
+    "UniqueBy",
+    "UnknownJob",
+    "UnknownTask",
+    "Who",
+]

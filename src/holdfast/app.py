@@ -177,9 +177,10 @@ class App:
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
         """A worker for these queues (slots each), to be used with `async with`."""
-        settings = self.settings
-        defaults = {"lease": settings.lease, "grace": settings.grace, "poll": settings.poll}
-        chosen = WorkerOptions(queues=queues or {"default": 50}, **{**defaults, **options})
+        defaults = {
+            name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
+        }
+        chosen = WorkerOptions(queues=queues or {"default": 50}, **(defaults | options))
         return _OpenedWorker(self, chosen)
 
     @contextmanager

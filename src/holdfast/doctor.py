@@ -59,7 +59,9 @@ async def examine(store: Store) -> list[Finding]:
     try:
         return await _examine(store)
     except StoreUnavailable as error:
-        return [Finding("store", PROBLEM, f"it went away while being examined: {error}", "try again")]
+        return [
+            Finding("store", PROBLEM, f"it went away while being examined: {error}", "try again")
+        ]
     finally:
         await store.close()
 
@@ -86,7 +88,8 @@ async def check_clock(store: Store) -> Finding:
     after = utcnow()
     doubt = (after - before).total_seconds() / 2
     skew = (theirs - before).total_seconds() - doubt
-    saw = f"the store's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
+    side = "ahead of" if skew > 0 else "behind"
+    saw = f"the store's clock is {abs(skew):.1f} s {side} this machine's"
     advice = "run NTP on both: run_at and deadlines computed here mean another moment there"
     if abs(skew) - doubt < SKEW_NOTED:
         return Finding("clock", OK, "this machine and the store agree on the time")
@@ -108,7 +111,9 @@ def check_workers(facts: Facts) -> Iterator[Finding]:
 def _no_worker(facts: Facts) -> Finding:
     live = sum(sum(queue.counts.values()) for queue in facts.queues)
     if live:
-        return Finding("workers", PROBLEM, f"no worker is alive while {live:,} jobs wait", START_WORKER)
+        return Finding(
+            "workers", PROBLEM, f"no worker is alive while {live:,} jobs wait", START_WORKER
+        )
     return Finding("workers", OK, "no worker is alive, and nothing waits for one")
 
 
@@ -137,7 +142,10 @@ def _about_queue(queue: QueueInfo, facts: Facts) -> Iterator[Finding]:
         advice = f"if that is over: holdfast queues resume {name}"
         yield Finding("queues", WARNING, f"{waiting}, which is paused", advice)
     if facts.alive and not any(name in worker.queues for worker in facts.alive):
-        advice = f"start a worker with --queues {name}, or move them: holdfast jobs move --all -q {name} --to …"
+        advice = (
+            f"start a worker with --queues {name}, or move them to a queue that is served: "
+            f"holdfast jobs move --all --queue {name} --to default"
+        )
         yield Finding("queues", PROBLEM, f"{waiting} but no live worker serves it", advice)
     elif facts.alive and not queue.paused and (queue.oldest_ready_age or 0.0) > LAGGING:
         saw = f"queue {name!r} lags: its oldest ready job has waited {queue.oldest_ready_age:.0f} s"
@@ -167,7 +175,7 @@ async def _unknown_tasks(store: Store, queue: str, known: set[str]) -> list[Find
         Finding(
             "tasks",
             PROBLEM,
-            f"{number:,} ready jobs of task {task!r} in queue {queue!r}, which no live worker knows",
+            f"{number:,} ready jobs of task {task!r} in queue {queue!r}: no live worker knows it",
             "deploy a worker whose app has this task, or cancel them: "
             f"holdfast jobs cancel --all --task {task}",
         )
@@ -183,11 +191,15 @@ async def check_running(store: Store, facts: Facts) -> list[Finding]:
     if orphans:
         saw = f"{_at_least(orphans)} running jobs belong to a worker that is gone"
         severity = WARNING if facts.alive else PROBLEM
-        advice = "live workers reclaim them within seconds; look again" if facts.alive else START_WORKER
+        advice = (
+            "live workers reclaim them within seconds; look again" if facts.alive else START_WORKER
+        )
         found.append(Finding("running", severity, saw, advice))
     if overdue:
         saw = f"{_at_least(overdue)} attempts are past their timeout by more than {OVERDUE:.0f} s"
-        advice = "live workers end them; if they stay, look for errors of attempt_timeout in their logs"
+        advice = (
+            "live workers end them; if they stay, look for errors of attempt_timeout in their logs"
+        )
         found.append(Finding("running", PROBLEM, saw, advice))
     return found or [Finding("running", OK, "no orphaned and no overdue attempts")]
 

@@ -23,7 +23,7 @@ from holdfast.job import (
     Policy,
     decode_policy,
 )
-from holdfast.retry import UniformRandom
+from holdfast.retry import LONGEST_WAIT, UniformRandom
 
 MESSAGE_LIMIT = 8_192
 TRACEBACK_LIMIT = 16_384
@@ -214,7 +214,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case HandedBack():
             return move.waiting(JobState.READY, None, "handed back")
         case Cancelled(reason):
-            return move.ended(JobState.CANCELLED, reason=reason, bump=source is JobState.RUNNING)
+            told = clean(reason, MESSAGE_LIMIT)
+            return move.ended(JobState.CANCELLED, reason=told, bump=source is JobState.RUNNING)
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
     assert_never(end)
@@ -306,10 +307,13 @@ def _entry(
 
 
 def _wait(seconds: float | None) -> float:
-    """A wait a handler asked for; nonsense (negative, NaN) means now, never an error."""
+    """A wait a handler asked for; nonsense (negative, NaN) means now, never an error.
+
+    Nor may it reach past what a store's clock can count: such an end could never be written.
+    """
     if seconds is None or not math.isfinite(seconds):
         return 0.0
-    return max(0.0, float(seconds))
+    return min(max(0.0, float(seconds)), LONGEST_WAIT)
 
 
 def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
@@ -320,4 +324,4 @@ def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
     safe = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     if len(safe) <= limit:
         return safe
-    return "…" + safe[1 - limit :] if keep_end else safe[: limit - 1] + "…"
+    return "…" + safe[len(safe) - limit + 1 :] if keep_end else safe[: limit - 1] + "…"

@@ -19,6 +19,8 @@ from holdfast.errors import BadOption
 Curve = Literal["exponential", "linear", "constant", "custom"]
 UniformRandom = Callable[[], float]
 
+LONGEST_WAIT = 36_500 * 86_400.0  # a hundred years: every store's clock can count that far
+
 
 class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How often and how soon a failed attempt is repeated.
@@ -41,7 +43,7 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         _require("retry.max_attempts", "at least 1", self.max_attempts, self.max_attempts >= 1)
         _require("retry.base", "a number of seconds, 0 or more", self.base, _is_wait(self.base))
-        _require("retry.cap", "a number of seconds, 0 or more", self.cap, _is_wait(self.cap))
+        _require("retry.cap", "seconds between 0 and 100 years", self.cap, _is_cap(self.cap))
         _require("retry.jitter", "between 0 and 1", self.jitter, 0 <= self.jitter <= 1)
         _require(
             "retry.delays",
@@ -51,20 +53,30 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         )
 
     @classmethod
-    def linear(cls, max_attempts: int = 5, base: float = 1.0, **rest: float) -> Retry:
+    def linear(
+        cls, max_attempts: int = 5, base: float = 1.0, cap: float = 3600.0, jitter: float = 0.25
+    ) -> Retry:
         """`base`, then twice, three times `base`, up to the cap."""
-        return cls(max_attempts=max_attempts, curve="linear", base=base, **rest)
+        return cls(max_attempts, "linear", base, cap, jitter)
 
     @classmethod
-    def constant(cls, max_attempts: int = 5, base: float = 1.0, **rest: float) -> Retry:
+    def constant(
+        cls, max_attempts: int = 5, base: float = 1.0, cap: float = 3600.0, jitter: float = 0.25
+    ) -> Retry:
         """The same wait every time."""
-        return cls(max_attempts=max_attempts, curve="constant", base=base, **rest)
+        return cls(max_attempts, "constant", base, cap, jitter)
 
     @classmethod
-    def custom(cls, delays: list[float], max_attempts: int | None = None, **rest: float) -> Retry:
+    def custom(
+        cls,
+        delays: list[float],
+        max_attempts: int | None = None,
+        cap: float = 3600.0,
+        jitter: float = 0.25,
+    ) -> Retry:
         """One wait per failure; the last one repeats if attempts outnumber waits."""
         attempts = len(delays) + 1 if max_attempts is None else max_attempts
-        return cls(max_attempts=attempts, curve="custom", delays=tuple(delays), **rest)
+        return cls(attempts, "custom", cap=cap, jitter=jitter, delays=tuple(delays))
 
     @classmethod
     def never(cls) -> Retry:
@@ -95,6 +107,10 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 def _is_wait(seconds: float) -> bool:
     return math.isfinite(seconds) and seconds >= 0
+
+
+def _is_cap(seconds: float) -> bool:
+    return _is_wait(seconds) and seconds <= LONGEST_WAIT
 
 
 def _require(option: str, expected: str, got: object, holds: bool) -> None:

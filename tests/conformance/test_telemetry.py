@@ -13,6 +13,12 @@ async def problems(store: Store) -> list[str]:
     return [f"{one.check}: {one.saw}" for one in found if one.severity is Severity.PROBLEM]
 
 
+async def table(inspectable: Inspectable, url: str, *names: str) -> list[str]:
+    """The tables of these plain names, as a statement has to write them."""
+    plain = {full.rpartition(".")[2].strip('"'): full for full in await inspectable.tables(url)}
+    return [plain[name] for name in names]
+
+
 async def test_an_empty_store_is_well(scene: Scene) -> None:
     findings = await scene.store.telemetry.check()
     assert findings
@@ -53,6 +59,6 @@ async def test_a_place_without_a_body_is_a_problem(
     url = await inspectable.empty()
     async with opened(url, clock) as store:
         await (await Scene.on(store, clock)).enqueue()
-        [job] = [name for name in await inspectable.tables(url) if name.strip('"').endswith("job")]
-        await inspectable.query(url, f"delete from {job}")
+        [bodies] = await table(inspectable, url, "job")
+        await inspectable.query(url, f"delete from {bodies}")
         assert await problems(store) != []

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.store.open import open_store
+from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.backends import BACKENDS
 from tests.system import program
 from tests.system.processes import Fleet, fleet_on
@@ -23,6 +24,14 @@ async def shared_url(request: pytest.FixtureRequest) -> str:
     url = BACKENDS[request.param](request).fresh()
     await open_store(url).migrate()
     return url
+
+
+@pytest.fixture(scope="session")
+def durable_postgres() -> Iterator[PostgresServer]:
+    """A server of our own, since it is going to be stopped the hard way, with fsync on, since
+    what it acknowledged has to be there afterwards."""
+    with postgres_server(own=True, durable=True) as server:
+        yield server
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ async def kill_one_every(
         assert len(killed) * seconds < SLOWEST_RUN, "the queue does not drain"
         ready = {entry.pid for entry in fleet.diary.entries("ready")}
         victims = [worker for worker in fleet.alive() if worker.pid in ready]
+        assert victims, f"no worker is left to kill:\n{fleet.logs()}"
         victim = chance.choice(victims)
         victim.kill()
         killed.append(victim)
@@ -63,7 +64,7 @@ def orphans_of(
 ) -> list[Orphan]:
     """What the killed held when they died: claimed by them, ended by somebody else."""
     deaths = {process.pid: process.killed_at or 0.0 for process in killed}
-    last_fence = {job.id: job.fence for job in jobs}
+    last_fence: dict[str, int] = {job.id: job.fence for job in jobs}
     ended_by_holder = {
         (entry.job, entry.fence) for entry in entries if entry.what == "finish" and entry.accepted
     }

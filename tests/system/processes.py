@@ -70,12 +70,10 @@ class Process:
         return self._popen.wait()
 
     def end(self) -> None:
-        """Whatever it is doing, also when it is stopped; its children are of its session."""
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it ended by itself and left nobody behind
-        self._popen.wait()
+        """Whatever it is doing, also when it is stopped. One that ended by itself is left alone:
+        its number may be somebody else's by now."""
+        if self.alive:
+            self.kill()
 
 
 class Fleet:

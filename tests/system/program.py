@@ -85,9 +85,14 @@ async def outlive(ctx: Context, sign: str) -> str:
     stop the handler returns before anything can tell it that it was too late.
     """
     with noted(ctx):
-        while ctx.attempt == 1 and not Path(sign).exists():
-            time.sleep(0.005)  # noqa: ASYNC251
+        if ctx.attempt == 1:
+            _block_until(Path(sign))
     return f"attempt {ctx.attempt}"
+
+
+def _block_until(sign: Path) -> None:
+    while not sign.exists():
+        time.sleep(0.005)
 
 
 @app.task(retry=SOON)

@@ -17,7 +17,7 @@ LEASE = 1.0
 async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease(
     fleet: Fleet, app: App
 ) -> None:
-    [blocked, _] = await fleet.workers(2, lease=LEASE, slots=1)
+    await fleet.workers(2, lease=LEASE, slots=1)
     handle = await hog.enqueue(3 * LEASE + 0.2)
     await handle.result(timeout=15)
     job = await handle.get()
@@ -47,7 +47,7 @@ async def test_a_job_that_kills_its_workers_is_put_aside_and_the_others_go_on(
     job = await deadly.get()
     assert (job.state, job.crashes, job.attempts) == (JobState.FAILED, 3, 3)
     assert [error.kind for error in job.errors] == ["WorkerLost"] * 3
-    exits = Counter(await p.exit_code(0) for p in fleet.processes if not p.alive)
+    exits = Counter([await p.exit_code(0) for p in fleet.processes if not p.alive])
     assert exits == {13: 3}, "three workers died of it, and no other"
 
     async def all_ended() -> bool:

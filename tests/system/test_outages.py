@@ -7,28 +7,16 @@ worker, so the strictest thing can be asked: each handler ran exactly once.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from holdfast.app import App
 from holdfast.store.open import open_store
-from holdfast.testing.servers import PostgresServer, postgres_server
-from tests.system import books
+from holdfast.testing.servers import PostgresServer
 from tests.system.breaking import terminate_backends
-from tests.system.processes import Fleet, Process
-from tests.waiting import comes_true, wait_until
-
-LEASE = 20.0
-
-
-@pytest.fixture(scope="module")
-def durable_postgres() -> Iterator[PostgresServer]:
-    """A server of our own, since it is about to be stopped the hard way, with fsync on, since
-    what it acknowledged has to be there afterwards."""
-    with postgres_server(own=True, durable=True) as server:
-        yield server
+from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
+from tests.system.processes import Fleet
+from tests.waiting import comes_true
 
 
 @pytest.fixture
@@ -83,39 +71,3 @@ async def test_a_long_outage_is_waited_out(
     await finish(fleet, app, enqueuer)
     assert not fleet.diary.entries("error"), "a user's enqueue failed"
     await everything_happened_once(fleet, app)
-
-
-async def under_load(fleet: Fleet) -> tuple[list[Process], Process]:
-    """Two workers and someone who keeps them busy, all of them well under way."""
-    workers = await fleet.workers(2, slots=5, lease=LEASE)
-    enqueuer = fleet.start("enqueuer", together=6, milliseconds=10, pause=0.01)
-    await more_jobs_return(fleet, 100)
-    return workers, enqueuer
-
-
-async def more_jobs_return(fleet: Fleet, count: int, *, than: int | None = None) -> None:
-    before = len(fleet.diary.entries("returned")) if than is None else than
-    await wait_until(
-        lambda: len(fleet.diary.entries("returned")) >= before + count,
-        25,
-        f"{count} more jobs are done",
-    )
-
-
-async def finish(fleet: Fleet, app: App, enqueuer: Process) -> None:
-    """The load stops; then everything that was enqueued ends."""
-    enqueuer.terminate()
-    assert await enqueuer.exit_code(within=15) == 0
-
-    async def all_ended() -> bool:
-        return await books.live_jobs(app.store) == 0
-
-    await wait_until(all_ended, 20, "the queue drains when the faults stop", look_every=0.1)
-
-
-async def everything_happened_once(fleet: Fleet, app: App) -> None:
-    entries = fleet.diary.entries()
-    ids = [entry.job for entry in entries if entry.what == "acknowledged"]
-    await books.the_books_balance(app.store, ids, entries)
-    runs = Counter(entry.job for entry in entries if entry.what == "started")
-    assert runs == Counter(ids), "a job ran more or less than once"

@@ -20,7 +20,7 @@ from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
 from holdfast.reconcile import reconciler as reconciler_module
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
 from holdfast.store.contract import Store, Topic, Wakeup
-from tests.backends import opened
+from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
 from tests.leaks import nothing_leaks
 from tests.system.reconcile_scene import counting
@@ -58,7 +58,8 @@ async def test_one_pass_over_all_brings_a_lost_job_back(store: Store, clock: Man
 
 
 async def test_delayed_jobs_become_ready_within_100_ms_of_their_time(live_store: Store) -> None:
-    service = ReconcileService(live_store, Events())
+    seen: list[Event] = []
+    service = ReconcileService(live_store, Events(seen.append))
     ready = asyncio.Event()
 
     def notice(wakeup: Wakeup) -> None:
@@ -78,6 +79,7 @@ async def test_delayed_jobs_become_ready_within_100_ms_of_their_time(live_store:
     unsubscribe()
     assert statistics.median(late) < 0.1, late
     assert min(late) > -0.05, "ready before its time"
+    assert "supervisor.did_not_stop" not in {event.name for event in seen}
 
 
 async def test_a_deadline_known_at_the_start_is_kept_on_time(live_store: Store) -> None:
@@ -90,7 +92,7 @@ async def test_a_deadline_known_at_the_start_is_kept_on_time(live_store: Store) 
     while (await asyncio.wait_for(seen.get(), SOON)).fields.get("reconciler") != "deadline":
         continue
     elapsed = time.monotonic() - started
-    await service.stop()
+    await asyncio.wait_for(service.stop(), SOON / 2)
     [job] = await live_store.jobs.get([inserted.id])
     assert job.state is JobState.EXPIRED
     assert elapsed < 2.0
@@ -121,14 +123,20 @@ async def test_an_idle_fleet_of_reconcilers_costs_at_most_two_statements_a_secon
     assert calls.total() <= 2 * minute, calls
 
 
-async def test_the_service_starts_and_stops_twice_and_leaves_nothing(live_store: Store) -> None:
-    service = ReconcileService(live_store, Events())
-    async with nothing_leaks():
+async def test_the_service_starts_and_stops_twice_and_leaves_nothing(backend: Backend) -> None:
+    url = await backend.empty()
+    async with nothing_leaks(), opened(url) as store:
+        service = ReconcileService(store, Events())
         await service.stop()
-        await service.start()
-        await service.start()
-        await service.stop()
-        await service.stop()
+        await asyncio.gather(service.start(), service.start())
+        assert loops_running() == {f"holdfast-{each.name}" for each in STANDARD}
+        await asyncio.gather(service.stop(), service.stop())
+        assert loops_running() == set()
+
+
+def loops_running() -> set[str]:
+    names = {f"holdfast-{each.name}" for each in STANDARD}
+    return {task.get_name() for task in asyncio.all_tasks()} & names
 
 
 async def test_a_stopped_service_gives_its_leadership_back(live_store: Store) -> None:

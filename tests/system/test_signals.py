@@ -32,8 +32,8 @@ async def test_work_that_ends_within_the_grace_is_let_finish_and_nothing_new_is_
     worker, ids = await working(fleet, seconds=1.0, grace=20)
     sent = worker.send(number)
     assert await worker.exit_code(within=5) == 0
-    jobs = {job.id: job for job in await books.all_of(app.store, ids)}
-    assert [jobs[job].state for job in ids] == [JobState.SUCCEEDED] * 2 + [JobState.READY] * 3
+    states: dict[str, JobState] = {j.id: j.state for j in await books.all_of(app.store, ids)}
+    assert [states[job] for job in ids] == [JobState.SUCCEEDED] * 2 + [JobState.READY] * 3
     assert all(entry.at < sent for entry in fleet.diary.entries("claimed"))
     assert await app.client.workers() == [], "it took leave of the store"
 

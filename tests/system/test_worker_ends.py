@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast.context import Context
-from holdfast.job import Job, JobState, Policy, Retention
+from holdfast.job import Job, JobState, Policy, decode_policy
 from holdfast.outcome import Fail, Snooze, Suspend, Throttled
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
@@ -210,28 +210,21 @@ async def test_text_that_a_database_refuses_still_ends_the_job(live_store: Store
 
 
 async def test_a_job_whose_policy_cannot_be_read_ends_instead_of_being_stuck(
-    live_store: Store,
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fine() -> None: ...
 
-    shop = Shop(live_store, fine)
-    broken = Policy(retention=Retention(), max_crashes=1)
-    job_id = await shop.enqueue(fine, policy=broken)
-    after = await shop.enqueue(fine)
-    crew_policy = __import__("holdfast.worker.attempt", fromlist=["decode_policy"])
-    original = crew_policy.decode_policy
-
     def refuse(text: str) -> Policy:
-        policy: Policy = original(text)
+        policy = decode_policy(text)
         if policy.max_crashes == 1:
             raise ValueError("unreadable policy")
         return policy
 
-    crew_policy.decode_policy = refuse
-    try:
-        await shop.drain()
-    finally:
-        crew_policy.decode_policy = original
+    shop = Shop(live_store, fine)
+    job_id = await shop.enqueue(fine, policy=Policy(max_crashes=1))
+    after = await shop.enqueue(fine)
+    monkeypatch.setattr("holdfast.worker.attempt.decode_policy", refuse)
+    await shop.drain()
     job = await shop.get(job_id)
     assert job.state is JobState.FAILED
     assert "unreadable policy" in (job.reason or "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -16,17 +14,10 @@ from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
+from tests.waiting import wait_until
 
 QUICK = Policy(retry=Retry(max_attempts=3, base=0, jitter=0))
 ONCE = Policy(retry=Retry.never())
-
-
-async def wait_until(holds: Callable[[], bool], within: float = 10.0) -> None:
-    """For what happens in another thread or process, which no clock of ours can hurry."""
-    until = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < until, f"not true within {within} s: {holds}"
-        await asyncio.sleep(0.005)
 
 
 class Shop:
@@ -98,13 +89,16 @@ class Shop:
         [job] = await self.store.jobs.get([job_id])
         return job
 
-    async def until(
-        self, job_id: JobId, holds: Callable[[Job], bool], within: float = 10.0
-    ) -> Job:
-        until = time.monotonic() + within
-        while not holds(job := await self.get(job_id)):
-            assert time.monotonic() < until, f"not within {within} s: {job}"
-            await asyncio.sleep(0.01)
+    async def until(self, job_id: JobId, holds: Callable[[Job], bool], within: float = 10.0) -> Job:
+        """For what happens at the store without a word to us."""
+        job = await self.get(job_id)
+
+        async def look() -> bool:
+            nonlocal job
+            job = await self.get(job_id)
+            return holds(job)
+
+        await wait_until(look, within, f"job {job_id} as expected, last seen {job.state}")
         return job
 
     def reported(self, name: str) -> list[Event]:

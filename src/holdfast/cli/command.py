@@ -24,7 +24,9 @@ from holdfast.errors import BadArguments, BadOption, HoldfastError, UnknownTask
 
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help="The store. Default: HOLDFAST_URL, or a settings file.", metavar="URL"),
+    typer.Option(
+        "--url", help="The store. Default: HOLDFAST_URL, or a settings file.", metavar="URL"
+    ),
 ]
 AppOption = Annotated[
     str | None,

@@ -63,7 +63,9 @@ def _verdict(findings: list[Finding]) -> RenderableType:
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     if problems:
-        return make_text(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}", "bold red")
+        return make_text(
+            f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}", "bold red"
+        )
     if warnings:
         return make_text(f"no problem, {counted(warnings, 'warning')}", "yellow")
     return make_text("all is well", "green")

@@ -41,14 +41,18 @@ async def enqueue(
         typer.Option("--arg", "-a", metavar="NAME=VALUE", help="One argument (repeatable)."),
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
-    delay: Annotated[str | None, typer.Option(metavar="TIME", help="Run after: 90s, 15m, 2h.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Run after: 90s, 15m, 2h.")
+    ] = None,
     run_at: Annotated[str | None, typer.Option(metavar="WHEN", help="Run at an ISO time.")] = None,
     deadline: Annotated[
         str | None, typer.Option(metavar="TIME", help="Expire if not done within.")
     ] = None,
     timeout: Annotated[str | None, typer.Option(metavar="TIME", help="Of each attempt.")] = None,
     priority: Annotated[int | None, typer.Option(help="Lower runs first.")] = None,
-    unique: Annotated[str | None, typer.Option(metavar="KEY", help="Only one live job of it.")] = None,
+    unique: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only one live job of it.")
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Repeatable.")] = None,
     job_id: Annotated[
         str | None, typer.Option("--id", help="A UUID: repeating the call adds no second job.")
@@ -92,7 +96,11 @@ async def _checked(
 
 
 async def _by_name(
-    session: Session, task: str, arguments: Arguments, options: dict[str, Any], patience: float | None
+    session: Session,
+    task: str,
+    arguments: Arguments,
+    options: dict[str, Any],
+    patience: float | None,
 ) -> None:
     """Without the app nothing is known of the signature: the worker will check it."""
     from holdfast.config import Settings
@@ -112,7 +120,7 @@ async def _answer(
     session: Session, client: Client, inserted: Inserted, patience: float | None
 ) -> None:
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
-    lines = [inserted.id]
+    lines: list[str] = [inserted.id]
     if patience is not None:
         result = await client.result(inserted.id, patience)
         document["result"] = None if result is None else msgspec.json.decode(result)
@@ -168,7 +176,8 @@ def _by_position(task: Task[..., Any], given: list[Any]) -> Arguments:
     names = list(task.handler.signature.parameters.parameters)
     if len(given) > len(names):
         raise UsageProblem(
-            f"task {task.name!r} takes {len(names)} arguments ({', '.join(names)}), got {len(given)}"
+            f"task {task.name!r} takes {len(names)} arguments ({', '.join(names)}), "
+            f"got {len(given)}"
         )
     return dict(zip(names, given, strict=False))
 

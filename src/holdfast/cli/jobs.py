@@ -81,7 +81,9 @@ def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableTy
         yield "no jobs match" if not counts else "no more jobs"
         return
     roomy = make_console().width >= ROOMY
-    table = make_table("id", "task", *(["queue"] if roomy else []), "state", ">tries", "created", "")
+    table = make_table(
+        "id", "task", *(["queue"] if roomy else []), "state", ">tries", "created", ""
+    )
     table.columns[0].no_wrap = True
     for job in page.jobs:
         table.add_row(

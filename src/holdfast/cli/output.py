@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.clock import utcnow
-from holdfast.job import Job, JobState
+from holdfast.job import Job, JobState, decode_policy
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -73,7 +73,11 @@ def make_console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(
-        file=stream, markup=False, highlight=False, emoji=False, width=PIPED_WIDTH if piped else None
+        file=stream,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        width=PIPED_WIDTH if piped else None,
     )
 
 
@@ -121,7 +125,9 @@ def ago_text(moment: datetime | None, now: datetime | None = None) -> str:
     if moment is None:
         return "–"
     passed = ((now or utcnow()) - moment).total_seconds()
-    return f"in {duration_text(-passed)}" if passed < -0.5 else f"{duration_text(max(0, passed))} ago"
+    return (
+        f"in {duration_text(-passed)}" if passed < -0.5 else f"{duration_text(max(0, passed))} ago"
+    )
 
 
 def time_text(moment: datetime | None, now: datetime | None = None) -> str:
@@ -143,11 +149,21 @@ def counted(number: int, thing: str) -> str:
 def job_document(job: Job) -> dict[str, Any]:
     """A job with stable field names; what is JSON inside the store is JSON here, not text."""
     document: dict[str, Any] = msgspec.to_builtins(job)
-    for field in ("args", "policy", "headers", "result"):
+    for field in ("args", "headers", "result"):
         document[field] = _decoded(document[field])
+    document["policy"] = every_field(decode_policy(job.policy))
     if document["progress"] is not None:
         document["progress"]["checkpoint"] = _decoded(document["progress"]["checkpoint"])
     return document | {"max_attempts": job.max_attempts}
+
+
+def every_field(record: msgspec.Struct) -> dict[str, Any]:
+    """Also those at their default, which a record leaves out when it is stored."""
+    values = {field: getattr(record, field) for field in record.__struct_fields__}
+    return {
+        field: every_field(value) if isinstance(value, msgspec.Struct) else value
+        for field, value in values.items()
+    }
 
 
 def _decoded(text: str | None) -> Any:

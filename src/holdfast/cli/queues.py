@@ -10,10 +10,10 @@ import typer
 
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
-from holdfast.cli.output import duration_text, make_table, make_text
+from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.job import JobState
-from holdfast.store.contract import QueueInfo, QueueSettings
+from holdfast.store.contract import QueueInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,20 +39,16 @@ async def list_queues(
     """List queues with what waits in them."""
     async with session.client() as client:
         queues = await client.queues(*(names or ()))
-        serving = {name for worker in await client.workers() if worker.alive for name in worker.queues}
+        serving = {
+            name for worker in await client.workers() if worker.alive for name in worker.queues
+        }
     document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
     session.answer(document, lambda: _draw(queues, serving))
 
 
 def _document(queue: QueueInfo, served: bool) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(queue)
-    document["settings"] = _settings_document(queue.settings)
-    return document | {"served": served}
-
-
-def _settings_document(settings: QueueSettings) -> dict[str, Any]:
-    """Every field, also those at their default: a program reads them by name."""
-    return {field: getattr(settings, field) for field in settings.__struct_fields__}
+    return document | {"settings": every_field(queue.settings), "served": served}
 
 
 def _draw(queues: list[QueueInfo], serving: set[str]) -> Iterator[RenderableType]:
@@ -118,10 +114,13 @@ async def tune_queue(
         raise UsageProblem(f"nothing to change: give one of {options}")
     async with session.client() as client:
         settings = await client.tune_queue(name, **changes)
-    document = _settings_document(settings)
+    document = every_field(settings)
     session.answer(
         {"queue": name, "settings": document},
-        lambda: [f"queue {name}", *(f"  {key} = {_shown(value)}" for key, value in document.items())],
+        lambda: [
+            f"queue {name}",
+            *(f"  {key} = {_shown(value)}" for key, value in document.items()),
+        ],
     )
 
 

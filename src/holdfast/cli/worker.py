@@ -65,7 +65,9 @@ def worker(
     session: Session,
     locator: Annotated[
         str | None,
-        typer.Argument(metavar="[APP]", help="module:attribute. Default: HOLDFAST_APP.", show_default=False),
+        typer.Argument(
+            metavar="[APP]", help="module:attribute. Default: HOLDFAST_APP.", show_default=False
+        ),
     ] = None,
     queues: Annotated[
         str, typer.Option("--queues", "-q", help="Queues with their slots: mail:10,default:50.")
@@ -73,12 +75,15 @@ def worker(
     processes: Annotated[
         int, typer.Option(min=1, help="So many worker processes, each with these slots.")
     ] = 1,
-    burst: Annotated[bool, typer.Option("--burst", help="Stop when nothing is left to do.")] = False,
+    burst: Annotated[
+        bool, typer.Option("--burst", help="Stop when nothing is left to do.")
+    ] = False,
     reload: Annotated[
         bool, typer.Option("--reload", help="Start anew when a .py file changes (development).")
     ] = False,
     grace: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long running jobs may go on after a stop.")
+        str | None,
+        typer.Option(metavar="TIME", help="How long running jobs may go on after a stop."),
     ] = None,
     lease: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
@@ -86,7 +91,9 @@ def worker(
     poll: Annotated[
         str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Its name in lists. Default: host and pid.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name in lists. Default: host and pid.")
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     json_logs: Annotated[bool, typer.Option("--json-logs", help="One JSON object a line.")] = False,
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
@@ -140,9 +147,12 @@ def parse_queues(text: str) -> dict[str, int]:
 def _run_one(session: Session, order: Order) -> None:
     app = session.app(order.locator)
     set_up_logs(order.log_level, as_json=order.json_logs)
-    with session.on_store(app), _stopped(app) as stopped:
-        with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
-            runner.run(_work(app, order))
+    with (
+        session.on_store(app),
+        _stopped(app) as stopped,
+        asyncio.Runner(loop_factory=_fastest_loop()) as runner,
+    ):
+        runner.run(_work(app, order))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
     if order.supervised:
         return

@@ -19,7 +19,7 @@ class ReconcileOptions:
 
     batch: int = 500
     lease_expiry: float = 1.0
-    attempt_timeout: float = 5.0
+    attempt_timeout: float = 10.0
     timeout_slack: float = 5.0
     deadline: float = 5.0
     promotion: float = 5.0

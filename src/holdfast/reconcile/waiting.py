@@ -11,7 +11,7 @@ async def pause(seconds: float, *events: asyncio.Event) -> None:
         return
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        await asyncio.wait(waits, timeout=seconds)
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()

@@ -31,3 +31,12 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
             return PostgresStore(url, clock=clock)
         case scheme:
             raise BadOption("store URL", f"one of {SCHEMES}", f"{scheme}://…")
+
+
+async def drop_store(url: str) -> None:
+    """Remove a Postgres store with every job in it, as the demo does with its own schema."""
+    if url.partition("://")[0] not in ("postgres", "postgresql"):
+        raise BadOption("a store to drop", "a postgres:// URL; remove a SQLite file by hand", url)
+    from holdfast.store.postgres.store import PostgresStore
+
+    await PostgresStore(url).drop()

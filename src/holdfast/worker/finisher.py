@@ -30,6 +30,7 @@ class Counters(msgspec.Struct):
 
     ended: int = 0  # accepted, and the job is over
     moved: int = 0  # accepted, and the job will run again
+    handed_back: int = 0  # of those moved: given up unfinished, ready for another worker
     refused: int = 0
     dropped: int = 0
 
@@ -168,6 +169,7 @@ class Finisher:
                 counters.ended += 1
             else:
                 counters.moved += 1
+                counters.handed_back += transition.to is JobState.READY
 
     def _refused(self, transition: Transition, verdict: Verdict) -> None:
         self.counters.refused += 1

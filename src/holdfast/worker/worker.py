@@ -194,8 +194,12 @@ class Worker:
         self._unsubscribe()
         departure = Departure(crew, self._services, self.options, self._events, self._hurry)
         await departure.leave()
+        counters = crew.finisher.counters
         self._events.info(
-            "worker.stopped", worker=crew.identity.id, ended=crew.finisher.counters.ended
+            "worker.stopped",
+            worker=crew.identity.id,
+            ended=counters.ended,
+            handed_back=counters.handed_back,
         )
 
 

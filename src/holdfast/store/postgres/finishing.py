@@ -29,7 +29,7 @@ class Finisher:
         others = [end for end in asked.values() if lapsed_only or not _is_plain(end)]
         verdicts = await self._apply(plain, others, lapsed_only)
         await self._explain_refusals([job for job in asked if job not in verdicts], verdicts)
-        return [_told_once(verdicts[end.id], asked[end.id] is end) for end in transitions]
+        return _in_order(transitions, verdicts)
 
     async def _apply(
         self, plain: list[Transition], others: list[Transition], lapsed_only: bool
@@ -40,8 +40,7 @@ class Finisher:
             accepted: dict[JobId, Verdict] = {}
             if plain:
                 done = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
-                names = [JobId(str(row[0])) for row in done]
-                accepted |= {name: Verdict(name, True) for name in names}
+                accepted |= {JobId(str(row[0])): _succeeded(row) for row in done}
             if others:
                 values = self._general(others, lapsed_only)
                 moved = await line.fetch(self._script("finish"), *values)
@@ -112,12 +111,21 @@ def _is_plain(end: Transition) -> bool:
     )
 
 
+def _succeeded(row: Record) -> Verdict:
+    return Verdict(JobId(str(row[0])), True, JobState.SUCCEEDED, row[1])
+
+
 def _accepted(row: Record) -> Verdict:
     return Verdict(JobId(str(row[0])), True, STATES[row[1]], row[2])
 
 
-def _told_once(verdict: Verdict, is_first: bool) -> Verdict:
-    """The same job ended twice in one batch: only the first was applied."""
-    if is_first or not verdict.accepted:
-        return verdict
-    return Verdict(verdict.id, False, verdict.state, verdict.fence)
+def _in_order(ends: Sequence[Transition], verdicts: dict[JobId, Verdict]) -> list[Verdict]:
+    """A job that was ended twice in one batch: only the first was applied."""
+    answers, told = [], set[JobId]()
+    for end in ends:
+        verdict = verdicts[end.id]
+        if verdict.accepted and end.id in told:
+            verdict = Verdict(end.id, False, verdict.state, verdict.fence)
+        told.add(end.id)
+        answers.append(verdict)
+    return answers

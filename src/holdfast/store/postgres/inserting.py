@@ -42,16 +42,14 @@ def insertion(
 ) -> Generator[Step, Rows, list[Inserted]]:
     """All steps for one batch; returns what became of each job, in order."""
     answers: dict[JobId, Inserted] = {}
-    distinct = list({job.id: job for job in jobs}.values())
-    plain = [job for job in distinct if job.unique is None]
-    if plain:
-        yield Step("insert", (now, channel, *columns(plain)))
-        answers.update((job.id, Inserted(job.id, "created")) for job in plain)
-    keyed = [job for job in distinct if job.unique is not None]
-    while keyed:
-        first, keyed = _one_of_each_key(keyed)
+    waiting = list({job.id: job for job in jobs}.values())
+    if all(job.unique is None for job in waiting):
+        yield Step("insert", (now, channel, *columns(waiting)))
+        return [Inserted(job.id, "created") for job in jobs]
+    while waiting:
+        first, rest = _one_of_each_key(waiting)
         yield from _Keys(now, channel, answers).insert(first)
-        keyed = _answer_twins(first, keyed, answers)
+        waiting = _answer_twins(first, rest, answers)
     return [answers[job.id] for job in jobs]
 
 
@@ -65,39 +63,42 @@ class _Keys:
         self.replacing: set[JobId] = set()
 
     def insert(self, jobs: list[NewJob]) -> Steps:
-        waiting = {_unique(job).key: job for job in jobs}
+        waiting = {_key(job): job for job in jobs}
         for _ in range(ROUNDS):
-            batch = list(waiting.values())
-            created = {row[0] for row in (yield self._take(batch))}
-            for job in batch:
-                if job.id in created:
-                    answer = Inserted(job.id, "created")
-                    if job.id in self.replacing:
-                        answer = Inserted(job.id, "replaced")
-                    self._settle(waiting, job, answer)
+            done = yield self._take(list(waiting.values()))
+            self._settle_inserted(waiting, {row[0] for row in done})
             if not waiting:
                 return
-            holders = yield Step("holders", (list(waiting),))
+            holders = yield Step("holders", ([_unique(job).key for job in waiting.values()],))
             yield from self._judge(waiting, holders)
             if not waiting:
                 return
         raise StoreUnavailable("unique keys kept changing hands; try again")
 
+    def _settle_inserted(self, waiting: dict[str, NewJob], inserted: set[str]) -> None:
+        """Those in the store now, from this step or from an insert before; a job without a
+        key is always one of them."""
+        for job in list(waiting.values()):
+            if job.id in self.replacing and job.id in inserted:
+                self._settle(waiting, job, Inserted(job.id, "replaced"))
+            elif job.id in inserted or job.unique is None:
+                self._settle(waiting, job, Inserted(job.id, "created"))
+
     def _take(self, jobs: list[NewJob]) -> Step:
-        keys = [_unique(job).key for job in jobs]
-        masks = [array_literal(sorted(_unique(job).states)) for job in jobs]
+        keys = [job.unique and job.unique.key for job in jobs]
+        masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
         return Step("insert_unique", (self.now, self.channel, *columns(jobs), keys, masks))
 
     def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
         self.answers[job.id] = answer
-        del waiting[_unique(job).key]
+        del waiting[_key(job)]
 
     def _judge(self, waiting: dict[str, NewJob], holders: Rows) -> Steps:
         """Settle each key by where its holder is; one whose holder let go stays waiting."""
         replaced: dict[str, NewJob] = {}
         pushed: dict[str, NewJob] = {}
         for key, holder, state, holds in holders:
-            job = waiting[key]
+            job = waiting[_marked(key)]
             conflict = _unique(job).on_conflict
             if holder == job.id:
                 self._settle(waiting, job, Inserted(job.id, "created"))
@@ -135,7 +136,7 @@ class _Keys:
 def _one_of_each_key(jobs: list[NewJob]) -> tuple[list[NewJob], list[NewJob]]:
     """The first job of every key, and the rest: one statement cannot meet a key twice."""
     first: dict[str, NewJob] = {}
-    rest = [job for job in jobs if first.setdefault(_unique(job).key, job) is not job]
+    rest = [job for job in jobs if first.setdefault(_key(job), job) is not job]
     return list(first.values()), rest
 
 
@@ -145,7 +146,9 @@ def _answer_twins(
     """Jobs of one batch that only want to keep what the first of their key got need no
     further look, unless that one is born outside its own mask."""
     settled = {
-        _unique(job).key: answers[job.id].id for job in first if _unique(job).states >= BORN_IN
+        job.unique.key: answers[job.id].id
+        for job in first
+        if job.unique is not None and job.unique.states >= BORN_IN
     }
     again = []
     for job in rest:
@@ -189,3 +192,13 @@ def array_literal(texts: Sequence[str]) -> str:
 def _unique(job: NewJob) -> Unique:
     assert job.unique is not None
     return job.unique
+
+
+def _key(job: NewJob) -> str:
+    """What two jobs of a batch may share; a job without a key shares nothing."""
+    return f"id {job.id}" if job.unique is None else _marked(job.unique.key)
+
+
+def _marked(key: str) -> str:
+    """Keys are free text: marked, none can be mistaken for an id."""
+    return f"key {key}"

@@ -1,4 +1,4 @@
-"""Reports of progress as columns: one row a job, however many reports came for it."""
+"""Reports of progress as columns: one row an attempt, however many reports came."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from holdfast.store.contract import ProgressReport
 
 def progress_columns(reports: Sequence[ProgressReport]) -> tuple[list[Any], ...]:
     """Parameters 2 to 6 of report_progress.sql. Of several reports for one attempt the
-    later fields win; of several attempts of one job only the newest can be current."""
-    merged: dict[JobId, ProgressReport] = {}
+    later fields win."""
+    merged: dict[tuple[JobId, int], ProgressReport] = {}
     for report in reports:
-        known = merged.get(report.id)
-        if known is None or report.fence > known.fence:
-            merged[report.id] = report
-        elif report.fence == known.fence:
-            merged[report.id] = ProgressReport(
-                report.id, report.fence, _newer(known.progress, report.progress)
-            )
+        attempt = report.id, report.fence
+        known = merged.get(attempt)
+        progress = _newer(known.progress, report.progress) if known else report.progress
+        merged[attempt] = ProgressReport(*attempt, progress)
     kept = list(merged.values())
     return (
         [report.id for report in kept],

@@ -76,5 +76,15 @@ class PostgresStore:
             if not was_open:
                 await self._connections.close()
 
+    async def drop(self) -> None:
+        """Remove the schema with everything in it; the store need not be open."""
+        was_open = self._connections.is_open
+        await self._connections.open()
+        try:
+            await self._connections.fetch("drop_schema")
+        finally:
+            if not was_open:
+                await self._connections.close()
+
     def migration_sql(self) -> str:
         return self._schema.sql()

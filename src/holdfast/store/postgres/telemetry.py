@@ -42,7 +42,7 @@ class PostgresTelemetry:
     async def _places(self) -> list[Finding]:
         """A job belongs in exactly one place. Looked at: the oldest and the newest bodies."""
         found = await self._connections.fetch("check_places", SAMPLE)
-        looked, nowhere, twice = found[0]
+        looked, nowhere, twice, bodiless = found[0]
         return [
             _judge(
                 "jobs without a place",
@@ -55,6 +55,12 @@ class PostgresTelemetry:
                 twice,
                 f"of {looked} looked at",
                 "something other than holdfast wrote to its tables; remove the wrong row",
+            ),
+            _judge(
+                "rows without a job",
+                bodiless,
+                "among the oldest and newest",
+                "something other than holdfast removed the body; remove the row too",
             ),
         ]
 
@@ -108,7 +114,7 @@ def _release(row: Record) -> Finding:
 def _durability(row: Record) -> Finding:
     saw = f"fsync {row['fsync']}, synchronous_commit {row['synchronous_commit']}"
     if row["fsync"] == "off":
-        return Finding("durability", PROBLEM, saw, "turn fsync on: a crash loses or corrupts jobs")
+        return Finding("durability", WARNING, saw, "turn fsync on: a crash loses or corrupts jobs")
     if row["synchronous_commit"] == "off":
         advice = "a crash loses the last fraction of a second of acknowledged enqueues"
         return Finding("durability", WARNING, saw, advice)

@@ -100,20 +100,56 @@ def _lease(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> list[Claim
     leases: list[Row] = []
     claimed: list[Claimed] = []
     for (
-        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel,
-        args, policy, created_at, tags, headers, deadline_at, checkpoint,
+        job_id,
+        queue,
+        priority,
+        seq,
+        task,
+        attempts,
+        crashes,
+        fence,
+        args,
+        policy,
+        created_at,
+        tags,
+        headers,
+        deadline_at,
+        checkpoint,
     ) in rows:
         timeout = decode_policy(policy).timeout
         timeout_at = None if timeout is None else after(now, timeout)
         leases.append(
-            (job_id, queue, priority, seq, task, attempts, crashes, fence + 1, cancel,
-             worker, now, timeout_at)
+            (
+                job_id,
+                queue,
+                priority,
+                seq,
+                task,
+                attempts,
+                crashes,
+                fence + 1,
+                worker,
+                now,
+                timeout_at,
+            )
         )
         claimed.append(
             Claimed(
-                JobId(job_id), task, queue, priority, args, policy, attempts, crashes, fence + 1,
-                to_datetime(created_at), claimed_at, to_optional_datetime(deadline_at),
-                to_texts(tags), headers, checkpoint,
+                JobId(job_id),
+                task,
+                queue,
+                priority,
+                args,
+                policy,
+                attempts,
+                crashes,
+                fence + 1,
+                to_datetime(created_at),
+                claimed_at,
+                to_optional_datetime(deadline_at),
+                to_texts(tags),
+                headers,
+                checkpoint,
             )
         )
     tx.each(steps("claim")["lease"], leases)

@@ -106,7 +106,7 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     ready: list[Row] = []
     scheduled: list[Row] = []
     for seq, job in enumerate(jobs, take_numbers(tx, len(jobs))):
-        narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0, None)
+        narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0)
         due = _due(job, now)
         if due <= now:
             ready.append((*narrow, now))

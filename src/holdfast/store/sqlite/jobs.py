@@ -44,9 +44,7 @@ class SqliteJobs:
     ) -> list[Claimed]:
         if not wants or not tasks:
             return []
-        return await self._engine.write(
-            lambda tx: self._claimer.claim(tx, worker, wants, tasks)
-        )
+        return await self._engine.write(lambda tx: self._claimer.claim(tx, worker, wants, tasks))
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await self._move(moves.finish, transitions)
@@ -120,6 +118,9 @@ class SqliteJobs:
 
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
         return await self._engine.read(lambda tx: reading.get(tx, ids))
+
+    async def ahead(self, job_id: JobId) -> int:
+        return await self._engine.read(lambda tx: reading.ahead(tx, job_id))
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
         return await self._engine.read(lambda tx: reading.outcomes(tx, ids))

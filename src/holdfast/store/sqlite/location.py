@@ -1,9 +1,9 @@
 """Where the database is and how carefully it is written, as its URL says.
 
-    sqlite://                      in memory, private to the store object
-    sqlite:///jobs.db              a file, relative to the working directory
-    sqlite:////var/lib/jobs.db     a file, absolute
-    sqlite:///jobs.db?synchronous=FULL&busy_timeout=60
+sqlite://                      in memory, private to the store object
+sqlite:///jobs.db              a file, relative to the working directory
+sqlite:////var/lib/jobs.db     a file, absolute
+sqlite:///jobs.db?synchronous=FULL&busy_timeout=60
 """
 
 from __future__ import annotations

@@ -8,8 +8,11 @@ for each job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState
+import msgspec
+
+from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
 from holdfast.outcome import Transition
 from holdfast.store.contract import QueueSettings, Topic, Verdict
 from holdfast.store.sqlite.rows import SECOND, after, to_json
@@ -19,9 +22,11 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 FORGIVEN_AFTER = 120 * SECOND
 
 # Columns that every narrow row starts with:
-# job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at
-NARROW = 9
-_Retentions = dict[str, tuple[float | None, float | None, float | None]]
+# job_id, queue, priority, seq, task, attempts, crashes, fence
+NARROW = 8
+# and then, as finish finds them: deadline_at, worker_id, claimed_at, cancel_requested_at, policy
+CANCEL, POLICY = 11, 12
+_Retentions = dict[str, tuple[Any, ...]]
 
 
 def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -59,17 +64,15 @@ def take_numbers(tx: Transaction, count: int) -> int:
 
 def waiting_rows(tx: Transaction, source: JobState, ids: Iterable[str]) -> list[Row]:
     """The narrow rows of those that are in `source`."""
-    return tx.rows(steps("finish")[f"find {source}"], (to_json(ids),))
+    return tx.rows(steps("finish")[f"find {source}"], (to_json(dict.fromkeys(ids)),))
 
 
 def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, int]]:
-    rows = tx.rows(script("locate"), (to_json(ids),))
+    rows = tx.rows(script("locate"), (to_json(dict.fromkeys(ids)),))
     return {JobId(job_id): (JobState(state), fence) for job_id, state, fence in rows}
 
 
-def _find(
-    tx: Transaction, transitions: Sequence[Transition]
-) -> dict[tuple[JobState, str], Row]:
+def _find(tx: Transaction, transitions: Sequence[Transition]) -> dict[tuple[JobState, str], Row]:
     found: dict[tuple[JobState, str], Row] = {}
     for source in {transition.source for transition in transitions} & _SOURCES:
         ids = [transition.id for transition in transitions if transition.source is source]
@@ -78,9 +81,7 @@ def _find(
     return found
 
 
-_SOURCES = frozenset(
-    {JobState.RUNNING, JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED}
-)
+_SOURCES = frozenset({JobState.RUNNING, JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED})
 
 
 class _Moves:
@@ -90,7 +91,7 @@ class _Moves:
         self._tx = tx
         self._sql = steps("finish")
         self._retentions: _Retentions = {
-            name: rest for name, *rest in tx.rows(self._sql["retentions"])
+            row[0]: row[1:] for row in tx.rows(self._sql["retentions"])
         }
         self._drops: dict[JobState, list[Row]] = {}
         self._deadlines: list[Row] = []
@@ -122,52 +123,44 @@ class _Moves:
         self._drops.setdefault(transition.source, []).append((transition.id,))
         if transition.to in ENDED:
             self._end(transition, row)
+        elif row[CANCEL] is not None:
+            self._end(_stopped(transition, row[POLICY]), row)
         else:
             self._wait(transition, row)
         if transition.error is not None:
             error = transition.error
-            self._errors.append(
-                (transition.id, error.attempt, self._tx.now, error.kind, error.message,
-                 error.traceback)
-            )
+            told = (error.attempt, self._tx.now, error.kind, error.message, error.traceback)
+            self._errors.append((transition.id, *told))
         if transition.cool is not None:
             throttle(self._tx, row[1], transition.cool)
 
     def _end(self, transition: Transition, row: Row) -> None:
-        """A bumped fence counts here too: a late write must find a newer one."""
-        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel, worker, at, due = row
-        now = self._tx.now
         keep_for = transition.keep_for
         if self._retentions:
-            keep_for = self._tuned(queue, transition.to, keep_for)
+            keep_for = self._tuned(row[1], transition.to, keep_for)
+        now = self._tx.now
+        until = after(now, keep_for)
+        ended = (transition.to.value, now, until, transition.reason, transition.result)
         self._writes.setdefault("end", []).append(
-            (
-                job_id, queue, priority, seq, task,
-                attempts + transition.spend, crashes + transition.crash, fence + transition.bump,
-                cancel, worker, at, due, transition.to.value, now, after(now, keep_for),
-                transition.reason, transition.result,
-            )
+            (*_counted(transition, row), *row[NARROW:POLICY], *ended)
         )
-        if due is not None:
-            self._deadlines.append((job_id,))
+        if row[NARROW] is not None:
+            self._deadlines.append((transition.id,))
 
     def _wait(self, transition: Transition, row: Row) -> None:
-        job_id, queue, priority, seq, task, attempts, crashes, fence, cancel, *_ = row
-        narrow = (
-            job_id, queue, priority, seq, task,
-            attempts + transition.spend, crashes + transition.crash, fence + transition.bump, cancel,
-        )
-        due = None if transition.delay is None else after(self._tx.now, transition.delay)
+        narrow = _counted(transition, row)
+        now = self._tx.now
+        due = None if transition.delay is None else after(now, transition.delay)
         if transition.to is JobState.READY:
-            self._writes.setdefault("ready", []).append((*narrow, self._tx.now))
-            self._tx.wake(Topic.READY, queue)
-        elif transition.to is JobState.SUSPENDED:
-            self._writes.setdefault("suspend", []).append((*narrow, transition.reason, due))
-            if due is not None:
-                self._tx.wake(Topic.DUE)
-        else:
-            due = self._tx.now if due is None else due
-            self._writes.setdefault("schedule", []).append((*narrow, transition.reason, due))
+            self._writes.setdefault("ready", []).append((*narrow, now))
+            self._tx.wake(Topic.READY, row[1])
+            return
+        suspended = transition.to is JobState.SUSPENDED
+        if due is None and not suspended:
+            due = now
+        step = "suspend" if suspended else "schedule"
+        self._writes.setdefault(step, []).append((*narrow, transition.reason, due))
+        if due is not None:
             self._tx.wake(Topic.DUE)
 
     def _tuned(self, queue: str, to: JobState, keep_for: float) -> float:
@@ -200,6 +193,32 @@ class _Moves:
             job_id = verdicts[index].id
             state, fence = truth.get(job_id, (None, None))
             verdicts[index] = Verdict(job_id, False, state, fence)
+
+
+def _counted(transition: Transition, row: Row) -> Row:
+    """The narrow row as it will be. An end keeps its bump too: a late write must see it."""
+    job_id, queue, priority, seq, task, attempts, crashes, fence, *_ = row
+    return (
+        job_id,
+        queue,
+        priority,
+        seq,
+        task,
+        attempts + transition.spend,
+        crashes + transition.crash,
+        fence + transition.bump,
+    )
+
+
+def _stopped(transition: Transition, policy: str) -> Transition:
+    """A job whose cancel was asked for meanwhile does not go on; what was spent stays spent."""
+    return msgspec.structs.replace(
+        transition,
+        to=JobState.CANCELLED,
+        reason="cancelled on request",
+        result=None,
+        keep_for=decode_policy(policy).retention.keep_for(JobState.CANCELLED),
+    )
 
 
 def throttle(tx: Transaction, queue: str, hint: float) -> None:

@@ -66,7 +66,7 @@ def _columns(settings: QueueSettings) -> Row:
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     sql = steps("queues")
     known = {row[0]: row for row in tx.rows(sql["list"])}
-    oldest = dict(tx.rows(sql["oldest"]))
+    oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
     for queue, state, number in tx.rows(sql["counts"]):
         counts.setdefault(queue, {})[JobState(state)] = number

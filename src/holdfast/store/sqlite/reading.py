@@ -16,11 +16,12 @@ from holdfast.store.sqlite.rows import (
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
+COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
 AFTER_ALL = "\U0010ffff"
 
 
 def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
-    return to_live(tx.rows(script("live"), (to_json(ids),)))
+    return to_live(tx.rows(script("live"), (to_json(set(ids)),)))
 
 
 def to_live(rows: Iterable[Row]) -> list[Live]:
@@ -45,10 +46,15 @@ def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job
     return [_job(row, tuple(history.get(row[0], ()))) for row in tx.rows(sql["jobs"], wanted)]
 
 
+def ahead(tx: Transaction, job_id: str) -> int:
+    [(number,)] = tx.rows(script("ahead"), (job_id, COUNTED))
+    return int(number)
+
+
 def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
         Outcome(JobId(job_id), JobState(state), result, reason)
-        for job_id, state, result, reason in tx.rows(script("outcomes"), (to_json(ids),))
+        for job_id, state, result, reason in tx.rows(script("outcomes"), (to_json(set(ids)),))
     ]
 
 

@@ -65,7 +65,12 @@ class SqliteStore:
         return to_datetime(self._engine.now())
 
     async def migrate(self) -> list[str]:
-        return await self._engine.migrate()
+        """Opening migrates too; a store that is not open is opened for as long as it takes."""
+        self._engine.retain()
+        try:
+            return await self._engine.migrate()
+        finally:
+            self._engine.release()
 
     def migration_sql(self) -> str:
         return "\n".join(migration.sql for migration in load_migrations(__package__))

@@ -60,13 +60,20 @@ def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
 
 def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[bool]:
     sql = steps("report_progress")
-    fences = dict(tx.rows(sql["fences"], (to_json({report.id for report in reports}),)))
+    fences: dict[str, int] = dict(
+        tx.rows(sql["fences"], (to_json({report.id for report in reports}),))
+    )
     kept = [fences.get(report.id) == report.fence for report in reports]
     tx.each(
         sql["keep"],
         [
-            (report.id, report.progress.fraction, report.progress.message,
-             report.progress.checkpoint, tx.now)
+            (
+                report.id,
+                report.progress.fraction,
+                report.progress.message,
+                report.progress.checkpoint,
+                tx.now,
+            )
             for report, ours in zip(reports, kept, strict=True)
             if ours
         ],

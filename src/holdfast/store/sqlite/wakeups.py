@@ -9,6 +9,7 @@ somebody listens.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -33,15 +34,24 @@ class SqliteWakeups:
         self._connect = connect
         self._lock = threading.Lock()
         self._subscriptions: list[_Subscription] = []
+        self._awaiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._seen: dict[Key, int] = {}
+        self._looking = connect is None
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
 
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
-        subscription = (asyncio.get_running_loop(), listener)
+        """Returns once the watcher looks, so that nothing committed after it is missed."""
+        loop = asyncio.get_running_loop()
+        subscription = (loop, listener)
+        looking: asyncio.Future[None] = loop.create_future()
         with self._lock:
             self._subscriptions.append(subscription)
+            self._awaiting.append((loop, looking))
             self._start_watching()
+            if self._looking:
+                self._tell_awaiting()
+        await looking
         return lambda: self._unsubscribe(subscription)
 
     def emit_own(self, bumped: Mapping[Key, int]) -> None:
@@ -55,6 +65,7 @@ class SqliteWakeups:
     def stop(self) -> None:
         with self._lock:
             self._subscriptions.clear()
+            self._tell_awaiting()
             watcher, self._watcher = self._watcher, None
             self._stop.set()
         if watcher is not None:
@@ -68,8 +79,16 @@ class SqliteWakeups:
                 self._stop.set()
                 self._watcher = None
 
+    def _tell_awaiting(self) -> None:
+        """Called with the lock held."""
+        for loop, looking in self._awaiting:
+            with contextlib.suppress(RuntimeError):  # its loop is closed: nobody awaits it
+                loop.call_soon_threadsafe(_resolve, looking)
+        self._awaiting.clear()
+
     def _start_watching(self) -> None:
         if self._watcher is None and self._connect is not None:
+            self._looking = False
             self._stop = threading.Event()
             self._watcher = threading.Thread(
                 target=self._watch,
@@ -100,23 +119,38 @@ class SqliteWakeups:
                     connection.close()
             except (sqlite3.Error, StoreError) as error:
                 logger.warning("sqlite watcher reconnects", extra={"error": str(error)})
+                self._now_looking(stop)
                 stop.wait(RECONNECT)
                 self._emit(_ANY)
 
     def _follow(self, connection: sqlite3.Connection, stop: threading.Event) -> None:
         version = connection.execute("PRAGMA data_version").fetchone()
         self._news(connection)
+        self._now_looking(stop)
         while not stop.wait(INTERVAL):
             current = connection.execute("PRAGMA data_version").fetchone()
             if current != version:
                 version = current
                 self._emit(self._news(connection))
 
+    def _now_looking(self, stop: threading.Event) -> None:
+        """Also after a failure: who subscribes waits for a look, not for the file to be well."""
+        with self._lock:
+            if not stop.is_set():
+                self._looking = True
+                self._tell_awaiting()
+
     def _news(self, connection: sqlite3.Connection) -> list[Wakeup]:
         found = {
-            (Topic(topic), name): n for topic, name, n in connection.execute(steps("signal")["read"])
+            (Topic(topic), name): n
+            for topic, name, n in connection.execute(steps("signal")["read"])
         }
         with self._lock:
             fresh = [key for key, n in found.items() if n > self._seen.get(key, 0)]
             self._seen = found
         return [Wakeup(topic, name) for topic, name in fresh]
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

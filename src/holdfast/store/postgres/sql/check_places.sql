@@ -9,7 +9,14 @@ counted as materialized (
         select count(*) from {{schema}}.place where place.job_id = looked.id
     ) as places
     from looked
+),
+placed as materialized (
+    (select job_id from {{schema}}.place order by job_id limit $1::int)
+    union
+    (select job_id from {{schema}}.place order by job_id desc limit $1::int)
 )
 select count(*)::int, (count(*) filter (where places = 0))::int,
-    (count(*) filter (where places > 1))::int
+    (count(*) filter (where places > 1))::int,
+    (select count(*)::int from placed
+     where not exists (select from {{schema}}.job where job.id = placed.job_id))
 from counted

@@ -1,6 +1,14 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
 -- $5 queues, $6 limits: what is wanted
--- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line to walk
+-- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line, in order
+--
+-- A client that knows nothing sends one stretch per queue, over all priorities from seq 0. One that
+-- remembers where the last scan found its first row at priorities p1 < p2 sends (lowest .. p1 - 1),
+-- (p1 from that seq .. p2 - 1), (p2 from that seq .. highest): dead rows and unknown tasks before
+-- those points are not walked again, and a job of a new, more urgent priority is still seen.
+--
+-- Every step is shaped so that the generic plan of a prepared statement is right with good,
+-- missing or outdated statistics; the reasons stand at the steps.
 with asked as materialized (
     -- the gate: a worker whose own lease lapsed gets nothing, nor does a paused or cooling queue
     select wanted.queue, wanted.slots
@@ -16,9 +24,11 @@ with asked as materialized (
     )
 ),
 picked as materialized (
-    -- both limits: the inner one makes the planner take the index in its order, the outer one
-    -- stops pulling (and so locking) as soon as the slots are full. The task is compared inside
-    -- nullif so that the planner makes no guess from it: a guess of "rare" would sort the line
+    -- Two limits: the inner one asks for the head of the index, the outer one stops pulling (and so
+    -- locking) when the slots are full. Equality on queue is what lets the upper priority end the
+    -- scan: as a bound of a row comparison it would not. The task filter hides in "nullif … is not
+    -- null", which the planner takes to pass nearly every row; estimated as "= any" it seems to
+    -- leave one row, and for one row a bitmap of the whole line plus a sort looks as cheap.
     select line.ctid
     from asked
     cross join lateral (

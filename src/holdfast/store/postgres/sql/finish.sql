@@ -37,24 +37,27 @@ held as materialized (
     from asked
     cross join lateral (
         select job_id from {{schema}}.ready
-        where asked.source = 'ready' and ready.job_id = asked.job_id
-        and ready.fence = asked.fence limit 1
+        where asked.source = 'ready' and not $3::boolean
+        and ready.job_id = asked.job_id and ready.fence = asked.fence
+        limit 1
     ) as mine
     union all
     select asked.job_id, asked.source
     from asked
     cross join lateral (
         select job_id from {{schema}}.scheduled
-        where asked.source = 'scheduled' and scheduled.job_id = asked.job_id
-        and scheduled.fence = asked.fence limit 1
+        where asked.source = 'scheduled' and not $3::boolean
+        and scheduled.job_id = asked.job_id and scheduled.fence = asked.fence
+        limit 1
     ) as mine
     union all
     select asked.job_id, asked.source
     from asked
     cross join lateral (
         select job_id from {{schema}}.suspended
-        where asked.source = 'suspended' and suspended.job_id = asked.job_id
-        and suspended.fence = asked.fence limit 1
+        where asked.source = 'suspended' and not $3::boolean
+        and suspended.job_id = asked.job_id and suspended.fence = asked.fence
+        limit 1
     ) as mine
 ),
 from_lease as (

@@ -35,4 +35,4 @@ select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence,
     result
 from held
 where (job_id in (select job_id from closed)) is true
-returning job_id
+returning job_id, fence

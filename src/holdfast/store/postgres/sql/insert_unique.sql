@@ -1,4 +1,5 @@
 -- $1 .. $15 as in insert.sql   $16 keys   $17 states that hold the key, one array literal a job
+-- Jobs without a key ride along, so that a batch lines up in the order it was given.
 -- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
 -- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
 -- newest version, but what is seen of its holder is the statement's snapshot; so a key that
@@ -27,10 +28,14 @@ released as materialized (
         where place.job_id = held.job_id and place.state = any (held.states)
     )
 ),
+known as materialized (
+    -- inserted before: a repeated insert, whatever became of the job and its key since
+    select id from new where exists (select from {{schema}}.job where job.id = new.id)
+),
 taken as (
     insert into {{schema}}.unique_key as held (key, job_id, states)
     select key, id, states::text[] from new
-    where not exists (select from {{schema}}.job where job.id = new.id)
+    where key is not null and (id in (select id from known)) is not true
     order by key
     on conflict (key) do update
     set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
@@ -41,18 +46,21 @@ taken as (
     )
     returning held.job_id
 ),
-created as materialized (
-    select *, coalesce(due_at > coalesce($1::timestamptz, now()), false) as later
-    from new where (id in (select job_id from taken)) is true
-),
 body as (
     insert into {{schema}}.job
         (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
             created_at)
     select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
         coalesce($1::timestamptz, now())
-    from created
+    from new
+    where key is null or (id in (select job_id from taken)) is true
     order by n
+    on conflict (id) do nothing
+    returning id
+),
+created as materialized (
+    select *, coalesce(due_at > coalesce($1::timestamptz, now()), false) as later
+    from new where (id in (select id from body)) is true
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
@@ -79,3 +87,5 @@ woken as (
     where payload is not null
 )
 select created.id::text, woken.calls from created cross join woken
+union all
+select id::text, 0 from known

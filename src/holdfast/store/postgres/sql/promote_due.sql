@@ -1,15 +1,19 @@
 -- $1 now   $2 channel   $3 limit
 -- Due rows that another promoter is moving right now are skipped: it will finish with them.
-with due as materialized (
-    (select job_id, due_at, false as was_suspended from {{schema}}.scheduled
-     where due_at <= coalesce($1::timestamptz, now())
-     order by due_at limit $3::int
-     for update skip locked)
-    union all
-    (select job_id, wake_at, true from {{schema}}.suspended
-     where wake_at <= coalesce($1::timestamptz, now())
-     order by wake_at limit $3::int
-     for update skip locked)
+with due_scheduled as materialized (
+    select job_id, due_at, false as was_suspended from {{schema}}.scheduled
+    where due_at <= coalesce($1::timestamptz, now())
+    order by due_at limit $3::int
+    for update skip locked
+),
+due_suspended as materialized (
+    select job_id, wake_at, true from {{schema}}.suspended
+    where wake_at <= coalesce($1::timestamptz, now())
+    order by wake_at limit $3::int
+    for update skip locked
+),
+due as (
+    select * from due_scheduled union all select * from due_suspended
 ),
 first as materialized (
     select * from due order by due_at, job_id limit $3::int

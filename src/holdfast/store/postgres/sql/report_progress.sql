@@ -1,5 +1,5 @@
 -- $1 now   $2 ids   $3 fences   $4 fractions   $5 messages   $6 checkpoints
--- One report a job. A field that is null leaves what was there before. The lease is locked, so
+-- One report an attempt, and only one attempt of a job can be current. A field that is null leaves what was there before. The lease is locked, so
 -- that a report never lands after the end of its attempt.
 with mine as materialized (
     select job_id, fence from {{schema}}.lease

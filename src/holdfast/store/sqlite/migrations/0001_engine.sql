@@ -25,7 +25,6 @@ create table ready (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
-    cancel_requested_at integer,
     ready_at integer not null,
     primary key (queue, priority, seq)
 ) without rowid;
@@ -56,7 +55,6 @@ create table scheduled (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
-    cancel_requested_at integer,
     reason text,
     due_at integer not null
 ) without rowid;
@@ -71,7 +69,6 @@ create table suspended (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
-    cancel_requested_at integer,
     reason text,
     wake_at integer
 ) without rowid;

@@ -9,7 +9,7 @@ select min(priority) from ready where queue = ? and priority > ?
 
 -- name: pick
 select
-    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.cancel_requested_at,
+    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence,
     j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
 from ready as r
 cross join job as j on j.id = r.job_id
@@ -24,10 +24,10 @@ limit ?5
 
 -- name: lease
 insert into lease (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
     worker_id, claimed_at, timeout_at
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: leave
 delete from ready where queue = ? and priority = ? and seq = ?

@@ -1,18 +1,19 @@
 -- name: find running
 select
-    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.cancel_requested_at,
-    p.worker_id, p.claimed_at, d.at
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence,
+    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at, j.policy
 from json_each(?) as wanted
 cross join lease as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
+left join job as j on j.id = p.job_id and p.cancel_requested_at is not null
 
 -- name: drop running
 delete from lease where job_id = ?
 
 -- name: find ready
 select
-    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.cancel_requested_at,
-    null, null, d.at
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence,
+    d.at, null, null, null, null
 from json_each(?) as wanted
 cross join ready as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
@@ -22,8 +23,8 @@ delete from ready where job_id = ?
 
 -- name: find scheduled
 select
-    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.cancel_requested_at,
-    null, null, d.at
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence,
+    d.at, null, null, null, null
 from json_each(?) as wanted
 cross join scheduled as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
@@ -33,8 +34,8 @@ delete from scheduled where job_id = ?
 
 -- name: find suspended
 select
-    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.cancel_requested_at,
-    null, null, d.at
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence,
+    d.at, null, null, null, null
 from json_each(?) as wanted
 cross join suspended as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
@@ -51,31 +52,32 @@ where w.expires_at > ?
 
 -- name: end
 insert into outcome (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
-    worker_id, claimed_at, deadline_at, state, finished_at, expires_at, reason, result
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
+    deadline_at, worker_id, claimed_at, cancel_requested_at,
+    state, finished_at, expires_at, reason, result
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: schedule
 insert into scheduled (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
     reason, due_at
-)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: ready
-insert into ready (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
-    ready_at
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: ready
+insert into ready (
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
+    ready_at
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
 -- name: suspend
 insert into suspended (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at,
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
     reason, wake_at
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop deadline
 delete from deadline where job_id = ?

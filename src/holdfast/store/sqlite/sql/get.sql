@@ -13,10 +13,7 @@ select
     coalesce(r.attempts, l.attempts, s.attempts, u.attempts, o.attempts),
     coalesce(r.crashes, l.crashes, s.crashes, u.crashes, o.crashes),
     coalesce(r.fence, l.fence, s.fence, u.fence, o.fence),
-    coalesce(
-        r.cancel_requested_at, l.cancel_requested_at, s.cancel_requested_at,
-        u.cancel_requested_at, o.cancel_requested_at
-    ),
+    coalesce(l.cancel_requested_at, o.cancel_requested_at),
     coalesce(l.worker_id, o.worker_id),
     coalesce(l.claimed_at, o.claimed_at),
     coalesce(s.due_at, u.wake_at),

@@ -13,9 +13,7 @@ select
     coalesce(r.crashes, l.crashes, s.crashes, u.crashes),
     coalesce(r.fence, l.fence, s.fence, u.fence),
     l.worker_id,
-    coalesce(
-        r.cancel_requested_at, l.cancel_requested_at, s.cancel_requested_at, u.cancel_requested_at
-    ) is not null
+    l.cancel_requested_at is not null
 from json_each(?) as wanted
 cross join job as j on j.id = wanted.value
 left join ready as r on r.job_id = j.id

@@ -1,12 +1,12 @@
 -- name: scheduled
-select job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at, due_at
+select job_id, queue, priority, seq, task, attempts, crashes, fence, due_at
 from scheduled
 where due_at <= ?
 order by due_at
 limit ?
 
 -- name: suspended
-select job_id, queue, priority, seq, task, attempts, crashes, fence, cancel_requested_at, wake_at
+select job_id, queue, priority, seq, task, attempts, crashes, fence, wake_at
 from suspended
 where wake_at <= ?
 order by wake_at

@@ -1,6 +1,6 @@
 -- name: find
 select
-    o.job_id, o.queue, o.priority, o.seq, o.task, 0, 0, o.fence, null, j.unique_key, j.unique_states
+    o.job_id, o.queue, o.priority, o.seq, o.task, 0, 0, o.fence, j.unique_key, j.unique_states
 from json_each(?) as wanted
 cross join outcome as o on o.job_id = wanted.value
 cross join job as j on j.id = o.job_id

@@ -1,0 +1,121 @@
+"""Where a workload runs: a fresh, empty store for every single measurement."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import asyncpg
+
+from holdfast.store.open import open_store
+from holdfast.testing.servers import PostgresServer
+
+SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
+"""What a server of this size would be given; fsync and synchronous_commit stay on."""
+
+
+class Place(Protocol):
+    """A kind of store."""
+
+    name: str
+
+    async def describe(self) -> dict[str, str]:
+        """Version and settings, for the record."""
+        ...
+
+    def new_url(self) -> str:
+        """Somewhere empty, without Holdfast's schema."""
+        ...
+
+    async def settle(self, url: str) -> None:
+        """What time would have done to a queue that has been in use."""
+        ...
+
+    def discard(self, url: str) -> None: ...
+
+
+class OnPostgres:
+    """A database of its own on one durable server."""
+
+    name = "postgres"
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+
+    async def tune(self) -> None:
+        """Give the server memory; takes effect by a restart."""
+        for setting, value in SETTINGS.items():
+            await _on_postgres(self._server.url, f"alter system set {setting} = '{value}'")
+        self._server.restart("fast")
+
+    async def describe(self) -> dict[str, str]:
+        names = ("server_version", "fsync", "synchronous_commit", *SETTINGS)
+        return {name: await _on_postgres(self._server.url, f"show {name}") for name in names}
+
+    def new_url(self) -> str:
+        return self._server.new_database()
+
+    async def settle(self, url: str) -> None:
+        """Statistics as autovacuum would have made them, and no checkpoint of the filling left."""
+        await _on_postgres(url, "analyze")
+        await _on_postgres(url, "checkpoint")
+
+    def discard(self, url: str) -> None:
+        self._server.drop_database(url)
+
+
+class OnSqlite:
+    """A file of its own on a real disk."""
+
+    name = "sqlite"
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-bench-")
+        self._count = 0
+
+    async def describe(self) -> dict[str, str]:
+        return {"version": sqlite3.sqlite_version, "journal": "wal", "synchronous": "normal"}
+
+    def new_url(self) -> str:
+        self._count += 1
+        return f"sqlite:///{self._folder.name}/{self._count}.db"
+
+    async def settle(self, url: str) -> None:
+        """Nothing: the store keeps no statistics."""
+
+    def discard(self, url: str) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{sqlite_path(url)}{suffix}").unlink(missing_ok=True)
+
+
+def sqlite_path(url: str) -> Path:
+    return Path(url.removeprefix("sqlite://"))
+
+
+@asynccontextmanager
+async def bare_url(place: Place) -> AsyncIterator[str]:
+    url = place.new_url()
+    try:
+        yield url
+    finally:
+        place.discard(url)
+
+
+@asynccontextmanager
+async def store_url(place: Place) -> AsyncIterator[str]:
+    """The same with Holdfast's schema in it."""
+    async with bare_url(place) as url:
+        await open_store(url).migrate()
+        yield url
+
+
+async def _on_postgres(url: str, statement: str) -> str:
+    connection = await asyncpg.connect(url)
+    try:
+        return str(await connection.fetchval(statement))
+    finally:
+        await connection.close()

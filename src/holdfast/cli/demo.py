@@ -1,0 +1,157 @@
+"""`holdfast demo`: every kind of job, live in the terminal, checked at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.output import complain, make_text
+from holdfast.cli.target import Session
+from holdfast.events import Event
+from holdfast.job import ENDED, JobState, new_job_id
+from holdfast.store.open import drop_store, open_store
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.cli.demo_script import Pace, Row
+    from holdfast.cli.demo_view import Scene, View
+    from holdfast.client import Client
+
+GLANCE = 0.1
+PATIENCE = 60.0
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "demo", demo)
+
+
+async def demo(
+    session: Session,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few seconds instead of fifteen.")
+    ] = False,
+) -> None:
+    """Watch jobs of every kind run, on a temporary SQLite file or on --url postgres://…
+
+    On Postgres it works in a schema of its own and drops it at the end.
+    """
+    from holdfast.cli import demo_script, demo_view
+
+    pace = demo_script.QUICK if quick else demo_script.FULL
+    started = time.monotonic()
+    async with _store_url(session.given_url) as url:
+        with demo_view.make_view(as_json=session.as_json) as view:
+            view.say(f"a worker starts on {url.partition('://')[0]}")
+            rows = await _run(url, pace, view)
+    seconds = time.monotonic() - started
+    problems = demo_script.unmet(rows, pace)
+    jobs = sum(row.enqueued for row in rows)
+    document = {
+        "tasks": [asdict(row) for row in rows],
+        "jobs": jobs,
+        "seconds": round(seconds, 3),
+        "problems": problems,
+    }
+    session.answer(
+        document,
+        lambda: [
+            *demo_view.draw_summary(rows),
+            make_text(f"{jobs} jobs in {seconds:.1f} s, {'not ' if problems else ''}all as it must be", "bold"),
+        ],
+    )
+    if problems:
+        complain("\n".join(f"error: {problem}" for problem in problems))
+        raise typer.Exit(1)
+
+
+@asynccontextmanager
+async def _store_url(given: str | None) -> AsyncIterator[str]:
+    """A store that is gone afterwards, whatever happens meanwhile."""
+    if given is None or given.startswith("sqlite"):
+        with TemporaryDirectory(prefix="holdfast-demo-") as folder:
+            yield f"sqlite:///{Path(folder) / 'demo.db'}"
+        return
+    url = _in_own_schema(given)
+    store = open_store(url)
+    try:
+        await store.migrate()
+        yield url
+    finally:
+        await store.close()
+        await drop_store(url)
+
+
+def _in_own_schema(url: str) -> str:
+    """A name nobody has: what is dropped at the end was made at the start."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query)) | {"schema": f"holdfast_demo_{new_job_id()[-12:]}"}
+    return parts._replace(query=urlencode(query)).geturl()
+
+
+async def _run(url: str, pace: Pace, view: View) -> list[Row]:
+    from holdfast.cli import demo_script
+    from holdfast.cli.demo_tasks import QUEUES, app
+
+    with app.using_store(url), _told_failures(app, view):
+        async with app, app.worker(QUEUES, grace=0.5):
+            playing = asyncio.create_task(demo_script.play(pace, view.say))
+            try:
+                await _watch(app.client, pace, view, playing)
+                await playing
+            finally:
+                playing.cancel()
+            return await demo_script.summarise(app.client)
+
+
+@contextmanager
+def _told_failures(app: App, view: View) -> Iterator[None]:
+    """Failures are part of the show: they go to the view instead of the log."""
+
+    def tell(event: Event) -> None:
+        if event.name == "job.attempt_failed":
+            facts = event.fields
+            view.say(f"{facts['task']}, attempt {facts['attempt']} failed: {facts['message']}")
+
+    logger = logging.getLogger("holdfast")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    unsubscribe = app.events.subscribe(tell)
+    try:
+        yield
+    finally:
+        unsubscribe()
+        logger.setLevel(level)
+
+
+async def _watch(client: Client, pace: Pace, view: View, playing: asyncio.Task[None]) -> None:
+    """Until everything has ended, or plainly will not."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        scene = await _scene(client, pace)
+        view.show(scene)
+        if playing.done() and scene.ended >= pace.total:
+            return
+        if playing.done() and playing.exception() is not None:
+            return
+        await asyncio.sleep(GLANCE)
+
+
+async def _scene(client: Client, pace: Pace) -> Scene:
+    from holdfast.cli.demo_tasks import QUEUES, report
+    from holdfast.cli.demo_view import Scene
+
+    queues = {name: await client.count(queue=name) for name in QUEUES}
+    running = (await client.page(task=report.name, state=JobState.RUNNING)).jobs
+    ended = sum(number for counts in queues.values() for s, number in counts.items() if s in ENDED)
+    return Scene(queues, list(running), ended, pace.total)

@@ -1,0 +1,143 @@
+"""What happens in the demo, and what must have happened at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from holdfast.cli import demo_tasks as shop
+from holdfast.client import Client
+from holdfast.job import Job, JobState
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much the demo does and how long it takes its time."""
+
+    waves: int
+    wave: int
+    pause: float
+    slow: float
+    later: float
+    rounds: int
+
+    @property
+    def total(self) -> int:
+        return self.waves * self.wave + sum(
+            count for task, (count, *_) in EXPECTED.items() if task != shop.welcome.name
+        )
+
+
+FULL = Pace(waves=14, wave=40, pause=1.0, slow=13.0, later=8.0, rounds=400_000)
+QUICK = Pace(waves=3, wave=20, pause=0.3, slow=1.0, later=1.0, rounds=20_000)
+
+# task: enqueued, succeeded, failed, cancelled, retries. Of `welcome` the pace decides.
+EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
+    shop.welcome.name: (0, 0, 0, 0, 0),
+    shop.thumbnail.name: (24, 24, 0, 0, 0),
+    shop.fingerprint.name: (6, 6, 0, 0, 0),
+    shop.charge.name: (6, 6, 0, 0, 12),
+    shop.import_feed.name: (2, 0, 2, 0, 4),
+    shop.report.name: (3, 3, 0, 0, 0),
+    shop.reminder.name: (5, 5, 0, 0, 0),
+    shop.await_partner.name: (3, 3, 0, 0, 0),
+    shop.export.name: (4, 0, 0, 4, 0),
+}
+
+
+async def play(pace: Pace, say: Say) -> None:
+    """Enqueue everything, and cancel what takes too long."""
+    await shop.report.enqueue_many((20, pace.slow * share) for share in (0.5, 0.75, 1.0))
+    await shop.fingerprint.enqueue_many((pace.rounds,) for _ in range(6))
+    await shop.thumbnail.enqueue_many((f"photo-{n}.jpg", 320) for n in range(24))
+    say("reports, fingerprints and thumbnails enqueued")
+    later = shop.reminder.using(delay=pace.later)
+    await later.enqueue_many((f"reader-{n}@example.org",) for n in range(5))
+    say(f"5 reminders enqueued for {pace.later:g} s later")
+    exports = await shop.export.enqueue_many((f"customer {n}",) for n in range(2))
+    exports += await shop.export.using(delay=30).enqueue_many(
+        (f"customer {n}",) for n in range(2, 4)
+    )
+    await shop.charge.enqueue_many((n,) for n in range(6))
+    await shop.import_feed.enqueue_many((f"https://example.org/{n}",) for n in range(2))
+    await shop.await_partner.enqueue_many((3, pace.pause) for _ in range(3))
+    say("charges that fail twice, feeds that never work, partners that are not ready")
+    for number in range(pace.waves):
+        start = number * pace.wave
+        await shop.welcome.enqueue_many(
+            (f"user-{start + n}@example.org",) for n in range(pace.wave)
+        )
+        await asyncio.sleep(pace.pause)
+    for export in exports:
+        await export.cancel()
+    say("4 exports cancelled: 2 were running, 2 still scheduled")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One task in the summary."""
+
+    task: str
+    enqueued: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    retries: int
+    median_wait: float | None
+    median_run: float | None
+
+    @property
+    def counts(self) -> tuple[int, int, int, int, int]:
+        return self.enqueued, self.succeeded, self.failed, self.cancelled, self.retries
+
+
+async def summarise(client: Client) -> list[Row]:
+    return [_row(task, await _all_of(client, task)) for task in EXPECTED]
+
+
+async def _all_of(client: Client, task: str) -> list[Job]:
+    jobs: list[Job] = []
+    cursor = None
+    while True:
+        page = await client.page(limit=1_000, cursor=cursor, task=task)
+        jobs += page.jobs
+        if page.next_cursor is None:
+            return jobs
+        cursor = page.next_cursor
+
+
+def _row(task: str, jobs: list[Job]) -> Row:
+    ran = [job for job in jobs if job.claimed_at is not None]
+    waits = [(job.claimed_at - job.created_at).total_seconds() for job in ran if job.claimed_at]
+    runs = [
+        (job.finished_at - job.claimed_at).total_seconds()
+        for job in ran
+        if job.finished_at and job.claimed_at
+    ]
+    return Row(
+        task,
+        len(jobs),
+        sum(job.state is JobState.SUCCEEDED for job in jobs),
+        sum(job.state is JobState.FAILED for job in jobs),
+        sum(job.state is JobState.CANCELLED for job in jobs),
+        sum(max(0, job.attempts - 1) for job in jobs),
+        median(waits) if waits else None,
+        median(runs) if runs else None,
+    )
+
+
+def unmet(rows: list[Row], pace: Pace) -> list[str]:
+    """What did not come out as it must."""
+    welcomes = pace.waves * pace.wave
+    expected = EXPECTED | {shop.welcome.name: (welcomes, welcomes, 0, 0, 0)}
+    names = ("enqueued", "succeeded", "failed", "cancelled", "retries")
+    return [
+        f"{row.task}: expected {want} {name}, got {got}"
+        for row in rows
+        for name, want, got in zip(names, expected[row.task], row.counts, strict=True)
+        if want != got
+    ]

@@ -1,0 +1,90 @@
+"""The tasks of `holdfast demo`: a small shop that sends, resizes, charges and reports.
+
+They stand in a module of their own because a child process imports them by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+
+from holdfast.app import App
+from holdfast.context import Context
+from holdfast.outcome import Snooze
+from holdfast.retry import Retry
+
+app = App("sqlite://")
+
+MAIL, MEDIA, OFFICE = "mail", "media", "office"
+QUEUES = {MAIL: 20, MEDIA: 6, OFFICE: 6}
+SOON = Retry.constant(max_attempts=3, base=0.8)
+
+
+@app.task(queue=MAIL)
+async def welcome(to: str) -> str:
+    """A coroutine: twenty of them wait side by side."""
+    await asyncio.sleep(random.uniform(0.05, 0.25))
+    return f"sent to {to}"
+
+
+@app.task(queue=MEDIA)
+def thumbnail(picture: str, width: int) -> str:
+    """A plain function: runs in a thread."""
+    time.sleep(0.15)
+    return f"{picture}@{width}"
+
+
+@app.task(queue=MEDIA, process=True)
+def fingerprint(rounds: int) -> str:
+    """Burns CPU: runs in a child process, so the others do not wait."""
+    digest = b"holdfast"
+    for _ in range(rounds):
+        digest = hashlib.sha256(digest).digest()
+    return digest.hex()
+
+
+@app.task(queue=OFFICE, retry=SOON)
+async def charge(order: int, ctx: Context) -> str:
+    """Fails twice, then works."""
+    if ctx.attempt < 3:
+        raise ConnectionError(f"bank did not answer for order {order}")
+    return "paid"
+
+
+@app.task(queue=OFFICE, retry=SOON)
+async def import_feed(url: str) -> None:
+    """Never works: three attempts, then it is put aside as failed."""
+    raise ValueError(f"{url} is not a feed")
+
+
+@app.task(queue=OFFICE)
+async def report(pages: int, seconds: float, ctx: Context) -> int:
+    """Slow, and says how far it is."""
+    for page in range(1, pages + 1):
+        await asyncio.sleep(seconds / pages)
+        await ctx.progress(page / pages, f"page {page} of {pages}")
+    return pages
+
+
+@app.task(queue=MAIL)
+async def reminder(to: str) -> str:
+    """Enqueued now, due later."""
+    return f"reminded {to}"
+
+
+@app.task(queue=OFFICE)
+async def await_partner(looks: int, pause: float, ctx: Context) -> int:
+    """Not ready yet: looks again later, without spending an attempt."""
+    seen = (ctx.checkpoint or 0) + 1
+    if seen < looks:
+        await ctx.progress(checkpoint=seen)
+        raise Snooze(pause)
+    return seen
+
+
+@app.task(queue=OFFICE)
+async def export(customer: str) -> None:
+    """Would take a minute: cancelled long before."""
+    await asyncio.sleep(60)

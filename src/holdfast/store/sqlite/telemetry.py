@@ -1,0 +1,103 @@
+"""`Telemetry` on SQLite: what `doctor` is told about the file and the rows in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.store.contract import Finding, Severity
+from holdfast.store.migrate import load_migrations
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Transaction
+
+WAL_LIMIT = 256 * 1024 * 1024
+FREE_SHARE = 0.5
+FREE_PAGES = 10_000
+
+_ROWS = (
+    ("two places", "jobs in two places", Severity.PROBLEM, "report this as a bug, with these ids"),
+    ("no place", "jobs in no place", Severity.PROBLEM, "report this as a bug, with these ids"),
+    ("no body", "places without a job", Severity.PROBLEM, "restore the file from a backup"),
+    (
+        "no worker",
+        "running jobs without a worker",
+        Severity.WARNING,
+        "start a worker: its reconcilers reclaim them",
+    ),
+)
+
+
+class SqliteTelemetry:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def check(self) -> list[Finding]:
+        return await self._engine.read(lambda tx: _check(tx, self._engine.location))
+
+
+def _check(tx: Transaction, location: Location) -> list[Finding]:
+    return [
+        _schema(tx),
+        _integrity(tx),
+        *(_rows(tx, *check) for check in _ROWS),
+        _bloat(tx),
+        *(() if location.path is None else (_wal(location.path),)),
+        _synchronous(location),
+    ]
+
+
+def _schema(tx: Transaction) -> Finding:
+    [(version,)] = tx.rows(steps("check")["version"])
+    newest = load_migrations(__package__)[-1].version
+    if version == newest:
+        return Finding("schema", Severity.OK, f"version {version}")
+    return Finding(
+        "schema",
+        Severity.PROBLEM,
+        f"version {version}, this program knows {newest}",
+        "run 'holdfast migrate' with the newer of the two programs",
+    )
+
+
+def _integrity(tx: Transaction) -> Finding:
+    found = [str(row[0]) for row in tx.rows("PRAGMA quick_check(5)")]
+    if found == ["ok"]:
+        return Finding("integrity", Severity.OK, "quick_check found nothing")
+    return Finding(
+        "integrity", Severity.PROBLEM, "; ".join(found), "restore the file from a backup"
+    )
+
+
+def _rows(tx: Transaction, step: str, check: str, severity: Severity, advice: str) -> Finding:
+    ids = [row[0] for row in tx.rows(steps("check")[step])]
+    if not ids:
+        return Finding(check, Severity.OK, "none")
+    return Finding(check, severity, f"at least {len(ids)}: {', '.join(ids)}", advice)
+
+
+def _bloat(tx: Transaction) -> Finding:
+    [(pages,)] = tx.rows("PRAGMA page_count")
+    [(free,)] = tx.rows("PRAGMA freelist_count")
+    saw = f"{free} of {pages} pages are free"
+    if free > FREE_PAGES and free > pages * FREE_SHARE:
+        advice = "free pages are used again; to give them back, stop the workers and run VACUUM"
+        return Finding("bloat", Severity.WARNING, saw, advice)
+    return Finding("bloat", Severity.OK, saw)
+
+
+def _wal(path: Path) -> Finding:
+    log = path.with_name(path.name + "-wal")
+    size = log.stat().st_size if log.exists() else 0
+    saw = f"{size / 1024 / 1024:.1f} MiB"
+    if size > WAL_LIMIT:
+        advice = "a long read keeps it from being checkpointed: end old transactions on this file"
+        return Finding("write-ahead log", Severity.WARNING, saw, advice)
+    return Finding("write-ahead log", Severity.OK, saw)
+
+
+def _synchronous(location: Location) -> Finding:
+    if location.synchronous == "OFF":
+        advice = "take synchronous=OFF out of the URL"
+        return Finding("durability", Severity.WARNING, location.durability, advice)
+    return Finding("durability", Severity.OK, location.durability)

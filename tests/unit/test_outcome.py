@@ -1,0 +1,273 @@
+"""outcome.py: every row of the table that says what follows from the end of an attempt."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast.job import (
+    Claimed,
+    JobState,
+    Live,
+    Policy,
+    Retention,
+    encode_policy,
+    new_job_id,
+    new_worker_id,
+)
+from holdfast.outcome import (
+    MESSAGE_LIMIT,
+    TRACEBACK_LIMIT,
+    Cancelled,
+    DeadlinePassed,
+    End,
+    HandedBack,
+    Raised,
+    Returned,
+    Snoozed,
+    TimedOut,
+    Transition,
+    WasSuspended,
+    WasThrottled,
+    WorkerLost,
+    clean,
+    decide,
+    succeed,
+)
+from holdfast.retry import LONGEST_WAIT, Retry
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+POLICY = Policy(
+    retry=Retry(max_attempts=3, base=4, jitter=0),
+    retention=Retention(succeeded=10, failed=20, other=30),
+)
+BOOM = Raised("ValueError", "boom", "Traceback …")
+
+
+def claimed(policy: Policy = POLICY, *, attempts: int = 0, crashes: int = 0) -> Claimed:
+    facts: dict[str, Any] = {"deadline_at": None, "tags": (), "headers": None, "checkpoint": None}
+    return Claimed(
+        id=new_job_id(),
+        task="greet",
+        queue="default",
+        priority=0,
+        args="{}",
+        policy=encode_policy(policy),
+        attempts=attempts,
+        crashes=crashes,
+        fence=7,
+        created_at=NOW,
+        claimed_at=NOW,
+        **facts,
+    )
+
+
+def live(state: JobState, *, attempts: int = 0, crashes: int = 0) -> Live:
+    worker = new_worker_id() if state is JobState.RUNNING else None
+    policy = encode_policy(POLICY)
+    return Live(new_job_id(), state, "default", "greet", policy, attempts, crashes, 7, worker)
+
+
+def counted(move: Transition) -> tuple[int, int, int]:
+    return move.spend, move.crash, move.bump
+
+
+# The table ------------------------------------------------------------------------------------
+
+
+def test_returns_succeeded_and_the_result_is_kept() -> None:
+    job = claimed()
+    move = decide(job, Returned("42"))
+    assert (move.id, move.fence, move.source) == (job.id, 7, JobState.RUNNING)
+    assert (move.to, move.result, move.keep_for) == (JobState.SUCCEEDED, "42", 10)
+    assert move.error is None
+
+
+def test_returns_with_results_off_keeps_none() -> None:
+    job = claimed(Policy(keep_result=False))
+    assert decide(job, Returned("42")).result is None
+    assert succeed(job, Policy(keep_result=False), "42").result is None
+
+
+def test_the_hot_path_decides_the_same() -> None:
+    job = claimed()
+    assert succeed(job, POLICY, "42") == decide(job, Returned("42"))
+
+
+def test_raises_attempts_left_scheduled_by_its_backoff() -> None:
+    move = decide(claimed(attempts=1), BOOM)
+    assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 8, (1, 0, 0))
+    assert move.error is not None
+    assert (move.error.attempt, move.error.kind, move.error.message) == (2, "ValueError", "boom")
+    assert move.error.traceback == "Traceback …"
+
+
+def test_raises_with_a_hint_the_hint_is_honoured() -> None:
+    assert decide(claimed(), Raised("E", "busy", retry_after=99)).delay == 99
+    assert decide(claimed(), Raised("E", "busy", retry_after=0)).delay == 0
+
+
+@pytest.mark.parametrize("hint", [math.nan, math.inf, -math.inf])
+def test_raises_with_a_hint_that_is_no_number_the_curve_counts(hint: float) -> None:
+    assert decide(claimed(), Raised("E", "busy", retry_after=hint)).delay == 4
+
+
+def test_raises_none_left_failed() -> None:
+    move = decide(claimed(attempts=2), BOOM)
+    assert (move.to, move.reason, move.keep_for) == (JobState.FAILED, "boom", 20)
+    assert (counted(move), move.delay) == ((1, 0, 0), None)
+    assert move.error is not None
+
+
+def test_raises_none_left_a_hint_does_not_help() -> None:
+    assert decide(claimed(attempts=2), Raised("E", "busy", retry_after=5)).to is JobState.FAILED
+
+
+def test_fail_failed_whatever_attempts_are_left() -> None:
+    move = decide(claimed(), Raised("Fail", "no use", final=True))
+    assert (move.to, move.reason, move.spend) == (JobState.FAILED, "no use", 1)
+    assert move.error is not None
+
+
+def test_snooze_scheduled_and_no_attempt_spent() -> None:
+    move = decide(claimed(attempts=2), Snoozed(60))
+    assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 60, (0, 0, 0))
+    assert (move.error, move.cool) == (None, None)
+
+
+def test_throttled_scheduled_and_the_whole_queue_cools_down() -> None:
+    move = decide(claimed(attempts=2), WasThrottled(60, "429"))
+    assert (move.to, move.delay, move.cool) == (JobState.SCHEDULED, 60, 60)
+    assert (counted(move), move.error) == ((0, 0, 0), None)
+
+
+def test_suspend_suspended_and_no_attempt_spent() -> None:
+    asleep, waiting = (decide(claimed(), WasSuspended(seconds)) for seconds in (60, None))
+    assert (asleep.to, asleep.delay, counted(asleep)) == (JobState.SUSPENDED, 60, (0, 0, 0))
+    assert (waiting.to, waiting.delay) == (JobState.SUSPENDED, None)
+
+
+def test_shutdown_handed_back_to_ready_and_no_attempt_spent() -> None:
+    move = decide(claimed(), HandedBack())
+    assert (move.to, move.delay, counted(move)) == (JobState.READY, None, (0, 0, 0))
+
+
+def test_worker_lost_as_raises_and_a_crash_is_counted() -> None:
+    move = decide(live(JobState.RUNNING), WorkerLost())
+    assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 4, (1, 1, 1))
+    assert move.error is not None
+    assert (move.error.kind, move.error.message) == ("WorkerLost", "worker lost")
+
+
+def test_worker_lost_too_often_failed_whatever_attempts_are_left() -> None:
+    patient = Policy(retry=Retry(max_attempts=99), max_crashes=3)
+    assert decide(claimed(patient, attempts=1, crashes=1), WorkerLost()).to is JobState.SCHEDULED
+    move = decide(claimed(patient, attempts=2, crashes=2), WorkerLost())
+    assert (move.to, move.reason, counted(move)) == (JobState.FAILED, "worker lost", (1, 1, 1))
+
+
+def test_worker_lost_at_the_last_attempt_failed() -> None:
+    assert decide(live(JobState.RUNNING, attempts=2), WorkerLost()).to is JobState.FAILED
+
+
+def test_attempt_timeout_as_raises_with_a_newer_fence() -> None:
+    move = decide(live(JobState.RUNNING), TimedOut(5))
+    assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 4, (1, 0, 1))
+    assert move.error is not None
+    assert move.error.message == "timed out after 5 s"
+
+
+def test_attempt_timeout_is_not_terminal_until_the_last_attempt() -> None:
+    assert decide(live(JobState.RUNNING, attempts=1), TimedOut(5)).to is JobState.SCHEDULED
+    assert decide(live(JobState.RUNNING, attempts=2), TimedOut(5)).to is JobState.FAILED
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        BOOM,
+        Raised("Fail", "no", final=True),
+        Snoozed(1),
+        WasThrottled(1, "429"),
+        WasSuspended(None),
+        HandedBack(),
+        WorkerLost(),
+        TimedOut(1),
+        Cancelled(),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+def test_cancel_requested_any_end_but_a_return_is_cancelled(end: End) -> None:
+    move = decide(claimed(), end, cancel_requested=True)
+    assert (move.to, move.keep_for, move.delay) == (JobState.CANCELLED, 30, None)
+    assert move.cool is None
+
+
+def test_cancel_requested_a_return_that_happened_stands() -> None:
+    assert decide(claimed(), Returned("1"), cancel_requested=True).to is JobState.SUCCEEDED
+
+
+def test_cancel_of_a_running_job_leaves_a_newer_fence() -> None:
+    assert decide(live(JobState.RUNNING), Cancelled()).bump == 1
+    assert decide(live(JobState.READY), Cancelled()).bump == 0
+
+
+def test_cancel_keeps_its_reason_in_a_form_every_store_can_keep() -> None:
+    assert decide(claimed(), Cancelled("no\x00t needed")).reason == "no\ufffdt needed"
+
+
+@pytest.mark.parametrize(
+    "state", [JobState.READY, JobState.SCHEDULED, JobState.SUSPENDED, JobState.RUNNING]
+)
+def test_deadline_passed_expired_from_any_live_state(state: JobState) -> None:
+    move = decide(live(state), DeadlinePassed())
+    assert (move.source, move.to, move.bump) == (state, JobState.EXPIRED, 1)
+    assert (move.reason, move.keep_for) == ("deadline passed", 30)
+
+
+def test_deadline_passed_beats_a_cancel() -> None:
+    move = decide(live(JobState.RUNNING), DeadlinePassed(), cancel_requested=True)
+    assert move.to is JobState.EXPIRED
+
+
+# Waits and texts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nonsense", [-5, -math.inf, math.inf, math.nan])
+def test_a_wait_that_makes_no_sense_is_no_wait(nonsense: float) -> None:
+    assert decide(claimed(), Snoozed(nonsense)).delay == 0
+    assert decide(claimed(), WasSuspended(nonsense)).delay == 0
+    assert decide(claimed(), WasThrottled(nonsense, "")).cool == 0
+
+
+def test_a_wait_stays_within_what_a_clock_can_count() -> None:
+    assert decide(claimed(), Snoozed(1e300)).delay == LONGEST_WAIT
+    assert decide(claimed(), Raised("E", "", retry_after=1e300)).delay == LONGEST_WAIT
+
+
+def test_long_messages_are_cut() -> None:
+    move = decide(claimed(), Raised("E" * 999, "é" * 99_999, "x" * 99_999 + "the end"))
+    assert move.error is not None
+    assert len(move.error.kind) == 256
+    assert len(move.error.message) == MESSAGE_LIMIT
+    assert move.error.traceback is not None
+    assert len(move.error.traceback) == TRACEBACK_LIMIT
+    assert move.error.traceback.endswith("the end")
+
+
+def test_clean_keeps_what_fits() -> None:
+    assert clean("naïve 🦊", 100) == "naïve 🦊"
+    assert clean("exactly", 7) == "exactly"
+
+
+def test_clean_cuts_at_either_end_and_shows_it() -> None:
+    assert clean("abcdef", 4) == "abc…"
+    assert clean("abcdef", 4, keep_end=True) == "…def"
+    assert clean("abcdef", 1, keep_end=True) == "…"
+
+
+def test_clean_replaces_what_no_store_can_keep() -> None:
+    assert clean("a\x00b\ud800c", 10) == "a\ufffdb?c"
