@@ -4,7 +4,7 @@ Everything public is named here; whatever is not may change without notice.
 """
 
 from holdfast.app import App
-from holdfast.client import BulkReport, Client
+from holdfast.client import Client
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import (
     BadArguments,
@@ -37,6 +37,7 @@ from holdfast.job import Job, JobId, JobState, Retention
 from holdfast.options import UniqueBy
 from holdfast.outcome import Fail, Snooze, Suspend, Throttled
 from holdfast.retry import Retry
+from holdfast.selection import BulkReport
 from holdfast.task import JobHandle, Task
 
 __version__ = "0.1.0"

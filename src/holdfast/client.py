@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
 from holdfast.insights import Explanation, explain
 from holdfast.job import (
     ENDED,
+    LIVE,
     WAITING,
     Inserted,
     Job,
@@ -29,8 +30,8 @@ from holdfast.job import (
 from holdfast.options import check_job_id, check_name
 from holdfast.outcome import Cancelled, decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
+from holdfast.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
 from holdfast.store.contract import (
-    JobFilter,
     Page,
     QueueInfo,
     QueueSettings,
@@ -40,19 +41,7 @@ from holdfast.store.contract import (
 
 T = TypeVar("T")
 ENQUEUE_PATIENCE = 10.0
-BULK = 1_000
 RACES = 10
-
-
-class BulkReport(msgspec.Struct, frozen=True):
-    """What a bulk verb found and did; with a dry run, what it would do."""
-
-    matched: int
-    changed: int
-    dry_run: bool
-
-
-Told = Callable[[int, int], None]
 
 
 class Client:
@@ -186,7 +175,7 @@ class Client:
         self, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Cancel every live job that matches. `told(done, matched)` shows progress."""
-        return await self._bulk(which, LIVE_STATES, self._cancel, dry_run, told)
+        return await self._bulk(which, LIVE, self._cancel, dry_run, told)
 
     async def requeue_all(
         self, *, dry_run: bool = False, told: Told | None = None, **which: Any
@@ -256,29 +245,12 @@ class Client:
         self,
         which: dict[str, Any],
         allowed: frozenset[JobState],
-        verb: Callable[[Sequence[JobId]], Awaitable[int]],
+        verb: Verb,
         dry_run: bool,
         told: Told | None,
     ) -> BulkReport:
-        """Walk the matching jobs once, by cursor: what the verb itself makes match anew
-        (or what is enqueued meanwhile) is not walked again."""
         meant = job_filter(**which)
-        states = (meant.states or allowed) & allowed
-        if not states:
-            raise BadOption("states", f"among {', '.join(sorted(allowed))}", sorted(meant.states))
-        meant = msgspec.structs.replace(meant, states=states)
-        matched = sum((await self._jobs.count(meant)).values())
-        if dry_run:
-            return BulkReport(matched, 0, dry_run=True)
-        changed, cursor = 0, None
-        while True:
-            page = await self._jobs.page(meant, BULK, cursor)
-            changed += await verb([job.id for job in page.jobs])
-            if told is not None:
-                told(changed, matched)
-            if page.next_cursor is None:
-                return BulkReport(matched, changed, dry_run=False)
-            cursor = page.next_cursor
+        return await change_all(self._jobs, meant, allowed, verb, dry_run=dry_run, told=told)
 
     # Queues and workers -------------------------------------------------------------------
 
@@ -314,41 +286,7 @@ class Client:
         return await self._store.workers.list()
 
 
-LIVE_STATES = frozenset(JobState) - ENDED
 RESCHEDULABLE = frozenset({JobState.READY, JobState.SCHEDULED})
-
-
-def job_filter(**which: Any) -> JobFilter:
-    """A JobFilter from friendly words: one value or many, `queue` or `queues`, …
-
-    >>> job_filter(queue="mail", state="failed").queues
-    ('mail',)
-    """
-    plural = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
-    words = {plural.get(word, word): value for word, value in which.items() if value is not None}
-    unknown = set(words) - set(JobFilter.__struct_fields__)
-    if unknown:
-        known = ", ".join((*JobFilter.__struct_fields__, *plural))
-        raise BadOption("filter", f"one of {known}", ", ".join(sorted(unknown)))
-    for word in ("ids", "queues", "tasks"):
-        if word in words:
-            words[word] = tuple(_many(words[word]))
-    if "ids" in words:
-        words["ids"] = tuple(check_job_id(job_id) for job_id in words["ids"])
-    if "states" in words:
-        words["states"] = frozenset(_state(state) for state in _many(words["states"]))
-    return JobFilter(**words)
-
-
-def _many(value: str | Iterable[str]) -> Iterable[str]:
-    return (value,) if isinstance(value, str) else value
-
-
-def _state(state: str) -> JobState:
-    try:
-        return JobState(state)
-    except ValueError:
-        raise BadOption("state", f"one of {', '.join(JobState)}", state) from None
 
 
 async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:

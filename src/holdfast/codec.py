@@ -39,6 +39,7 @@ from holdfast.errors import BadArguments, BadResult, BadTask
 
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
 _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
+_astuple = msgspec.structs.astuple
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 
 _NO_NAN = "JSON has no NaN or infinity: use None or a str"
@@ -68,6 +69,10 @@ class Signature:
         self._result = msgspec.json.Decoder(
             Raw if self._result_adapter else returns, dec_hook=decode_custom
         )
+
+    @property
+    def takes_context(self) -> bool:
+        return self._context is not None
 
     @classmethod
     def of(
@@ -111,7 +116,7 @@ class Signature:
         self, text: str | bytes, context: object = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to call the function with: `fn(*args, **kwargs)`."""
-        values = msgspec.structs.astuple(self._take(text))
+        values = _astuple(self._take(text))
         if self._calls_in_order:
             return values, {}
         return self._arrange(values, context)
@@ -179,6 +184,8 @@ class Signature:
 
     def _read(self, decoder: msgspec.json.Decoder[Struct], text: str | bytes) -> Struct:
         arguments = decoder.decode(text)
+        if not self._adapters:
+            return arguments
         for name, adapter in self._adapters.items():
             raw = getattr(arguments, name)
             if isinstance(raw, Raw):

@@ -1,6 +1,6 @@
 """The examination behind `holdfast doctor`: every check says what it saw and what to do.
 
-Only reads. A reconciler mends what it finds within seconds, so a check speaks
+It changes nothing. A reconciler mends what it finds within seconds, so a check speaks
 up about what should long have been mended, or what no reconciler can mend: a
 queue that nobody serves, a task that nobody knows, a clock that is wrong.
 """
@@ -55,7 +55,9 @@ async def examine(store: Store) -> list[Finding]:
     except StoreUnavailable as error:
         return [Finding("store", PROBLEM, str(error), "check the URL, the server and the network")]
     except StoreError as error:
-        return [Finding("schema", PROBLEM, str(error), _after_colon(str(error)))]
+        # Errors about the schema end in what to do, after the last colon.
+        saw, _, advice = str(error).rpartition(": ")
+        return [Finding("schema", PROBLEM, saw or advice, advice if saw else "")]
     try:
         return await _examine(store)
     except StoreUnavailable as error:
@@ -69,9 +71,12 @@ async def examine(store: Store) -> list[Finding]:
 async def _examine(store: Store) -> list[Finding]:
     clock = await check_clock(store)
     facts = Facts(await store.now(), await store.queues.list(), await store.workers.list())
+    own = await store.telemetry.check()
+    if not any(finding.check == "durability" for finding in own):
+        own.append(Finding("durability", OK, store.durability))
     return [
-        Finding("store", OK, f"{store.kind}; {store.durability}"),
-        *await store.telemetry.check(),
+        Finding("store", OK, f"a {store.kind} store, and it answers"),
+        *own,
         clock,
         *check_workers(facts),
         *check_queues(facts),
@@ -154,6 +159,8 @@ def _about_queue(queue: QueueInfo, facts: Facts) -> Iterator[Finding]:
 
 async def check_tasks(store: Store, facts: Facts) -> list[Finding]:
     """Ready jobs that stay because no live worker of their queue knows their task."""
+    if not facts.alive:
+        return []  # that is the finding, and it is said elsewhere
     found = []
     for queue in facts.queues:
         serving = [worker for worker in facts.alive if queue.name in worker.queues]
@@ -212,11 +219,17 @@ async def check_waiting(store: Store, facts: Facts) -> list[Finding]:
     if late:
         saw = f"{_at_least(late)} scheduled jobs are due by more than {OVERDUE:.0f} s"
         found.append(Finding("waiting", PROBLEM, saw, advice.format("promotion")))
-    deadline_in = await store.jobs.next_deadline_in()
-    if deadline_in is not None and deadline_in < -OVERDUE:
-        saw = f"a live job's deadline passed {-deadline_in:.0f} s ago"
+    broken = await _broken_deadlines(store, facts.now)
+    if broken:
+        saw = f"{_at_least(broken)} live jobs are past their deadline by more than {OVERDUE:.0f} s"
         found.append(Finding("waiting", PROBLEM, saw, advice.format("deadline")))
     return found or [Finding("waiting", OK, "no overdue scheduled jobs or deadlines")]
+
+
+async def _broken_deadlines(store: Store, now: datetime) -> list[Job]:
+    past = await store.jobs.past_deadline(LOOKED_AT)
+    jobs = await store.jobs.get([live.id for live in past])
+    return [job for job in jobs if job.deadline_at and _passed(job.deadline_at, now) > OVERDUE]
 
 
 async def _old_scheduled(store: Store, now: datetime) -> tuple[Job, ...]:
@@ -230,14 +243,13 @@ async def _old_scheduled(store: Store, now: datetime) -> tuple[Job, ...]:
 
 
 def _overdue(job: Job, now: datetime) -> bool:
-    return job.due_at is not None and (now - job.due_at).total_seconds() > OVERDUE
+    return job.due_at is not None and _passed(job.due_at, now) > OVERDUE
+
+
+def _passed(moment: datetime, now: datetime) -> float:
+    return (now - moment).total_seconds()
 
 
 def _at_least(found: Sized) -> str:
     number = len(found)
     return f"{number:,} or more" if number >= LOOKED_AT else f"{number:,}"
-
-
-def _after_colon(message: str) -> str:
-    """Errors about the schema end in what to do."""
-    return message.rpartition(": ")[2]

@@ -139,7 +139,7 @@ class Unique(msgspec.Struct, frozen=True):
     on_conflict: OnConflict = "keep"
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """One job to insert. `delay` and `deadline_in` are measured by the store's clock."""
 
     id: JobId
@@ -157,7 +157,7 @@ class NewJob(msgspec.Struct, frozen=True):
     headers: str | None = None
 
 
-class Inserted(msgspec.Struct, frozen=True):
+class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one NewJob.
 
     `id` is the job that now stands for the call: the new one, or with
@@ -169,7 +169,7 @@ class Inserted(msgspec.Struct, frozen=True):
     how: Literal["created", "existing", "replaced", "debounced"]
 
 
-class Claimed(msgspec.Struct, frozen=True):
+class Claimed(msgspec.Struct, frozen=True, gc=False):
     """One attempt that a worker now owns, with all it needs to run and to end it.
 
     `attempts` counts the attempts spent before this one, so this is number

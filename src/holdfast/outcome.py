@@ -67,8 +67,7 @@ class Suspend(AttemptEnd):
 # How an attempt ended, as values --------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True, gc=False):
     result: str | None
 
 
@@ -136,7 +135,7 @@ End = (
 )
 
 
-class Transition(msgspec.Struct, frozen=True):
+class Transition(msgspec.Struct, frozen=True, gc=False):
     """One guarded move. It applies only while the job is in `source` with this `fence`.
 
     `spend` and `crash` add to the job's counters. `bump` makes the fence grow

@@ -10,6 +10,7 @@ import pytest
 from holdfast.app import App
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
+from holdfast.testing.servers.postgres import StopMode
 from tests.system.breaking import terminate_backends
 from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
 from tests.system.processes import Fleet
@@ -17,6 +18,7 @@ from tests.system.processes import Fleet
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 FAULTS = 30
+MODES: tuple[StopMode, ...] = ("immediate", "fast")
 
 
 @pytest.fixture
@@ -33,8 +35,7 @@ async def test_a_minute_of_restarts_and_broken_connections_loses_nothing(
     workers, enqueuer = await under_load(fleet)
     for _ in range(FAULTS):
         if chance.random() < 0.5:
-            mode = chance.choice(("immediate", "fast"))
-            await asyncio.to_thread(durable_postgres.restart, mode)
+            await asyncio.to_thread(durable_postgres.restart, chance.choice(MODES))
         else:
             await terminate_backends(fleet.url, 100)
         await more_jobs_return(fleet, chance.randrange(10, 200))

@@ -165,3 +165,26 @@ async def test_a_listener_that_raises_does_not_deafen_the_others(scene: Scene) -
             await scene.enqueue(queue=queue)
             assert await ear.hears(Topic.READY, queue)
     unsubscribe()
+
+
+@pytest.mark.parametrize("count", [1, 600])
+async def test_a_deadline_wakes_whoever_watches_due_times(scene: Scene, count: int) -> None:
+    async with listening(scene.store) as ear:
+        await scene.enqueue_many(count, deadline_in=60.0)
+        assert await ear.hears(Topic.DUE)
+
+
+@pytest.mark.parametrize("count", [1, 600])
+async def test_a_delayed_job_wakes_no_queue(scene: Scene, count: int) -> None:
+    async with listening(scene.store) as ear:
+        await scene.enqueue_many(count, delay=60.0)
+        assert await ear.hears(Topic.DUE)
+        assert Topic.READY not in {one.topic for one in ear.heard}
+
+
+async def test_a_retry_wakes_no_queue(scene: Scene) -> None:
+    claimed = await scene.running()
+    async with listening(scene.store) as ear:
+        await scene.finish(claimed, RAISED)
+        assert await ear.hears(Topic.DUE)
+        assert Topic.READY not in {one.topic for one in ear.heard}

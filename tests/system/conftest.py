@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import App
+from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, postgres_server
-from tests.backends import BACKENDS
+from tests.backends import BACKENDS, Backend, opened
+from tests.leaks import nothing_leaks
 from tests.system import program
 from tests.system.processes import Fleet, fleet_on
 
@@ -46,3 +48,12 @@ async def app(fleet: Fleet) -> AsyncIterator[App]:
     with program.app.using_store(fleet.url):
         async with program.app:
             yield program.app
+
+
+@pytest.fixture
+async def sealed_store(backend: Backend) -> AsyncIterator[Store]:
+    """A live store for a test after which nothing may be left: no task, thread or process of a
+    worker, and no connection of the store."""
+    url = await backend.empty()
+    async with nothing_leaks(), opened(url) as store:
+        yield store

@@ -25,7 +25,7 @@ async def more_jobs_return(fleet: Fleet, count: int, *, than: int | None = None)
     before = len(fleet.diary.entries("returned")) if than is None else than
     await wait_until(
         lambda: len(fleet.diary.entries("returned")) >= before + count,
-        25,
+        40,
         f"{count} more jobs are done",
     )
 
@@ -33,7 +33,7 @@ async def more_jobs_return(fleet: Fleet, count: int, *, than: int | None = None)
 async def finish(fleet: Fleet, app: App, enqueuer: Process) -> None:
     """The load stops; then everything that was enqueued ends."""
     enqueuer.terminate()
-    assert await enqueuer.exit_code(within=15) == 0
+    assert await enqueuer.exit_code(within=20) == 0
 
     async def all_ended() -> bool:
         return await books.live_jobs(app.store) == 0
@@ -44,6 +44,7 @@ async def finish(fleet: Fleet, app: App, enqueuer: Process) -> None:
 async def everything_happened_once(fleet: Fleet, app: App) -> None:
     entries = fleet.diary.entries()
     ids = [entry.job for entry in entries if entry.what == "acknowledged"]
-    await books.the_books_balance(app.store, ids, entries)
+    in_doubt = [entry.job for entry in entries if entry.what == "error"]
+    jobs = await books.the_books_balance(app.store, ids, entries, in_doubt)
     runs = Counter(entry.job for entry in entries if entry.what == "started")
-    assert runs == Counter(ids), "a job ran more or less than once"
+    assert runs == dict.fromkeys(jobs, 1), "a job ran more or less than once"

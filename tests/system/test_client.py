@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.client import Client, job_filter
+from holdfast.client import Client
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
@@ -21,6 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.job import JobState, Unique, new_job_id
 from holdfast.outcome import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
+from holdfast.selection import job_filter
 from holdfast.store.contract import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
 

@@ -14,12 +14,12 @@ SWEEP = 2.0
 
 async def test_jobs_survive_a_worker_killed_every_second(fleet: Fleet, app: App) -> None:
     ids = await enqueue_briefs(JOBS)
-    await fleet.workers(4, slots=4, lease=LEASE)
-    killed = await kill_one_every(1.0, fleet, app, slots=4, lease=LEASE)
+    await fleet.workers(4, slots=6, lease=LEASE)
+    killed = await kill_one_every(1.0, fleet, app, slots=6, lease=LEASE)
 
     entries = fleet.diary.entries()
-    await books.the_books_balance(app.store, ids, entries)
-    orphans = orphans_of(killed, entries, await books.all_of(app.store, ids))
+    jobs = await books.the_books_balance(app.store, ids, entries)
+    orphans = orphans_of(killed, entries, jobs)
     assert len(killed) >= 3, "the run was over before it was rough"
     assert orphans, "nobody was killed at work"
     slowest = max(orphan.reclaimed_after for orphan in orphans)

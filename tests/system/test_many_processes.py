@@ -41,7 +41,7 @@ async def test_eight_sqlite_processes_on_one_file_never_surface_a_lock(fleet: Fl
 
     async with opened(fleet) as app:
         await books.the_books_balance(app.store, ids, fleet.diary.entries())
-    ended = books.an_ended_job_never_changes(fleet.diary.entries())
+    ended = books.line_3_the_move_to_an_end_is_the_last(fleet.diary.entries())
     assert len(ended) == len(ids), "each job has exactly one accepted end"
 
 

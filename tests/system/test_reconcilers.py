@@ -13,6 +13,7 @@ from holdfast.outcome import Transition
 from holdfast.reconcile import Tally
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
+from holdfast.reconcile.job_sweep import JobSweep
 from holdfast.reconcile.lease_expiry import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
@@ -107,16 +108,16 @@ async def test_a_job_that_keeps_killing_its_worker_is_put_aside(scene: Scene) ->
     assert (found.state, found.crashes, found.attempts) == (JobState.FAILED, 3, 3)
 
 
-@pytest.mark.parametrize("policy", [STEADY, LIMITED], ids=["worker lost", "timed out"])
+@pytest.mark.parametrize("retry", [STEADY.retry, Retry.never()], ids=["retried", "last attempt"])
+@pytest.mark.parametrize("mender", [LeaseExpiry, AttemptTimeout])
 async def test_a_pending_cancel_survives_the_death_of_its_worker(
-    scene: Scene, policy: Policy
+    scene: Scene, mender: type[JobSweep], retry: Retry
 ) -> None:
     worker = await scene.hire(LEASE)
-    running = await scene.running(worker=worker, policy=policy)
+    running = await scene.running(worker=worker, policy=Policy(retry=retry, timeout=5.0))
     assert await scene.store.jobs.request_cancel([running.id]) == [running.id]
     scene.clock.advance(LEASE + 1)
-    sweep = made(LeaseExpiry if policy is STEADY else AttemptTimeout, scene.store)
-    assert await sweep.run_once() == Tally(found=1, mended=1)
+    assert await made(mender, scene.store).run_once() == Tally(found=1, mended=1)
     assert await scene.state(running.id) is JobState.CANCELLED
     assert not (await scene.finish(running)).accepted
 

@@ -13,7 +13,6 @@ from holdfast.errors import BadOption
 from holdfast.job import JobState
 from holdfast.store.contract import JobFilter, Store
 from holdfast.worker.options import WorkerOptions
-from tests.leaks import nothing_leaks
 from tests.system.working import Shop
 from tests.waiting import wait_until
 
@@ -179,17 +178,16 @@ async def test_an_idle_worker_picks_up_a_job_without_waiting_for_its_poll(
         await shop.until(job_id, lambda job: job.ended, within=5)
 
 
-async def test_nothing_is_left_behind_by_a_worker(live_store: Store) -> None:
+async def test_nothing_is_left_behind_by_a_worker(sealed_store: Store) -> None:
     async def fine() -> None: ...
 
     def fine_thread() -> None: ...
 
-    async with nothing_leaks():
-        shop = Shop(live_store, fine, fine_thread)
-        for n in range(40):
-            await shop.enqueue((fine, fine_thread)[n % 2])
-        assert await shop.drain() == 40
-    assert await live_store.workers.list() == []
+    shop = Shop(sealed_store, fine, fine_thread)
+    for n in range(40):
+        await shop.enqueue((fine, fine_thread)[n % 2])
+    assert await shop.drain() == 40
+    assert await sealed_store.workers.list() == []
 
 
 @pytest.mark.parametrize(

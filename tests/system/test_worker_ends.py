@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -257,6 +258,20 @@ async def test_a_deadline_passes_while_the_handler_runs(live_store: Store) -> No
     await shop.drain()
     assert (await shop.get(job_id)).state is JobState.EXPIRED
     assert stopped == [1]
+
+
+async def test_a_job_past_its_deadline_expires_without_being_run(live_store: Store) -> None:
+    ran = []
+
+    async def late() -> None:
+        ran.append(1)
+
+    shop = Shop(live_store, late)
+    past = await live_store.now() - timedelta(seconds=1)
+    job_id = await shop.enqueue(late, deadline_at=past)
+    await shop.drain()
+    assert (await shop.get(job_id)).state is JobState.EXPIRED
+    assert ran == []
 
 
 async def test_progress_and_checkpoint_survive_to_the_next_attempt(live_store: Store) -> None:

@@ -11,13 +11,12 @@ from pathlib import Path
 from holdfast.context import Context
 from holdfast.job import JobState
 from holdfast.store.contract import JobFilter, Store
-from tests.leaks import nothing_leaks
 from tests.system import process_handlers as handlers
 from tests.system.working import Shop
 from tests.waiting import wait_until
 
 
-async def test_running_work_is_let_finish_within_the_grace(live_store: Store) -> None:
+async def test_running_work_is_let_finish_within_the_grace(sealed_store: Store) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow() -> str:
@@ -25,24 +24,23 @@ async def test_running_work_is_let_finish_within_the_grace(live_store: Store) ->
         await go_on.wait()
         return "finished"
 
-    shop = Shop(live_store, slow)
+    shop = Shop(sealed_store, slow)
     job_id = await shop.enqueue(slow)
-    async with nothing_leaks():
-        worker = shop.new_worker(grace=30)
-        await worker.start()
-        await started.wait()
-        leaving = asyncio.create_task(worker.stop())
-        later = await shop.enqueue(slow)
-        go_on.set()
-        await leaving
+    worker = shop.new_worker(grace=30)
+    await worker.start()
+    await started.wait()
+    leaving = asyncio.create_task(worker.stop())
+    later = await shop.enqueue(slow)
+    go_on.set()
+    await leaving
     job = await shop.get(job_id)
     assert (job.state, job.result) == (JobState.SUCCEEDED, '"finished"')
     assert (await shop.get(later)).state is JobState.READY
-    assert await live_store.workers.list() == []
+    assert await sealed_store.workers.list() == []
 
 
 async def test_what_outlasts_the_grace_is_handed_back_without_spending_an_attempt(
-    live_store: Store, tmp_path: Path
+    sealed_store: Store, tmp_path: Path
 ) -> None:
     running = threading.Semaphore(0)
 
@@ -57,14 +55,14 @@ async def test_what_outlasts_the_grace_is_handed_back_without_spending_an_attemp
             pause.wait(0.01)
         raise RuntimeError("told to stop")
 
-    shop = Shop(live_store, slow, slow_thread, sleep_forever=handlers.sleep_forever)
+    shop = Shop(sealed_store, slow, slow_thread, sleep_forever=handlers.sleep_forever)
     note = tmp_path / "pid"
     ids = [
         await shop.enqueue(slow),
         await shop.enqueue(slow_thread),
         await shop.enqueue("sleep_forever", str(note)),
     ]
-    async with nothing_leaks(), shop.worker(grace=0.05):
+    async with shop.worker(grace=0.05):
         await wait_until(note.exists, 20, "the child runs")
         for _ in range(2):
             await wait_until(lambda: running.acquire(blocking=False), 5, "handlers run")
@@ -74,7 +72,9 @@ async def test_what_outlasts_the_grace_is_handed_back_without_spending_an_attemp
     assert not shop.reported("worker.handlers_did_not_stop")
 
 
-async def test_a_handler_that_will_not_stop_is_handed_back_and_reported(live_store: Store) -> None:
+async def test_a_handler_that_will_not_stop_is_handed_back_and_reported(
+    sealed_store: Store,
+) -> None:
     started, release = asyncio.Event(), asyncio.Event()
 
     async def deaf() -> None:
@@ -85,18 +85,17 @@ async def test_a_handler_that_will_not_stop_is_handed_back_and_reported(live_sto
             except asyncio.CancelledError:
                 continue
 
-    shop = Shop(live_store, deaf)
+    shop = Shop(sealed_store, deaf)
     job_id = await shop.enqueue(deaf)
-    async with nothing_leaks():
-        async with shop.worker(grace=0.0, patience=0.1):
-            await started.wait()
-        job = await shop.get(job_id)
-        assert (job.state, job.attempts) == (JobState.READY, 0)
-        [report] = shop.reported("worker.handlers_did_not_stop")
-        assert job_id in str(report.fields["jobs"])
-        [left] = shop.reported("worker.left_behind")
-        assert left.fields["coroutines"] == 1
-        release.set()
+    async with shop.worker(grace=0.0, patience=0.1):
+        await started.wait()
+    job = await shop.get(job_id)
+    assert (job.state, job.attempts) == (JobState.READY, 0)
+    [report] = shop.reported("worker.handlers_did_not_stop")
+    assert job_id in str(report.fields["jobs"])
+    [left] = shop.reported("worker.left_behind")
+    assert left.fields["coroutines"] == 1
+    release.set()
     assert (await shop.get(job_id)).state is JobState.READY
 
 
@@ -150,13 +149,12 @@ async def test_a_signal_asks_and_a_second_one_does_not_wait(live_store: Store) -
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-async def test_run_in_a_burst_ends_when_nothing_is_left(live_store: Store) -> None:
+async def test_run_in_a_burst_ends_when_nothing_is_left(sealed_store: Store) -> None:
     async def fine() -> None: ...
 
-    shop = Shop(live_store, fine)
+    shop = Shop(sealed_store, fine)
     ids = [await shop.enqueue(fine) for _ in range(20)]
-    async with nothing_leaks():
-        await asyncio.wait_for(shop.new_worker().run(burst=True), 20)
+    await asyncio.wait_for(shop.new_worker().run(burst=True), 20)
     states = {(await shop.get(job_id)).state for job_id in ids}
     assert states == {JobState.SUCCEEDED}
 

@@ -10,7 +10,6 @@ import psutil
 from holdfast.job import JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
-from tests.leaks import nothing_leaks
 from tests.system import process_handlers as handlers
 from tests.system.working import ONCE, QUICK, Shop
 from tests.waiting import wait_until
@@ -24,27 +23,26 @@ def is_gone(pid: int) -> bool:
 
 
 async def test_a_function_runs_in_a_warm_child_and_nothing_is_left_behind(
-    live_store: Store,
+    sealed_store: Store,
 ) -> None:
-    async with nothing_leaks():
-        shop = Shop(live_store, add=handlers.add, pid=handlers.pid)
-        ids = [await shop.enqueue("pid") for _ in range(4)]
-        total = await shop.enqueue("add", 2, 40)
-        await shop.drain(processes=1)
-        pids = {(await shop.get(job_id)).result for job_id in ids}
-        assert len(pids) == 1
-        assert str(psutil.Process().pid) not in pids
-        assert (await shop.get(total)).result == "42"
+    shop = Shop(sealed_store, add=handlers.add, pid=handlers.pid)
+    ids = [await shop.enqueue("pid") for _ in range(4)]
+    total = await shop.enqueue("add", 2, 40)
+    await shop.drain(processes=1)
+    pids = {(await shop.get(job_id)).result for job_id in ids}
+    assert len(pids) == 1
+    assert str(psutil.Process().pid) not in pids
+    assert (await shop.get(total)).result == "42"
 
 
 async def test_a_timeout_kills_the_child_and_the_pool_heals(
-    live_store: Store, tmp_path: Path
+    sealed_store: Store, tmp_path: Path
 ) -> None:
     note = tmp_path / "pid"
-    shop = Shop(live_store, sleep_forever=handlers.sleep_forever, add=handlers.add)
+    shop = Shop(sealed_store, sleep_forever=handlers.sleep_forever, add=handlers.add)
     policy = Policy(retry=Retry.never(), timeout=3)
     job_id = await shop.enqueue("sleep_forever", str(note), policy=policy)
-    async with nothing_leaks(), shop.worker(processes=1) as worker:
+    async with shop.worker(processes=1) as worker:
         await worker.drain()
         job = await shop.get(job_id)
         assert (job.state, job.errors[0].kind) == (JobState.FAILED, "TimedOut")

@@ -12,7 +12,6 @@ from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import TimedOut, decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
-from tests.leaks import nothing_leaks
 from tests.system.working import Shop
 from tests.waiting import wait_until
 
@@ -127,7 +126,7 @@ async def test_a_timeout_is_retried_like_any_failure(live_store: Store) -> None:
 
 
 async def test_a_thread_that_ignores_its_timeout_is_counted_and_replaced(
-    live_store: Store,
+    sealed_store: Store,
 ) -> None:
     release = threading.Event()
     told: list[bool] = []
@@ -139,9 +138,9 @@ async def test_a_thread_that_ignores_its_timeout_is_counted_and_replaced(
     def fine() -> int:
         return 1
 
-    shop = Shop(live_store, deaf, fine)
+    shop = Shop(sealed_store, deaf, fine)
     job_id = await shop.enqueue(deaf, policy=BRIEF)
-    async with nothing_leaks(), shop.worker({"default": 1}, threads=1) as worker:
+    async with shop.worker({"default": 1}, threads=1) as worker:
         await worker.drain()
         assert (await shop.get(job_id)).errors[0].kind == "TimedOut"
         assert worker.health()["stuck_threads"] == 1

@@ -63,13 +63,9 @@ async def demo(
         "seconds": round(seconds, 3),
         "problems": problems,
     }
-    session.answer(
-        document,
-        lambda: [
-            *demo_view.draw_summary(rows),
-            make_text(f"{jobs} jobs in {seconds:.1f} s, {'not ' if problems else ''}all as it must be", "bold"),
-        ],
-    )
+    verdict = "not as it must be" if problems else "every one ended as it must"
+    closing = make_text(f"{jobs} jobs in {seconds:.1f} s: {verdict}", "bold")
+    session.answer(document, lambda: [*demo_view.draw_summary(rows), closing])
     if problems:
         complain("\n".join(f"error: {problem}" for problem in problems))
         raise typer.Exit(1)

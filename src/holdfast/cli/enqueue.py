@@ -89,9 +89,11 @@ async def enqueue(
 async def _checked(
     session: Session, app: App, task: Task[..., Any], arguments: Arguments, patience: float | None
 ) -> None:
+    text = _json(arguments)
+    task.handler.signature.check(text)  # before the store is opened, which may create it
     with session.on_store(app):
         async with app:
-            handle = await task.enqueue_json(_json(arguments))
+            handle = await task.enqueue_json(text)
             await _answer(session, app.client, Inserted(handle.id, handle.how), patience)
 
 

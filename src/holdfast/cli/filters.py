@@ -9,12 +9,16 @@ import typer
 
 from holdfast.cli.output import parse_duration, parse_moment
 from holdfast.cli.target import UsageProblem
+from holdfast.job import JobState
 
 QueueFilter = Annotated[
     list[str] | None, typer.Option("--queue", "-q", help="Only this queue (repeatable).")
 ]
 StateFilter = Annotated[
-    list[str] | None, typer.Option("--state", "-s", help="Only this state (repeatable).")
+    list[str] | None,
+    typer.Option(
+        "--state", "-s", help="Only this state (repeatable).", autocompletion=lambda: list(JobState)
+    ),
 ]
 TaskFilter = Annotated[
     list[str] | None, typer.Option("--task", "-t", help="Only this task (repeatable).")

@@ -80,26 +80,37 @@ def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableTy
     if not page.jobs:
         yield "no jobs match" if not counts else "no more jobs"
         return
-    roomy = make_console().width >= ROOMY
-    table = make_table(
-        "id", "task", *(["queue"] if roomy else []), "state", ">tries", "created", ""
-    )
-    table.columns[0].no_wrap = True
+    yield from _as_table(page) if make_console().width >= ROOMY else _stacked(page)
+    shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
+    yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
+    if page.next_cursor is not None:
+        yield make_text(f"more: --cursor {page.next_cursor}", "dim")
+
+
+def _as_table(page: Page) -> Iterator[RenderableType]:
+    table = make_table("=id", "task", "queue", "=state", ">tries", "=created", "note")
     for job in page.jobs:
         table.add_row(
             job.id,
             job.task,
-            *([job.queue] if roomy else []),
+            job.queue,
             state_text(job.state),
             f"{job.attempts}/{job.max_attempts}",
             ago_text(job.created_at),
             job_note(job),
         )
     yield table
-    shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
-    yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
-    if page.next_cursor is not None:
-        yield make_text(f"more: --cursor {page.next_cursor}", "dim")
+
+
+def _stacked(page: Page) -> Iterator[RenderableType]:
+    """Where a table would break every word, each job gets lines of its own."""
+    from rich.text import Text
+
+    for job in page.jobs:
+        yield Text.assemble(job.id, "  ", state_text(job.state))
+        tried = f"{job.attempts}/{job.max_attempts} tries"
+        facts = (job.task, job.queue, tried, ago_text(job.created_at), job_note(job))
+        yield make_text("  " + " · ".join(filter(None, facts)), "dim")
 
 
 async def show_job(session: Session, job_id: JobIdArgument) -> None:

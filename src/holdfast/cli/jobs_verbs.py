@@ -28,13 +28,14 @@ from holdfast.cli.filters import (
 )
 from holdfast.cli.output import counted, make_console, make_text, redact, state_text
 from holdfast.cli.target import Session, UsageProblem
-from holdfast.client import BulkReport, Client, Told
+from holdfast.client import Client
 from holdfast.errors import BadOption, HoldfastError, StoreError
+from holdfast.selection import BulkReport, Told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Ids = Annotated[list[str] | None, typer.Argument(help="Ids of jobs.", metavar="[ID]...")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of jobs.", metavar="ID")]
 All = Annotated[bool, typer.Option("--all", help="All jobs that match the filters.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would change.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before changing many.")]
@@ -223,7 +224,7 @@ async def _apply_to_all(session: Session, verb: Verb, choice: Choice, client: Cl
 def _told_bulk(verb: Verb, report: BulkReport, dry_run: bool) -> str:
     if dry_run:
         return f"{counted(report.matched, 'job')} would be {verb.done}"
-    return f"{counted(report.changed, 'job')} of {report.matched:,} {verb.done}"
+    return f"{report.changed:,} of {counted(report.matched, 'job')} {verb.done}"
 
 
 def _confirm(session: Session, verb: Verb, matched: int, yes: bool) -> None:

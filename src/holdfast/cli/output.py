@@ -82,14 +82,19 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def make_table(*columns: str, **options: Any) -> Table:
+    """A column written `>name` holds numbers and `=name` short words: neither is ever wrapped."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold", **options
+    )
     for name in columns:
-        number = name.startswith(">")
         table.add_column(
-            name.removeprefix(">"), justify="right" if number else "left", overflow="fold"
+            name.lstrip(">="),
+            justify="right" if name.startswith(">") else "left",
+            no_wrap=name.startswith((">", "=")),
+            overflow="fold",
         )
     return table
 

@@ -53,7 +53,7 @@ class Fleet:
         self.restarts = 0
 
     async def run(self, beside: Coroutine[Any, Any, None] | None = None) -> int:
-        """Returns the exit code: 1 if a child could not be started as it was told to."""
+        """Returns the exit code: not 0 if a child could not be started as it was told to."""
         companion = None if beside is None else asyncio.create_task(beside)
         with told_by_signals(self._on_signal):
             try:
@@ -85,7 +85,7 @@ class Fleet:
             if self._stopping.is_set() or (code == 0 and self._until_done):
                 return
             if code == WRONG_CALL and self._restart:
-                self._code = 1
+                self._code = code
                 self._stop(signal.SIGTERM)
                 return
             deaths = 0 if loop.time() - started > STEADY else deaths + 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-Names = Annotated[list[str], typer.Argument(help="Queues.", metavar="NAME...")]
+Names = Annotated[list[str], typer.Argument(help="Queues.", metavar="NAME")]
 Wait = Annotated[str | None, typer.Option(metavar="TIME")]
 
 
@@ -32,9 +32,7 @@ def register(group: typer.Typer) -> None:
 
 async def list_queues(
     session: Session,
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]...")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
 ) -> None:
     """List queues with what waits in them."""
     async with session.client() as client:
@@ -55,8 +53,7 @@ def _draw(queues: list[QueueInfo], serving: set[str]) -> Iterator[RenderableType
     if not queues:
         yield "no queues yet"
         return
-    table = make_table("queue", ">ready", ">running", ">scheduled", ">suspended", ">lag", "")
-    table.columns[0].no_wrap = True
+    table = make_table("=queue", ">ready", ">running", ">scheduled", ">suspended", ">lag", "")
     for queue in queues:
         states = (JobState.READY, JobState.RUNNING, JobState.SCHEDULED, JobState.SUSPENDED)
         numbers = [f"{queue.counts.get(state, 0):,}" for state in states]

@@ -44,7 +44,7 @@ def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
     if not workers:
         yield "no workers"
         return
-    table = make_table("worker", "queues", ">running", ">tasks", "started", "heartbeat", "lease")
+    table = make_table("worker", "queues", ">running", ">tasks", "=started", "=heartbeat", "=lease")
     for worker in workers:
         left = worker.expires_in or 0.0
         lease = (

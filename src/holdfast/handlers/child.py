@@ -82,7 +82,7 @@ class _PipeDesk:
 
 def _serve(call: Call, connection: Connection) -> End:
     try:
-        handler = _handler(call.module, call.qualname, call.task)
+        handler = _handler(call.module, call.qualname, call.task, call.keep_result)
         context = Context(call.job, _PipeDesk(connection))
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
     except (BadTask, BadArguments) as error:
@@ -98,7 +98,7 @@ def _serve(call: Call, connection: Connection) -> End:
 
 
 @cache
-def _handler(module: str, qualname: str, task: str) -> Handler:
+def _handler(module: str, qualname: str, task: str, keep_result: bool) -> Handler:
     """Find the registered function. Under its decorated name stands a Task; it knows its own."""
     try:
         found: Any = importlib.import_module(module)
@@ -110,4 +110,5 @@ def _handler(module: str, qualname: str, task: str) -> Handler:
             f"process=True needs a function that a child process can import, and {module}:"
             f"{qualname} cannot be ({error}); define it at the top level of a module",
         ) from error
-    return Handler.of(task, getattr(found, "function", found), process=True, keep_result=False)
+    function = getattr(found, "function", found)
+    return Handler.of(task, function, process=True, keep_result=keep_result)

@@ -27,6 +27,9 @@ from holdfast.outcome import End, WorkerLost
 _HEADER = struct.Struct("!i")  # the framing of multiprocessing.connection.Connection
 _SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in unknown states
 
+DYING = 1.0
+"""Seconds a child that closed its end has to finish dying."""
+
 Report = Callable[[Progress], Awaitable[bool]]
 
 
@@ -46,7 +49,13 @@ class Child:
         with theirs:
             process = _SPAWN.Process(target=child.main, args=(theirs,), name="holdfast-child")
             process.start()
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            process.kill()
+            process.join()
+            raise
         return cls(process, reader, writer)
 
     @property
@@ -61,16 +70,18 @@ class Child:
                 await self._send(await report(reply))
             return reply
         except (EOFError, ConnectionError):
-            await self.stop(kill=False)
+            await self.stop(after=DYING)
             return WorkerLost(_last_words(self.process))
 
-    async def stop(self, *, kill: bool = True) -> None:
-        """End the process and wait until it is gone."""
+    async def stop(self, *, after: float = 0.0) -> None:
+        """Kill the process and wait until it is gone; one that is dying has `after` seconds to
+        end by itself, so that its exit code says why."""
         self._stopped = True
-        if kill:
-            self.process.kill()
+        kill_at = asyncio.get_running_loop().time() + after
         self._writer.close()
-        while self.process.is_alive():  # noqa: ASYNC110 - the kernel sets no asyncio.Event
+        while self.process.is_alive():
+            if asyncio.get_running_loop().time() >= kill_at:
+                self.process.kill()
             await asyncio.sleep(0.002)
 
     async def _send(self, message: object) -> None:

@@ -51,7 +51,7 @@ class Want(msgspec.Struct, frozen=True):
     limit: int
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """Whether one Transition was applied; if not, where the job really is.
 
     `state` is None when the store holds no such job. A worker that retries a
@@ -267,7 +267,8 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class QueueInfo(msgspec.Struct, frozen=True):
-    """A queue as it stands. `oldest_ready_age` (seconds) is its lag."""
+    """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` holds live
+    states only: counting what has ended would read the whole history."""
 
     name: str
     paused: bool

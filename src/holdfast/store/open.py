@@ -35,8 +35,9 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
 async def drop_store(url: str) -> None:
     """Remove a Postgres store with every job in it, as the demo does with its own schema."""
-    if url.partition("://")[0] not in ("postgres", "postgresql"):
-        raise BadOption("a store to drop", "a postgres:// URL; remove a SQLite file by hand", url)
+    scheme = url.partition("://")[0]
+    if scheme not in ("postgres", "postgresql"):
+        raise BadOption("a store to drop", "a postgres:// URL", f"{scheme}://…")
     from holdfast.store.postgres.store import PostgresStore
 
     await PostgresStore(url).drop()

@@ -11,8 +11,9 @@ worker that is only slow to leave.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from typing import Any
 
 from holdfast.events import Events
 from holdfast.reconcile.service import Service
@@ -43,7 +44,7 @@ class Departure:
 
     async def leave(self) -> None:
         self._stop_claiming()
-        await self._wait_for_work(self._options.grace)
+        await self._first_of(self._crew.runner.quiet.wait(), self._options.grace)
         await self._crew.fetcher.stopped()
         await self._hand_back_the_rest()
         await self._write_ends()
@@ -56,12 +57,9 @@ class Departure:
         self._crew.fetcher.stop_soon()
         self._crew.runner.hand_back_waiting()
 
-    async def _wait_for_work(self, seconds: float) -> None:
-        """Until nothing runs, or time is up, or there is suddenly no time."""
-        waits = [
-            asyncio.create_task(self._crew.runner.quiet.wait()),
-            asyncio.create_task(self._hurry.wait()),
-        ]
+    async def _first_of(self, end: Coroutine[Any, Any, object], seconds: float) -> None:
+        """Until this end, or time is up, or there is suddenly no time."""
+        waits = [asyncio.create_task(end), asyncio.create_task(self._hurry.wait())]
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
@@ -85,8 +83,8 @@ class Departure:
 
     async def _write_ends(self) -> None:
         await self._crew.strays.stop()
-        patience = HURRY if self._hurry.is_set() else self._options.lease
-        unwritten = await self._crew.finisher.close(patience)
+        await self._first_of(self._crew.finisher.settled(), self._options.lease)
+        unwritten = await self._crew.finisher.close(HURRY)
         if unwritten:
             self._events.error("worker.ends_not_written", count=unwritten)
 

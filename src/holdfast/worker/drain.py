@@ -32,7 +32,7 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
                 break
         except StoreUnavailable as error:
             crew.outage.failed(error)
-            await asyncio.sleep(crew.outage.wait())
+            await crew.outage.pause()
             continue
         crew.fetcher.wake("")
         if not promoted:

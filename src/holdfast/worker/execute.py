@@ -35,8 +35,10 @@ class Executor:
             return settle(attempt, HandedBack())
         try:
             end = await self._call(attempt)
-        except GeneratorExit:
-            raise
+        except GeneratorExit as error:
+            if _slot_is_discarded(attempt):
+                raise
+            end = end_of(error)
         except asyncio.CancelledError as error:
             if _slot_is_closing(attempt):
                 raise
@@ -54,7 +56,9 @@ class Executor:
                 handler, job, keep_result=attempt.policy.keep_result, report=attempt.report
             )
         try:
-            args, kwargs = handler.signature.call_arguments(job.args, Context(job, attempt))
+            signature = handler.signature
+            context = Context(job, attempt) if signature.takes_context else None
+            args, kwargs = signature.call_arguments(job.args, context)
         except BadArguments as error:
             return refused(error)
         match handler.mode:
@@ -67,7 +71,7 @@ class Executor:
         if not attempt.policy.keep_result:
             return Returned(None)
         try:
-            return Returned(handler.signature.encode_result(value))
+            return Returned(signature.encode_result(value))
         except BadResult as error:
             return refused(error)
 
@@ -89,3 +93,11 @@ def _slot_is_closing(attempt: Attempt) -> bool:
     or that leaked from something it awaited, leaves the slot's own count at nothing."""
     slot = attempt.task
     return attempt.stop is None and slot is not None and slot.cancelling() > 0
+
+
+def _slot_is_discarded(attempt: Attempt) -> bool:
+    """The loop is gone and the interpreter clears up: no handler raised this."""
+    try:
+        return asyncio.current_task() is not attempt.task
+    except RuntimeError:
+        return True

@@ -58,7 +58,8 @@ class Fetcher:
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._last_claim = 0.0
+        self._last_claim = self._loop.time()
+        self._paced = True
         self.claiming = False
 
     def start(self) -> None:
@@ -103,14 +104,21 @@ class Fetcher:
 
     async def _fetch(self) -> None:
         while not self._stopping:
-            wants = self._wants()
-            if not wants:
-                await self._wait(self._poll)
-            elif self._is_small(wants):
-                await asyncio.sleep(PACE)
-                self._last_claim = 0.0
-            else:
-                await self._claim(wants)
+            try:
+                await self._step()
+            except Exception as error:  # noqa: BLE001 - a defect here must not end all claiming
+                self._events.error("fetcher.step_failed", error=describe(error))
+                await asyncio.sleep(self._poll)
+
+    async def _step(self) -> None:
+        wants = self._wants()
+        if not wants:
+            await self._wait(self._poll)
+        elif self._is_small(wants):
+            await asyncio.sleep(PACE)
+            self._paced = True
+        else:
+            await self._claim(wants)
 
     def _wants(self) -> list[Want]:
         if not self._may_claim():
@@ -124,6 +132,8 @@ class Fetcher:
 
     def _is_small(self, wants: list[Want]) -> bool:
         """Soon after a claim, while most slots are busy, waiting a little fills a batch."""
+        if self._paced:
+            return False
         asked = sum(want.limit for want in wants)
         room = sum(self._slots.sizes[want.queue] for want in wants)
         return asked * 4 < room and self._loop.time() - self._last_claim < PACE
@@ -151,6 +161,7 @@ class Fetcher:
         finally:
             self.claiming = False
             self._last_claim = self._loop.time()
+            self._paced = False
 
     def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
         """Return the permits that no job came for; a queue that gave all asked may have more."""

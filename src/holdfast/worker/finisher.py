@@ -133,7 +133,7 @@ class Finisher:
             except StoreUnavailable as error:
                 self._outage.failed(error)
                 repeated = True
-                await asyncio.sleep(self._outage.wait())
+                await self._outage.pause()
             except Exception as error:  # noqa: BLE001 - one bad row must not hold up the others
                 await self._write_apart(batch, error)
                 return

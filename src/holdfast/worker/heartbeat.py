@@ -57,7 +57,7 @@ class Heartbeat:
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
         self._failing = False
-        self.last_beat = time.monotonic()
+        self.last_beat = self.last_answer = time.monotonic()
 
     def start(self, worker: WorkerId, registered_at: float) -> None:
         """`registered_at`: when the registration was sent, which the lease counts from."""
@@ -117,28 +117,30 @@ class Heartbeat:
                 raise error
 
     async def _beats(self, store: Store) -> None:
+        """The first beat comes a third of the lease after the registration, like any other."""
         opened = False
         while True:
-            self._now.clear()
-            began = time.monotonic()
             try:
                 async with asyncio.timeout(self._lease / 3):
-                    if not opened:
+                    if opened:
+                        await self._beat(store)
+                    else:
                         await store.open()
                         opened = True
-                    await self._beat(store)
             except Exception as error:  # noqa: BLE001 - no error may end the heartbeats
                 self._failed(error)
                 wait = self._lease / 10
             else:
-                wait = self._lease / 3 - (time.monotonic() - began)
-            await self._pause(wait)
+                wait = self._lease / 3 - (time.monotonic() - self.last_beat)
+            # Never back to back, also while a name that the store forgot is being renewed.
+            await self._pause(max(wait, self._lease / 10))
 
     async def _beat(self, store: Store) -> None:
         worker = self._worker
         assert worker is not None
         held, sent = self._held(), time.monotonic()
         beat = await store.workers.heartbeat(worker, self._lease, held)
+        self.last_answer = time.monotonic()
         if worker != self._worker:
             return  # renewed meanwhile: this answer is about a name we no longer use
         if beat.known:
@@ -160,7 +162,9 @@ class Heartbeat:
 
     async def _pause(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(max(0.0, seconds)):
+            async with asyncio.timeout(seconds):
                 await self._now.wait()
         except TimeoutError:
             return
+        finally:
+            self._now.clear()

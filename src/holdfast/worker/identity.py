@@ -115,7 +115,7 @@ class Identity:
                 break
             except StoreUnavailable as error:
                 self._outage.failed(error)
-                await asyncio.sleep(self._outage.wait())
+                await self._outage.pause()
         self.id = new
         self.heartbeat.follow(new, sent)
         self._renewal = None

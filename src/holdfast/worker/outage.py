@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
+from contextlib import suppress
 
 from holdfast.events import Events
 
@@ -18,6 +20,7 @@ class Outage:
         self._events = events
         self._since: float | None = None
         self._tries = 0
+        self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
     def answered(self) -> None:
@@ -25,6 +28,8 @@ class Outage:
         if self._since is not None:
             seconds = round(self.last_answer - self._since, 3)
             self._since, self._tries = None, 0
+            self._back.set()
+            self._back = asyncio.Event()
             self._events.info("worker.store_back", after=seconds)
 
     def failed(self, error: Exception) -> None:
@@ -37,6 +42,12 @@ class Outage:
         """Seconds until the next try: longer each time, and never the same for two workers."""
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._tries, 10))
         return longest * random.uniform(0.5, 1.0)
+
+    async def pause(self) -> None:
+        """Until the next try is due, or until another's try was answered: then all may go on."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.wait()):
+                await self._back.wait()
 
     @property
     def lasted(self) -> float:

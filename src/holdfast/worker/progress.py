@@ -29,7 +29,7 @@ class ProgressReporter:
                 kept = await self._batcher.submit(report)
             except StoreUnavailable as error:
                 self._outage.failed(error)
-                await asyncio.sleep(self._outage.wait())
+                await self._outage.pause()
             else:
                 self._outage.answered()
                 return kept

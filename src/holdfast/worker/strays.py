@@ -78,7 +78,7 @@ class Strays:
                 return
             except StoreUnavailable as error:
                 self._outage.failed(error)
-                await asyncio.sleep(self._outage.wait())
+                await self._outage.pause()
 
     async def _return_strays(self) -> None:
         """A job that is claimed while we look is no stray: it is only counted when it was

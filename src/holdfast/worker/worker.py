@@ -159,7 +159,11 @@ class Worker:
 
     @property
     def _stalled_for(self) -> float:
-        lasted = 0.0 if self._crew is None else self._crew.outage.lasted
+        """Seconds without an answer to claims or to heartbeats, once they are too many."""
+        if self._crew is None:
+            return 0.0
+        unheard = time.monotonic() - self._crew.identity.heartbeat.last_answer
+        lasted = max(self._crew.outage.lasted, unheard - self.options.lease / 3)
         return lasted if lasted > 2 * self.options.lease else 0.0
 
     async def _until_asked(self, burst: bool) -> None:
@@ -167,6 +171,7 @@ class Worker:
         waiting = {asked}
         if burst:
             waiting.add(asyncio.create_task(self._drain_then_ask()))
+        suspicious = False
         try:
             while not asked.done():
                 done, _ = await asyncio.wait(
@@ -175,8 +180,10 @@ class Worker:
                 for task in done:
                     task.result()
                 waiting -= done - {asked}
-                if self._stalled_for:
+                # Twice in a row: a process that was stopped and goes on has not tried yet.
+                if suspicious and self._stalled_for:
                     raise WorkerStalled(self._stalled_for)
+                suspicious = bool(self._stalled_for)
         finally:
             for task in waiting:
                 task.cancel()

@@ -62,13 +62,13 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
     dated = [(job.id, at) for job, at in zip(jobs, deadlines, strict=True) if at is not None]
     await copy("deadline", ("job_id", "at"), dated)
     queues = {job.queue for job, at in zip(jobs, due, strict=True) if at <= now}
-    for payload in _wakeups(queues, bool(later)):
+    for payload in _wakeups(queues, bool(later or dated)):
         await line.fetch(connections.scripts["wake"], connections.options.channel, payload)
 
 
-def _wakeups(queues: set[str], later: bool) -> list[str]:
+def _wakeups(queues: set[str], timed: bool) -> list[str]:
     named = ",".join(sorted(queues)) if len(queues) <= QUEUES_NAMED else ""
-    return [f"ready:{named}"] * bool(queues) + ["due"] * later
+    return [f"ready:{named}"] * bool(queues) + ["due"] * timed
 
 
 def _due(job: NewJob, now: datetime) -> datetime:

@@ -7,7 +7,7 @@ its own success there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.job import ERRORS_KEPT, JobId, JobState, Retention
 from holdfast.outcome import Transition
@@ -25,8 +25,7 @@ class Finisher:
     async def finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
         """Verdicts in the order asked; of two ends for one job the first is meant."""
         asked = {end.id: end for end in reversed(transitions)}
-        plain = [end for end in asked.values() if _is_plain(end) and not lapsed_only]
-        others = [end for end in asked.values() if lapsed_only or not _is_plain(end)]
+        plain, others = _sorted_out(asked.values(), lapsed_only)
         verdicts = await self._apply(plain, others, lapsed_only)
         await self._explain_refusals([job for job in asked if job not in verdicts], verdicts)
         return _in_order(transitions, verdicts)
@@ -39,15 +38,19 @@ class Finisher:
         async def both(line: Line) -> dict[JobId, Verdict]:
             accepted: dict[JobId, Verdict] = {}
             if plain:
-                done = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
-                accepted |= {JobId(str(row[0])): _succeeded(row) for row in done}
+                refused = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
+                names = {str(row[0]) for row in refused}
+                accepted |= {end.id: _succeeded(end) for end in plain if end.id not in names}
             if others:
                 values = self._general(others, lapsed_only)
                 moved = await line.fetch(self._script("finish"), *values)
                 accepted |= {JobId(str(row[0])): _accepted(row) for row in moved}
             return accepted
 
-        return await self._connections.run(both, transaction=bool(plain) and bool(others))
+        # Not repeated here: a worker that repeats it knows its own success from a refusal.
+        return await self._connections.run(
+            both, transaction=bool(plain) and bool(others), again=False
+        )
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
@@ -98,6 +101,16 @@ class Finisher:
         )
 
 
+def _sorted_out(
+    ends: Iterable[Transition], lapsed_only: bool
+) -> tuple[list[Transition], list[Transition]]:
+    plain: list[Transition] = []
+    others: list[Transition] = []
+    for end in ends:
+        (others if lapsed_only or not _is_plain(end) else plain).append(end)
+    return plain, others
+
+
 def _is_plain(end: Transition) -> bool:
     """Whether the lean statement says all there is to this end."""
     return (
@@ -111,8 +124,8 @@ def _is_plain(end: Transition) -> bool:
     )
 
 
-def _succeeded(row: Record) -> Verdict:
-    return Verdict(JobId(str(row[0])), True, JobState.SUCCEEDED, row[1])
+def _succeeded(end: Transition) -> Verdict:
+    return Verdict(end.id, True, JobState.SUCCEEDED, end.fence)
 
 
 def _accepted(row: Record) -> Verdict:
@@ -121,6 +134,8 @@ def _accepted(row: Record) -> Verdict:
 
 def _in_order(ends: Sequence[Transition], verdicts: dict[JobId, Verdict]) -> list[Verdict]:
     """A job that was ended twice in one batch: only the first was applied."""
+    if len(verdicts) == len(ends):
+        return [verdicts[end.id] for end in ends]
     answers, told = [], set[JobId]()
     for end in ends:
         verdict = verdicts[end.id]

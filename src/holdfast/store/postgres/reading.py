@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.job import ERRORS_KEPT, Job, JobId, JobState
+from holdfast.job import ENDED, ERRORS_KEPT, Job, JobId, JobState
 from holdfast.store.contract import JobFilter, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections, Line, Record
@@ -33,7 +33,7 @@ class Reader:
         scripts = self._connections.scripts
 
         async def both(line: Line) -> tuple[list[str], list[Record]]:
-            await line.execute(scripts["one_snapshot"])
+            await line.execute(scripts["begin_reading"])
             found = await line.fetch(scripts["page"], cursor, limit + 1, *_filters(which))
             ids = [str(row[0]) for row in found]
             return ids, await line.fetch(scripts["get"], ids[:limit], 1)
@@ -43,7 +43,13 @@ class Reader:
         return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit else None)
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
-        found = await self._connections.fetch("count", *_filters(which))
+        scripts = self._connections.scripts
+
+        async def counting(line: Line) -> list[Record]:
+            await line.execute(scripts["begin_reading"])
+            return await line.fetch(scripts["count"], *_filters(which))
+
+        found = await self._connections.run(counting, transaction=True)
         return {rows.STATES[row[0]]: row[1] for row in found}
 
 
@@ -58,4 +64,5 @@ def _filters(which: JobFilter) -> tuple[object, ...]:
         which.created_after,
         which.created_before,
         which.error_text,
+        not which.states or not which.states.isdisjoint(ENDED),
     )

@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Capability
+from holdfast.store.contract import Capability, Jobs, Queues, Telemetry, Wakeups, Workers
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.options import Options
@@ -26,9 +26,9 @@ class PostgresStore:
     `pg_stat_activity` what each of them is for.
     """
 
-    kind = "postgres"
-    capabilities = frozenset(Capability)
-    durability = (
+    kind: str = "postgres"
+    capabilities: frozenset[Capability] = frozenset(Capability)
+    durability: str = (
         "an acknowledged write survives a crash of the server, as far as its settings "
         "fsync and synchronous_commit promise"
     )
@@ -38,11 +38,12 @@ class PostgresStore:
         self._clock = clock or SystemClock()
         self._connections = Connections(Options.of(url), self._clock, role)
         self._schema = Schema(self._connections)
-        self.jobs = PostgresJobs(self._connections)
-        self.queues = PostgresQueues(self._connections)
-        self.workers = PostgresWorkers(self._connections)
-        self.wakeups = PostgresWakeups(self._connections)
-        self.telemetry = PostgresTelemetry(self._connections, self._schema)
+        self._listener = PostgresWakeups(self._connections)
+        self.jobs: Jobs = PostgresJobs(self._connections)
+        self.queues: Queues = PostgresQueues(self._connections)
+        self.workers: Workers = PostgresWorkers(self._connections)
+        self.wakeups: Wakeups = self._listener
+        self.telemetry: Telemetry = PostgresTelemetry(self._connections, self._schema)
 
     async def open(self) -> None:
         """Connect, and require a current schema; migrate first only if the environment says so."""
@@ -56,7 +57,7 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
-        await self.wakeups.close()
+        await self._listener.close()
         await self._connections.close()
 
     def sibling(self) -> PostgresStore:

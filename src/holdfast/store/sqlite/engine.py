@@ -41,7 +41,7 @@ class Engine:
             self._reader = ConnectionThread(
                 f"holdfast-sqlite-reader {location.shown}", self._connect
             )
-        self.wakeups = SqliteWakeups(None if location.path is None else self._connect)
+        self.wakeups = SqliteWakeups(location.path, self._connect)
 
     def retain(self) -> None:
         _require_recent_sqlite()

@@ -115,10 +115,11 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     tx.each(sql["body"], [_body(job, now) for job in jobs])
     tx.each(steps("finish")["ready"], ready)
     tx.each(steps("finish")["schedule"], scheduled)
-    tx.each(sql["deadline"], _deadlines(jobs, now))
+    deadlines = _deadlines(jobs, now)
+    tx.each(sql["deadline"], deadlines)
     for queue in {row[1] for row in ready}:
         tx.wake(Topic.READY, queue)
-    if scheduled:
+    if scheduled or deadlines:
         tx.wake(Topic.DUE)
 
 

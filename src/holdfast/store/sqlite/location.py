@@ -42,7 +42,7 @@ class Location:
         synchronous = options.pop("synchronous", "NORMAL").upper()
         patience = _seconds(options.pop("busy_timeout", "30"))
         if options:
-            raise BadOption("a sqlite URL's options", "synchronous or busy_timeout", *options)
+            raise BadOption("a sqlite URL's options", "synchronous or busy_timeout", [*options])
         if synchronous not in LEVELS:
             raise BadOption("synchronous", f"one of {', '.join(LEVELS)}", synchronous)
         return cls(_path(place), synchronous, patience)

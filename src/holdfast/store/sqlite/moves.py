@@ -35,8 +35,9 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
 
 
 def reclaim(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
-    """Jobs of a worker that is trusted again are not there to be moved."""
-    found = _find(tx, transitions)
+    """A waiting job has no worker to lose; one whose worker is trusted again has not lost it."""
+    running = [transition for transition in transitions if transition.source is JobState.RUNNING]
+    found = _find(tx, running)
     ids = to_json({transition.id for transition in transitions})
     for (job_id,) in tx.rows(steps("finish")["trusted"], (ids, tx.now)):
         found.pop((JobState.RUNNING, job_id), None)

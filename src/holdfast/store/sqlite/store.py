@@ -12,6 +12,7 @@ from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
+from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
 
@@ -73,4 +74,12 @@ class SqliteStore:
             self._engine.release()
 
     def migration_sql(self) -> str:
-        return "\n".join(migration.sql for migration in load_migrations(__package__))
+        """Run by hand it leaves what `open` would have left, the record of it included."""
+        sql = steps("migrate")
+        parts = [f"{sql['create']};"]
+        for migration in load_migrations(__package__):
+            record = sql["record by hand"]
+            for field in ("version", "name", "checksum"):
+                record = record.replace(f"{{{{{field}}}}}", str(getattr(migration, field)))
+            parts += [migration.sql, f"{record};"]
+        return "\n\n".join(["begin;", *parts, "commit;", ""])

@@ -95,6 +95,10 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
                     f"{where} was busy for {patience:g} s: another program holds a write "
                     "transaction open; end it, or raise busy_timeout in the URL"
                 ) from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is sqlite3.DatabaseError:  # not a database, or a damaged one
+                raise StoreError(f"{where}: {error}") from error
+            raise
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 1.5, 0.01)
 

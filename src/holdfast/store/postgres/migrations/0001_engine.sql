@@ -109,6 +109,8 @@ create table {{schema}}.outcome (
     reason text
 );
 create index outcome_expiry on {{schema}}.outcome (expires_at);
+-- History is mostly successes; an operator mostly looks for the others.
+create index outcome_unhappy on {{schema}}.outcome (job_id) where state <> 'succeeded';
 
 create table {{schema}}.error (
     job_id uuid not null,
@@ -176,32 +178,35 @@ create table {{schema}}.leader (
 );
 
 -- Every place a job can be, as one relation for those who read. Looked into by key, it costs one
--- index probe per place; read in order of the key, it merges the places.
+-- index probe per place; read in order of the key, it merges the places. Constant
+-- columns (state, ended) let a filter leave whole branches out; a WHERE in a branch would keep the
+-- planner from merging by the key.
 create view {{schema}}.place as
     select job_id, 'ready'::text as state, queue, priority, task, attempts, crashes, fence,
         null::timestamptz as due_at, null::uuid as worker_id, null::timestamptz as claimed_at,
         null::timestamptz as cancel_requested_at, null::timestamptz as finished_at,
-        null::timestamptz as expires_at, null::text as result, null::text as reason
+        null::timestamptz as expires_at, null::text as result, null::text as reason,
+        false as ended
     from {{schema}}.ready
     union all
     select job_id, 'running'::text, queue, priority, task, attempts, crashes, fence,
         null::timestamptz, worker_id, claimed_at, cancel_requested_at, null::timestamptz,
-        null::timestamptz, null::text, null::text
+        null::timestamptz, null::text, null::text, false
     from {{schema}}.lease
     union all
     select job_id, 'scheduled'::text, queue, priority, task, attempts, crashes, fence,
         due_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason
+        null::timestamptz, null::text, reason, false
     from {{schema}}.scheduled
     union all
     select job_id, 'suspended'::text, queue, priority, task, attempts, crashes, fence,
         wake_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason
+        null::timestamptz, null::text, reason, false
     from {{schema}}.suspended
     union all
     select job_id, state, queue, priority, task, attempts, crashes, fence,
         null::timestamptz, null::uuid, claimed_at, null::timestamptz, finished_at,
-        expires_at, result, reason
+        expires_at, result, reason, true
     from {{schema}}.outcome;
 
 -- Rows pass through these tables by the million while few are in them: vacuum early, by count.

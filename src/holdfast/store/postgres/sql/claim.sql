@@ -79,8 +79,11 @@ leased as (
         coalesce($1::timestamptz, now()) + timeout * interval '1 second'
     from found
 )
+-- the two times that every job has travel as seconds: the driver would spend more on two datetimes
+-- than on all the other columns
 select job_id, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
-    created_at, coalesce($1::timestamptz, now()) as claimed_at, deadline_at, tags, headers,
-    checkpoint, seq
+    date_part('epoch', created_at) as created_at,
+    date_part('epoch', coalesce($1::timestamptz, now())) as claimed_at,
+    deadline_at, tags, headers, checkpoint, seq
 from found
 order by priority, seq

@@ -78,11 +78,11 @@ to_deadline as (
 woken as (
     select count(pg_notify($2::text, payload)) as calls
     from (
-        select case when length(string_agg(distinct queue, ',')) < 2000
-            then 'ready:' || string_agg(distinct queue, ',') else 'ready:' end as payload
+        select case when length(string_agg(distinct queue, ',')) >= 2000
+            then 'ready:' else 'ready:' || string_agg(distinct queue, ',') end as payload
         from created where not later
         union all
-        select 'due' from created where later limit 2
+        select 'due' from created where later or deadline_at is not null limit 2
     ) as hints
     where payload is not null
 )

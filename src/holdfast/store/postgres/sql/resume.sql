@@ -16,8 +16,8 @@ to_ready as (
 woken as (
     select count(pg_notify($2::text, payload)) as calls
     from (
-        select case when length(string_agg(distinct queue, ',')) < 2000
-            then 'ready:' || string_agg(distinct queue, ',') else 'ready:' end as payload
+        select case when length(string_agg(distinct queue, ',')) >= 2000
+            then 'ready:' else 'ready:' || string_agg(distinct queue, ',') end as payload
         from gone
     ) as hints
     where payload is not null

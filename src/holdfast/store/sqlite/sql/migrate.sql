@@ -11,3 +11,7 @@ select version, checksum from migration
 
 -- name: record
 insert into migration (version, name, checksum, applied_at) values (?, ?, ?, ?)
+
+-- name: record by hand
+insert into migration (version, name, checksum, applied_at)
+values ({{version}}, '{{name}}', '{{checksum}}', strftime('%s', 'now') * 1000000)

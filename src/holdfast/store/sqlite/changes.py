@@ -1,0 +1,122 @@
+"""When to look at `PRAGMA data_version` again.
+
+Looking every few milliseconds costs an idle process 1% of a core, nearly all of it for
+waking up. On Linux the kernel tells when the write-ahead log is written to (inotify), so
+an idle process sleeps and still hears of a commit within a millisecond. It is only a hint:
+the log is written a moment before the commit can be seen, so a look is repeated, and a slow
+poll goes on underneath. Elsewhere, or where inotify is refused, polling is all there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.events import logger
+
+IN_MODIFY = 0x2
+LOOK_AGAIN = 0.002  # for a commit whose log was written but which could not be seen yet
+LOOKS = 4
+SAFETY = 0.2
+SHORTEST, LONGEST = 0.0005, 0.008
+BRISK, CALM, BRISK_FOR = 0.004, 0.010, 2.0
+
+
+class Changes(Protocol):
+    """`pause` returns when it is time to look again (`stirred`: the last look found a change);
+    `stop` ends a pause, from any thread."""
+
+    def pause(self, stirred: bool) -> None: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def changes_of(path: Path) -> Changes:
+    """The best way this system has to follow the log of a database that is already open."""
+    if sys.platform == "linux":
+        try:
+            return Told(path.with_name(path.name + "-wal"))
+        except OSError as refused:
+            logger.info("sqlite watcher polls instead of inotify", extra={"error": str(refused)})
+    return Polled()
+
+
+class Polled:
+    """Looks often while things happen, less often when nothing has for a while."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._calm_at = 0.0
+
+    def pause(self, stirred: bool) -> None:
+        moment = time.monotonic()
+        if stirred:
+            self._calm_at = moment + BRISK_FOR
+        self._stopped.wait(BRISK if moment < self._calm_at else CALM)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def close(self) -> None:
+        self._stopped.set()
+
+
+class Told:
+    """Waits for the kernel. While writes go on without a gap the pauses between looks grow,
+    so that a busy writer in the same process is not slowed by its own echo."""
+
+    def __init__(self, log: Path) -> None:
+        self._bell_lock = threading.Lock()
+        self._descriptor = _inotify(log)
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._quiet = LOOKS
+        self._streak = 0
+        self._closed = False
+
+    def pause(self, stirred: bool) -> None:
+        if self._heard(LOOK_AGAIN if self._quiet < LOOKS else SAFETY):
+            self._quiet = 0
+            time.sleep(min(SHORTEST * 2**self._streak, LONGEST))
+            self._streak = min(self._streak + 1, 8)
+        else:
+            self._quiet += 1
+            if self._quiet >= LOOKS:
+                self._streak = 0
+
+    def stop(self) -> None:
+        with self._bell_lock:
+            if not self._closed:
+                os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        with self._bell_lock:
+            if not self._closed:
+                self._closed = True
+                os.close(self._descriptor)
+                os.close(self._bell)
+
+    def _heard(self, seconds: float) -> bool:
+        heard, _, _ = select.select([self._descriptor, self._bell], [], [], seconds)
+        with contextlib.suppress(BlockingIOError):
+            while self._descriptor in heard:
+                os.read(self._descriptor, 65_536)
+        return bool(heard)
+
+
+def _inotify(path: Path) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), "inotify_init1 failed")
+    if libc.inotify_add_watch(descriptor, os.fsencode(path), IN_MODIFY) < 0:
+        failed = OSError(ctypes.get_errno(), "inotify_add_watch failed", str(path))
+        os.close(descriptor)
+        raise failed
+    return descriptor

@@ -1,0 +1,109 @@
+"""The thread that notices the commits of other processes.
+
+`PRAGMA data_version` changes when another connection has committed; only then the small
+`signal` table is read to say what it was about. Commits of the own store are noted by who
+made them, so that they are not told twice.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from holdfast.errors import StoreError
+from holdfast.events import logger
+from holdfast.store.contract import Topic, Wakeup
+from holdfast.store.sqlite.changes import Changes, changes_of
+from holdfast.store.sqlite.scripts import steps
+
+RECONNECT = 1.0
+
+Key = tuple[Topic, str]
+ANY = [Wakeup(Topic.READY), Wakeup(Topic.DUE)]
+
+
+class Watcher:
+    """`on_look` is called once it looks, `on_news` for what it sees; both in its thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        connect: Callable[[], sqlite3.Connection],
+        on_look: Callable[[], None],
+        on_news: Callable[[list[Wakeup]], None],
+    ) -> None:
+        self._path = path
+        self._connect = connect
+        self._on_look = on_look
+        self._on_news = on_news
+        self._lock = threading.Lock()
+        self._seen: dict[Key, int] = {}
+        self._stop = threading.Event()
+        self._changes: Changes | None = None
+        self._thread = threading.Thread(
+            target=self._watch, name="holdfast-sqlite-watcher", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns at once; `join` waits for the end."""
+        self._stop.set()
+        changes = self._changes
+        if changes is not None:
+            changes.stop()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def note(self, bumped: Mapping[Key, int]) -> None:
+        """These commits have been told already."""
+        with self._lock:
+            for key, n in bumped.items():
+                if self._seen.get(key, 0) == n - 1:
+                    self._seen[key] = n
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except (sqlite3.Error, StoreError, OSError) as error:
+                # Whatever was committed meanwhile is unknown, hence any topic.
+                logger.warning("sqlite watcher reconnects", extra={"error": str(error)})
+                self._on_look()
+                self._stop.wait(RECONNECT)
+                self._on_news(ANY)
+
+    def _follow(self) -> None:
+        connection = self._connect()
+        try:
+            version = connection.execute("PRAGMA data_version").fetchone()
+            self._news(connection)
+            changes = self._changes = changes_of(self._path)
+            try:
+                self._on_look()
+                self._look(connection, changes, version)
+            finally:
+                changes.close()
+        finally:
+            connection.close()
+
+    def _look(self, connection: sqlite3.Connection, changes: Changes, version: object) -> None:
+        stirred = False
+        while not self._stop.is_set():
+            current = connection.execute("PRAGMA data_version").fetchone()
+            stirred, version = current != version, current
+            if stirred and (news := self._news(connection)):
+                self._on_news(news)
+            changes.pause(stirred)
+
+    def _news(self, connection: sqlite3.Connection) -> list[Wakeup]:
+        rows = connection.execute(steps("signal")["read"]).fetchall()
+        found = {(Topic(topic), name): n for topic, name, n in rows}
+        with self._lock:
+            fresh = [key for key, n in found.items() if n > self._seen.get(key, 0)]
+            self._seen = found
+        return [Wakeup(topic, name) for topic, name in fresh]

@@ -1,0 +1,186 @@
+CREATE INDEX deadline_at on deadline (at);
+
+CREATE INDEX outcome_expires on outcome (expires_at);
+
+CREATE UNIQUE INDEX ready_job on ready (job_id);
+
+CREATE INDEX scheduled_due on scheduled (due_at);
+
+CREATE INDEX suspended_wake on suspended (wake_at) where wake_at is not null;
+
+CREATE TABLE arrival (
+    one integer primary key check (one = 1),
+    seq integer not null
+);
+
+CREATE TABLE deadline (
+    job_id text primary key,
+    at integer not null
+) without rowid;
+
+CREATE TABLE error (
+    job_id text not null,
+    n integer not null,
+    attempt integer not null,
+    at integer not null,
+    kind text not null,
+    message text not null,
+    traceback text,
+    primary key (job_id, n)
+) without rowid;
+
+CREATE TABLE job (
+    id text primary key,
+    task text not null,
+    created_at integer not null,
+    policy text not null,
+    tags text,
+    headers text,
+    unique_key text,
+    unique_states text,
+    args text not null
+) without rowid;
+
+CREATE TABLE leader (
+    role text primary key,
+    worker_id text not null,
+    expires_at integer not null
+) without rowid;
+
+CREATE TABLE lease (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    worker_id text not null,
+    claimed_at integer not null,
+    timeout_at integer
+) without rowid;
+
+CREATE TABLE migration (
+    version integer primary key,
+    name text not null,
+    checksum text not null,
+    applied_at integer not null
+);
+
+CREATE TABLE outcome (
+    job_id text primary key,
+    state text not null,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    cancel_requested_at integer,
+    worker_id text,
+    claimed_at integer,
+    deadline_at integer,
+    finished_at integer not null,
+    expires_at integer not null,
+    reason text,
+    result text
+) without rowid;
+
+CREATE TABLE progress (
+    job_id text primary key,
+    fraction real,
+    message text,
+    checkpoint text,
+    at integer not null
+) without rowid;
+
+CREATE TABLE queue (
+    name text primary key,
+    paused integer not null default 0,
+    cool_until integer,
+    throttles integer not null default 0,
+    throttle_base real not null,
+    throttle_cap real not null,
+    retain_succeeded real,
+    retain_failed real,
+    retain_other real
+) without rowid;
+
+CREATE TABLE ready (
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    job_id text not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    ready_at integer not null,
+    primary key (queue, priority, seq)
+) without rowid;
+
+CREATE TABLE scheduled (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    reason text,
+    due_at integer not null
+) without rowid;
+
+CREATE TABLE signal (
+    topic text not null,
+    name text not null,
+    n integer not null,
+    primary key (topic, name)
+) without rowid;
+
+CREATE TABLE suspended (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    reason text,
+    wake_at integer
+) without rowid;
+
+CREATE TABLE unique_key (
+    key text primary key,
+    job_id text not null,
+    states text not null
+) without rowid;
+
+CREATE TABLE worker (
+    id text primary key,
+    name text not null,
+    host text not null,
+    pid integer not null,
+    queues text not null,
+    tasks text not null,
+    version text not null,
+    started_at integer not null,
+    heartbeat_at integer not null,
+    expires_at integer not null
+) without rowid;
+
+CREATE VIEW place (job_id, state, queue, task, fence, reason) as
+select job_id, 'ready', queue, task, fence, null from ready
+union all
+select job_id, 'running', queue, task, fence, null from lease
+union all
+select job_id, 'scheduled', queue, task, fence, null from scheduled
+union all
+select job_id, 'suspended', queue, task, fence, null from suspended
+union all
+select job_id, state, queue, task, fence, reason from outcome;

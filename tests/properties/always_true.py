@@ -1,0 +1,195 @@
+"""What is always true of a store, one function per line of the design that applies so far.
+
+Each takes what can be seen from outside: a `Snapshot` of the store, and the `Record` a witness
+kept of what it was told. They raise AssertionError with the ids that break the rule. Line 10
+(nothing is leaked) is `tests.leaks.nothing_leaks`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from holdfast.clock import ManualClock
+from holdfast.job import (
+    ENDED,
+    LIVE,
+    WAITING,
+    Claimed,
+    Job,
+    JobId,
+    JobState,
+    WorkerId,
+    decode_policy,
+)
+from holdfast.outcome import DeadlinePassed, Returned, TimedOut, Transition, WorkerLost, decide
+from holdfast.store.contract import JobFilter, QueueInfo, Store, Verdict, Want, WorkerInfo
+from tests.conformance.builders import new_worker
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that the store shows at one moment."""
+
+    jobs: dict[JobId, Job]
+    workers: dict[WorkerId, WorkerInfo]
+    queues: dict[str, QueueInfo]
+    expired: frozenset[JobId]
+    now: datetime
+
+    @classmethod
+    async def of(cls, store: Store) -> Snapshot:
+        jobs: dict[JobId, Job] = {}
+        cursor: str | None = None
+        while True:
+            page = await store.jobs.page(JobFilter(), 1_000, cursor)
+            assert not any(job.id in jobs for job in page.jobs), "a job was listed twice"
+            jobs |= {job.id: job for job in page.jobs}
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return cls(
+            jobs,
+            {worker.id: worker for worker in await store.workers.list()},
+            {queue.name: queue for queue in await store.queues.list()},
+            frozenset(live.id for live in await store.jobs.expired_leases(10_000)),
+            await store.now(),
+        )
+
+
+@dataclass
+class Record:
+    """What a witness outside the store was told, in the order it was told."""
+
+    acknowledged: set[JobId] = field(default_factory=set)
+    removed: set[JobId] = field(default_factory=set)
+    accepted_ends: Counter[tuple[JobId, int]] = field(default_factory=Counter)
+    fences: dict[JobId, int] = field(default_factory=dict)
+    ended: dict[JobId, Job] = field(default_factory=dict)
+
+    def saw_end(self, verdict: Verdict, move: Transition) -> None:
+        """An attempt was ended, if the verdict says so. A waiting job has no attempt to end:
+        cancelled, requeued and cancelled again it keeps one fence throughout."""
+        if verdict.accepted and move.source is JobState.RUNNING:
+            self.accepted_ends[move.id, move.fence] += 1
+
+    def saw_requeue(self, job: JobId) -> None:
+        self.ended.pop(job, None)
+
+
+def line_1_acknowledged_enqueues_are_live_or_ended(seen: Snapshot, record: Record) -> None:
+    expected = record.acknowledged - record.removed
+    assert seen.jobs.keys() >= expected, f"lost: {expected - seen.jobs.keys()}"
+    assert seen.jobs.keys() <= expected, f"out of nowhere: {seen.jobs.keys() - expected}"
+
+
+def line_2_at_most_one_accepted_end_per_fence(record: Record) -> None:
+    twice = [end for end, times in record.accepted_ends.items() if times > 1]
+    assert not twice, f"ended twice: {twice}"
+
+
+def line_2_fences_only_grow(seen: Snapshot, record: Record) -> None:
+    for job in seen.jobs.values():
+        before = record.fences.get(job.id, 0)
+        assert job.fence >= before, f"{job.id}: fence went from {before} to {job.fence}"
+        record.fences[job.id] = job.fence
+
+
+def line_3_an_ended_job_never_changes(seen: Snapshot, record: Record) -> None:
+    for job in seen.jobs.values():
+        if job.state in ENDED:
+            first = record.ended.setdefault(job.id, job)
+            assert job == first, f"{job.id} changed after its end"
+        else:
+            assert job.id not in record.ended, f"{job.id} came back to life by itself"
+
+
+def line_4_every_running_job_has_a_live_worker_or_is_reclaimable(seen: Snapshot) -> None:
+    for job in seen.jobs.values():
+        if job.state is JobState.RUNNING:
+            worker = seen.workers.get(job.worker_id) if job.worker_id else None
+            alive = worker is not None and worker.alive
+            assert alive != (job.id in seen.expired), f"{job.id} at {job.worker_id}, alive={alive}"
+
+
+def line_5_attempts_and_crashes_stay_within_bounds(seen: Snapshot) -> None:
+    for job in seen.jobs.values():
+        policy = decode_policy(job.policy)
+        assert job.attempts <= policy.retry.max_attempts, f"{job.id}: {job.attempts} attempts"
+        assert job.crashes <= policy.max_crashes, f"{job.id}: {job.crashes} crashes"
+        if job.state in LIVE:
+            assert job.attempts < policy.retry.max_attempts, f"{job.id} has no attempt left"
+
+
+def line_6_every_waiting_job_has_something_that_will_wake_it(seen: Snapshot) -> None:
+    """A ready job stands in a queue that is listed with it, so that a claim will find it; a
+    scheduled one has its time. Only a suspended one may wait for somebody's word."""
+    waiting: Counter[str] = Counter()
+    for job in seen.jobs.values():
+        assert job.worker_id is None or job.state not in WAITING, f"{job.id} waits at a worker"
+        if job.state is JobState.SCHEDULED:
+            assert job.due_at is not None, f"{job.id} is scheduled for never"
+        if job.state is JobState.READY:
+            waiting[job.queue] += 1
+    for queue, count in waiting.items():
+        listed = seen.queues[queue].counts.get(JobState.READY, 0)
+        assert listed == count, f"{queue}: {count} ready jobs, {listed} of them in line"
+
+
+def check_all(seen: Snapshot, record: Record) -> None:
+    """Every line that a snapshot can show."""
+    line_1_acknowledged_enqueues_are_live_or_ended(seen, record)
+    line_2_at_most_one_accepted_end_per_fence(record)
+    line_2_fences_only_grow(seen, record)
+    line_3_an_ended_job_never_changes(seen, record)
+    line_4_every_running_job_has_a_live_worker_or_is_reclaimable(seen)
+    line_5_attempts_and_crashes_stay_within_bounds(seen)
+    line_6_every_waiting_job_has_something_that_will_wake_it(seen)
+
+
+async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:
+    """With a good worker, sweeps and time, every job ends; suspended ones are resumed."""
+    worker = new_worker()
+    await store.workers.register(worker, 1e9)
+    live: list[Job] = []
+    for _ in range(50):
+        clock.advance(hours=1)
+        seen = await Snapshot.of(store)
+        live = [job for job in seen.jobs.values() if job.state in LIVE]
+        if not live:
+            return
+        await store.queues.resume(list(seen.queues))
+        await store.jobs.resume([job.id for job in live])
+        await mend(store)
+        wants = [Want(queue, 1_000) for queue in sorted({job.queue for job in live})]
+        claimed = await store.jobs.claim(worker.id, wants, sorted({job.task for job in live}))
+        await _return(store, claimed)
+    raise AssertionError(f"still live after 50 rounds: {live}")
+
+
+async def mend(store: Store) -> list[Verdict]:
+    """One round of every sweep, as the reconcilers do it."""
+    jobs = store.jobs
+    verdicts = await jobs.reclaim(
+        [
+            decide(live, WorkerLost(), cancel_requested=live.cancel_requested)
+            for live in await jobs.expired_leases(1_000)
+        ]
+    )
+    verdicts += await jobs.finish(
+        [
+            decide(live, TimedOut(1), cancel_requested=live.cancel_requested)
+            for live in await jobs.overdue_attempts(1_000)
+        ]
+    )
+    verdicts += await jobs.finish(
+        [decide(live, DeadlinePassed()) for live in await jobs.past_deadline(1_000)]
+    )
+    await jobs.promote_due(1_000)
+    return verdicts
+
+
+async def _return(store: Store, claimed: list[Claimed]) -> None:
+    verdicts = await store.jobs.finish([decide(job, Returned(None)) for job in claimed])
+    assert all(verdict.accepted for verdict in verdicts)

@@ -1,0 +1,219 @@
+"""What a store should do, in the smallest program that says it: one dict, no SQL.
+
+All times are seconds on one clock. The model applies the same `Transition`s as a store does, so
+policy is not repeated here; what it models is places, guards, lines and keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from holdfast.job import ENDED, LIVE, WAITING, JobId, JobState, Policy, WorkerId
+from holdfast.outcome import Transition
+
+S = JobState
+
+
+@dataclass
+class ModelJob:
+    id: JobId
+    queue: str
+    priority: int
+    policy: Policy
+    state: JobState
+    seq: int
+    key: str | None = None
+    due: float | None = None
+    deadline: float | None = None
+    attempts: int = 0
+    crashes: int = 0
+    fence: int = 0
+    worker: WorkerId | None = None
+    timeout_at: float | None = None
+    cancel: bool = False
+    kept_until: float | None = None
+
+
+@dataclass
+class Model:
+    now: float = 0.0
+    jobs: dict[JobId, ModelJob] = field(default_factory=dict)
+    holders: dict[str, JobId] = field(default_factory=dict)
+    leases: dict[WorkerId, float] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
+    cooling: dict[str, float] = field(default_factory=dict)
+    arrivals: itertools.count[int] = field(default_factory=itertools.count)
+
+    # Enqueueing
+
+    def insert(self, job: ModelJob, mode: str) -> tuple[JobId, str]:
+        holder = self._holder(job.key)
+        if holder is None or (mode == "replace" and holder.state in WAITING):
+            if holder is not None:
+                self._end(holder, S.CANCELLED, holder.policy.retention.other)
+            self._take(job)
+            return job.id, "created" if holder is None else "replaced"
+        if mode == "debounce" and holder.state in (S.READY, S.SCHEDULED):
+            self.reschedule(holder.id, (job.due or self.now) - self.now)
+            return holder.id, "debounced"
+        return holder.id, "existing"
+
+    def _holder(self, key: str | None) -> ModelJob | None:
+        found = self.jobs.get(self.holders[key]) if key in self.holders and key else None
+        return found if found is not None and found.state in LIVE else None
+
+    def _take(self, job: ModelJob) -> None:
+        job.seq = next(self.arrivals)
+        self.jobs[job.id] = job
+        if job.key is not None:
+            self.holders[job.key] = job.id
+
+    # Workers
+
+    def alive(self, worker: WorkerId | None) -> bool:
+        return worker is not None and self.leases.get(worker, -1.0) > self.now
+
+    # Moves
+
+    def claim(self, worker: WorkerId, queue: str, limit: int) -> list[JobId]:
+        closed = queue in self.paused or self.cooling.get(queue, -1.0) > self.now
+        if closed or not self.alive(worker):
+            return []
+        line = [job for job in self.jobs.values() if job.state is S.READY and job.queue == queue]
+        line.sort(key=lambda job: (job.priority, job.seq))
+        for job in line[:limit]:
+            job.state, job.worker, job.fence = S.RUNNING, worker, job.fence + 1
+            timeout = job.policy.timeout
+            job.timeout_at = None if timeout is None else self.now + timeout
+        return [job.id for job in line[:limit]]
+
+    def apply(self, move: Transition, *, only_if_lost: bool = False) -> bool:
+        job = self.jobs.get(move.id)
+        if job is None or (job.state, job.fence) != (move.source, move.fence):
+            return False
+        if only_if_lost and self.alive(job.worker):
+            return False
+        job.attempts += move.spend
+        job.crashes += move.crash
+        job.fence += move.bump
+        if move.cool is not None:
+            until = self.now + max(move.cool, 0.3)
+            self.cooling[job.queue] = max(self.cooling.get(job.queue, until), until)
+        self._settle(job, move)
+        return True
+
+    def _settle(self, job: ModelJob, move: Transition) -> None:
+        due = None if move.delay is None else self.now + move.delay
+        if move.to in ENDED:
+            self._end(job, move.to, move.keep_for)
+        elif job.cancel:
+            self._end(job, S.CANCELLED, job.policy.retention.other)
+        else:
+            self._wait(job, move.to, due)
+
+    def _end(self, job: ModelJob, state: JobState, keep_for: float) -> None:
+        self._wait(job, state, None)
+        job.kept_until = self.now + keep_for
+
+    def _wait(self, job: ModelJob, state: JobState, due: float | None) -> None:
+        job.state, job.due = state, due
+        job.worker, job.timeout_at, job.cancel = None, None, False
+
+    def promote(self) -> int:
+        due = [
+            job
+            for job in self.jobs.values()
+            if job.state in (S.SCHEDULED, S.SUSPENDED)
+            and job.due is not None
+            and job.due <= self.now
+        ]
+        for job in sorted(due, key=lambda job: job.due or 0.0):
+            self._line_up(job)
+        return len(due)
+
+    def _line_up(self, job: ModelJob) -> None:
+        job.state, job.due, job.seq = S.READY, None, next(self.arrivals)
+
+    # An operator's verbs; each says whether it did something
+
+    def resume(self, id_: JobId) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state is not S.SUSPENDED:
+            return False
+        self._line_up(job)
+        return True
+
+    def request_cancel(self, id_: JobId) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state is not S.RUNNING:
+            return False
+        job.cancel = True
+        return True
+
+    def requeue(self, id_: JobId) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state not in ENDED or self._holder(job.key) is not None:
+            return False
+        job.attempts = job.crashes = 0
+        job.deadline = job.kept_until = None
+        self._line_up(job)
+        if job.key is not None:
+            self.holders[job.key] = id_
+        return True
+
+    def reschedule(self, id_: JobId, delay: float) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state not in (S.READY, S.SCHEDULED):
+            return False
+        if delay > 0:
+            job.state, job.due = S.SCHEDULED, self.now + delay
+        elif job.state is S.SCHEDULED:
+            self._line_up(job)
+        return True
+
+    def change(self, id_: JobId, *, queue: str | None = None, priority: int | None = None) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state not in WAITING:
+            return False
+        job.queue = job.queue if queue is None else queue
+        job.priority = job.priority if priority is None else priority
+        return True
+
+    def remove(self, id_: JobId) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state not in ENDED:
+            return False
+        del self.jobs[id_]
+        return True
+
+    def prune(self) -> list[JobId]:
+        over = [
+            job.id
+            for job in self.jobs.values()
+            if job.kept_until is not None and job.kept_until <= self.now
+        ]
+        return [id_ for id_ in over if self.remove(id_)]
+
+    # What the sweeps should find
+
+    def expired(self) -> list[JobId]:
+        return sorted(
+            job.id
+            for job in self.jobs.values()
+            if job.state is S.RUNNING and not self.alive(job.worker)
+        )
+
+    def overdue(self) -> list[JobId]:
+        return sorted(
+            job.id
+            for job in self.jobs.values()
+            if job.timeout_at is not None and job.timeout_at < self.now
+        )
+
+    def past_deadline(self) -> list[JobId]:
+        return sorted(
+            job.id
+            for job in self.jobs.values()
+            if job.state in LIVE and job.deadline is not None and job.deadline < self.now
+        )

@@ -1,0 +1,70 @@
+"""A real store behind a line that can be cut, or that loses answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.errors import StoreUnavailable
+from holdfast.store.contract import Store
+
+
+class Line:
+    """The state of the line, shared by a store and its siblings.
+
+    `cut` refuses every call. `lose` names verbs of which one call each is
+    applied although its answer is lost.
+    """
+
+    def __init__(self) -> None:
+        self.cut = False
+        self.lose: set[str] = set()
+        self.calls: list[str] = []
+
+    async def carry(self, verb: str, call: Callable[[], Any]) -> Any:
+        self.calls.append(verb)
+        if self.cut:
+            raise StoreUnavailable("the line is cut")
+        answer = await call()
+        if verb in self.lose:
+            self.lose.discard(verb)
+            raise StoreUnavailable("the answer is lost")
+        return answer
+
+
+class _Noun:
+    def __init__(self, noun: Any, line: Line) -> None:
+        self._noun = noun
+        self._line = line
+
+    def __getattr__(self, verb: str) -> Any:
+        method = getattr(self._noun, verb)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._line.carry(verb, lambda: method(*args, **kwargs))
+
+        return call
+
+
+class FlakyStore:
+    """Looks like the store it wraps; jobs, workers and queues go over the line."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        self._store = store
+        self._line = line
+        self.jobs: Any = _Noun(store.jobs, line)
+        self.workers: Any = _Noun(store.workers, line)
+        self.queues: Any = _Noun(store.queues, line)
+        self.wakeups = store.wakeups
+        self.telemetry = store.telemetry
+        self.kind = store.kind
+        self.capabilities = store.capabilities
+        self.durability = store.durability
+        self.open = store.open
+        self.close = store.close
+        self.now = store.now
+        self.migrate = store.migrate
+        self.migration_sql = store.migration_sql
+
+    def sibling(self) -> Store:
+        return FlakyStore(self._store.sibling(), self._line)

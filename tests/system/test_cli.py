@@ -1,0 +1,314 @@
+"""The command line as real processes: signals, children, changes of code, the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psutil
+import pytest
+
+from holdfast.job import JobId, JobState
+from holdfast.store.contract import JobFilter, Store, WorkerInfo
+from holdfast.testing.servers import PostgresServer
+from tests.backends import opened
+from tests.conformance.builders import new_job
+from tests.waiting import wait_until
+
+STARTS = 30.0
+SHOP = """
+import asyncio
+
+from holdfast import App
+
+app = App({url!r}, lease=2)
+
+
+@app.task()
+async def greet(name: str) -> str:
+    return f"Hello {{name}}"
+
+
+@app.task()
+async def sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+"""
+
+
+class Shell:
+    """A folder with an app in it, and the processes started there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"sqlite:///{folder / 'jobs.db'}"
+        self.app = folder / "shop.py"
+        self.app.write_text(SHOP.format(url=self.url))
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast.cli.main", *arguments],
+            cwd=self.folder,
+            env={k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        return ended(self.start(*arguments))
+
+    def end(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    child.kill()
+                process.kill()
+            process.communicate()
+
+
+def ended(process: subprocess.Popen[str], within: float = 60) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=within)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    try:
+        yield shell
+    finally:
+        shell.end()
+
+
+@pytest.fixture
+async def store(shell: Shell) -> AsyncIterator[Store]:
+    """The test's own look at the shop's store."""
+    async with opened(shell.url) as store:
+        yield store
+
+
+async def enqueue(store: Store, task: str, **arguments: Any) -> JobId:
+    [inserted] = await store.jobs.insert([new_job(task, args=json.dumps(arguments))])
+    return inserted.id
+
+
+async def alive(store: Store) -> list[WorkerInfo]:
+    return [worker for worker in await store.workers.list() if worker.alive]
+
+
+async def wait_for_workers(
+    store: Store, count: int, *, but: frozenset[int] = frozenset()
+) -> set[int]:
+    """Their process ids, once so many live workers are there that are not among `but`."""
+    found: set[int] = set()
+
+    async def all_there() -> bool:
+        nonlocal found
+        found = {worker.pid for worker in await alive(store)} - but
+        return len(found) == count
+
+    await wait_until(all_there, STARTS, f"{count} workers are alive")
+    return found
+
+
+async def wait_for_state(store: Store, job: JobId, state: JobState) -> None:
+    async def reached() -> bool:
+        [found] = await store.jobs.get([job])
+        return found.state is state
+
+    await wait_until(reached, STARTS, f"the job is {state}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_hands_running_work_back_and_leaves_cleanly(
+    shell: Shell, store: Store, number: signal.Signals
+) -> None:
+    job = await enqueue(store, "sleep", seconds=600)
+    worker = shell.start("worker", "shop:app", "--grace", "0")
+    await wait_for_state(store, job, JobState.RUNNING)
+    worker.send_signal(number)
+    code, _, err = ended(worker)
+    [found] = await store.jobs.get([job])
+    assert code == 0
+    assert "Traceback" not in err
+    assert "stopped: 0 jobs ended, 1 handed back" in err
+    assert (found.state, found.attempts) == (JobState.READY, 0)
+    assert await alive(store) == []
+
+
+async def test_a_second_signal_does_not_wait_for_the_grace(shell: Shell, store: Store) -> None:
+    job = await enqueue(store, "sleep", seconds=600)
+    worker = shell.start("worker", "shop:app", "--grace", "1h")
+    await wait_for_state(store, job, JobState.RUNNING)
+    worker.send_signal(signal.SIGTERM)
+    # A process that has not yet heard the first of two equal signals only ever hears one.
+    assert worker.stderr is not None
+    assert any("signal=SIGTERM immediate=False" in line for line in worker.stderr)
+    worker.send_signal(signal.SIGTERM)
+    code, _, err = ended(worker, within=20)
+    assert code == 0
+    assert "1 handed back" in err
+
+
+async def test_the_first_log_line_says_where_and_what_it_serves(shell: Shell, store: Store) -> None:
+    _, _, err = shell.run("worker", "shop:app", "--queues", "mail:3,default", "--burst")
+    first = err.splitlines()[0]
+    for fact in ("sqlite store", store.durability, "mail:3, default:50", "2 tasks"):
+        assert fact in first
+
+
+async def test_json_logs_are_one_object_a_line(shell: Shell) -> None:
+    _, _, err = shell.run("worker", "shop:app", "--burst", "--json-logs", "--json")
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert "worker.started" in {line.get("event") for line in lines}
+    assert {"at", "level", "logger"} <= set(lines[0])
+
+
+async def test_a_burst_ends_when_nothing_is_left(shell: Shell, store: Store) -> None:
+    await store.jobs.insert([new_job("greet") for _ in range(20)])
+    code, out, _ = shell.run("worker", "shop:app", "--burst", "--json")
+    assert code == 0
+    assert json.loads(out)["ended"] == 20
+    assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 20}
+
+
+async def test_a_burst_of_several_processes_ends_too(shell: Shell, store: Store) -> None:
+    await store.jobs.insert([new_job("greet") for _ in range(50)])
+    code, _, err = shell.run("worker", "shop:app", "--burst", "--processes", "2")
+    assert code == 0, err
+    assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 50}
+
+
+async def test_a_killed_child_is_replaced_and_a_signal_ends_them_all(
+    shell: Shell, store: Store
+) -> None:
+    parent = shell.start("worker", "shop:app", "--processes", "2", "--json")
+    first = await wait_for_workers(store, 2)
+    assert parent.pid not in first
+    victim = min(first)
+    os.kill(victim, signal.SIGKILL)
+    second = await wait_for_workers(store, 2, but=frozenset({victim}))
+    parent.send_signal(signal.SIGTERM)
+    code, out, err = ended(parent)
+    assert code == 0
+    assert json.loads(out) == {"processes": 2, "restarts": 1}
+    assert "killed by SIGKILL" in err
+    assert not any(psutil.pid_exists(pid) for pid in second)
+
+
+def test_children_that_were_called_wrongly_are_not_started_again(shell: Shell) -> None:
+    code, _, err = shell.run("worker", "shop:app", "--processes", "2", "--queues", "mail:0")
+    assert code == 2
+    assert "error: queue 'mail': slots must be at least 1, got 0" in err
+
+
+async def test_children_leave_when_their_parent_is_killed(shell: Shell, store: Store) -> None:
+    parent = shell.start("worker", "shop:app", "--processes", "2")
+    children = await wait_for_workers(store, 2)
+    parent.kill()
+
+    async def all_left() -> bool:
+        return not await alive(store) and not any(psutil.pid_exists(pid) for pid in children)
+
+    await wait_until(all_left, STARTS, "the children have left in good order")
+
+
+async def test_changed_code_starts_the_worker_anew(shell: Shell, store: Store) -> None:
+    parent = shell.start("worker", "shop:app", "--reload")
+    before = await wait_for_workers(store, 1)
+    shell.app.write_text(
+        SHOP.format(url=shell.url) + "\n\n@app.task()\nasync def added() -> None:\n    pass\n"
+    )
+    await wait_for_workers(store, 1, but=frozenset(before))
+    job = await enqueue(store, "added")
+    await wait_for_state(store, job, JobState.SUCCEEDED)
+    parent.send_signal(signal.SIGINT)
+    code, _, err = ended(parent)
+    assert code == 0
+    assert "changed: shop.py" in err
+
+
+async def test_broken_code_waits_for_the_next_change(shell: Shell, store: Store) -> None:
+    whole = shell.app.read_text()
+    parent = shell.start("worker", "shop:app", "--reload")
+    before = await wait_for_workers(store, 1)
+    shell.app.write_text("this is not Python")
+    await wait_for_workers(store, 0)
+    shell.app.write_text(whole)
+    await wait_for_workers(store, 1, but=frozenset(before))
+    parent.send_signal(signal.SIGTERM)
+    assert ended(parent)[0] == 0
+
+
+def test_the_version_is_told_without_loading_what_draws(shell: Shell) -> None:
+    code = (
+        "import sys; sys.argv = ['holdfast', '--version']\n"
+        "from holdfast.cli.main import main; main()\n"
+        "assert not {'typer', 'rich', 'asyncpg'} & set(sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("holdfast ")
+
+
+def test_the_demo_shows_its_summary_and_keeps_its_promises(shell: Shell) -> None:
+    code, out, err = shell.run("demo", "--quick")
+    assert code == 0, err
+    assert "every one ended as it must" in out
+    assert err == ""
+
+
+async def test_an_interrupted_demo_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
+    process = shell.start("demo")
+    assert process.stdout is not None
+    assert "a worker starts" in process.stdout.readline()
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    code, _, err = ended(process)
+    assert code == 130
+    assert "Traceback" not in err
+    assert not any(child.is_running() for child in children)
+
+
+async def test_the_demo_on_postgres_drops_its_schema(
+    shell: Shell, postgres: PostgresServer
+) -> None:
+    url = postgres.new_database()
+    code, out, err = shell.run("demo", "--quick", "--json", "--url", url)
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["problems"] == []
+    assert sum(row["enqueued"] for row in document["tasks"]) == document["jobs"]
+    connection = await asyncpg.connect(url)
+    try:
+        left = await connection.fetch("select nspname from pg_namespace")
+    finally:
+        await connection.close()
+    assert not [row[0] for row in left if row[0].startswith("holdfast")]
+
+
+async def test_the_doctor_says_that_a_migration_is_missing_and_is_content_after_it(
+    shell: Shell, postgres: PostgresServer
+) -> None:
+    url = postgres.new_database()
+    code, out, _ = shell.run("doctor", "--json", "--url", url)
+    [finding] = json.loads(out)["findings"]
+    assert code == 1
+    assert finding["check"] == "schema"
+    assert "holdfast migrate" in finding["advice"]
+    assert shell.run("jobs", "list", "--url", url)[0] == 1
+    assert json.loads(shell.run("migrate", "--json", "--url", url)[1])["applied"] != []
+    code, out, _ = shell.run("doctor", "--json", "--url", url)
+    assert (code, json.loads(out)["healthy"]) == (0, True)

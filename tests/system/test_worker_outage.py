@@ -1,0 +1,184 @@
+"""The store goes away and comes back; a worker goes on by itself, or says that it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.job import JobState, Policy
+from holdfast.retry import Retry
+from holdfast.store.contract import Store
+from holdfast.worker.worker import WorkerStalled
+from tests.system.flaky import FlakyStore, Line
+from tests.system.working import Shop
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+@pytest.fixture
+def flaky(sealed_store: Store, line: Line) -> Store:
+    return FlakyStore(sealed_store, line)
+
+
+async def test_an_end_that_cannot_be_written_is_kept_until_it_can(flaky: Store, line: Line) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        started.set()
+        await go_on.wait()
+        return "kept"
+
+    shop = Shop(flaky, slow)
+    job_id = await shop.enqueue(slow)
+    async with shop.worker(lease=30) as worker:
+        await started.wait()
+        line.cut = True
+        go_on.set()
+        await wait_until(lambda: worker.health()["running"] == 0, 5, "the handler ended")
+        await wait_until(lambda: line.calls.count("finish") >= 2, 5, "the write is repeated")
+        assert worker.health()["unwritten"] == 1
+        line.cut = False
+        job = await shop.until(job_id, lambda job: job.ended)
+        await worker.drain()
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, '"kept"', 1)
+    assert len(shop.reported("worker.store_unavailable")) == 1
+    assert len(shop.reported("worker.store_back")) == 1
+
+
+async def test_a_finish_whose_answer_was_lost_is_recognised_as_our_own(
+    flaky: Store, line: Line
+) -> None:
+    async def fine() -> None: ...
+
+    async def fail() -> None:
+        raise ValueError("once")
+
+    shop = Shop(flaky, fine, fail)
+    ids = [await shop.enqueue(fine), await shop.enqueue(fail, policy=Policy(retry=Retry.never()))]
+    line.lose.add("finish")
+    async with shop.worker() as worker:
+        assert await worker.drain() == 2
+        assert worker.health()["refused"] == 0
+    states = [(await shop.get(job_id)).state for job_id in ids]
+    assert states == [JobState.SUCCEEDED, JobState.FAILED]
+    assert not line.lose
+
+
+async def test_jobs_of_a_claim_whose_answer_was_lost_are_not_stuck(
+    flaky: Store, line: Line
+) -> None:
+    ran: list[int] = []
+
+    async def fine(n: int) -> None:
+        ran.append(n)
+
+    shop = Shop(flaky, fine)
+    ids = [await shop.enqueue(fine, n) for n in range(3)]
+    line.lose.add("claim")
+    async with shop.worker(lease=30):
+        for job_id in ids:
+            job = await shop.until(job_id, lambda job: job.ended, within=5)
+            assert (job.state, job.attempts) == (JobState.SUCCEEDED, 1)
+    assert sorted(ran) == [0, 1, 2]
+    assert len(shop.reported("worker.stray_returned")) == 3
+
+
+async def test_a_worker_whose_lease_ran_out_stops_its_handlers_and_returns_under_a_new_name(
+    flaky: Store, line: Line
+) -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def slow_once() -> str:
+        if started.is_set():
+            return "second run"
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+        return "first run"
+
+    shop = Shop(flaky, slow_once)
+    job_id = await shop.enqueue(slow_once)
+    async with shop.worker(lease=0.6) as worker:
+        await started.wait()
+        former = worker.id
+        line.cut = True
+        await asyncio.wait_for(stopped.wait(), 10)
+        assert worker.health()["alive"] is False
+        line.cut = False
+        await wait_until(lambda: worker.health()["alive"] is True, 10, "the worker is back")
+        assert worker.id != former
+        other = await shop.enqueue(slow_once)
+        assert (await shop.until(other, lambda job: job.ended)).result == '"second run"'
+        # The former name is gone, so whoever sweeps next finds the job; nothing hides it.
+        await wait_until(lambda: bool(shop.reported("worker.renewed")), 5, "renewal")
+        [lapsed] = await flaky.jobs.expired_leases(10)
+        assert (lapsed.id, lapsed.worker_id) == (job_id, former)
+    assert len(shop.reported("worker.lease_lost")) == 1
+
+
+async def test_a_worker_that_the_store_forgot_registers_anew(live_store: Store) -> None:
+    started = asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async def fine() -> None: ...
+
+    shop = Shop(live_store, slow, fine)
+    await shop.enqueue(slow)
+    async with shop.worker(lease=0.6) as worker:
+        await started.wait()
+        former = worker.id
+        await live_store.workers.deregister(former)
+        await wait_until(lambda: worker.id != former, 10, "a new name")
+        job_id = await shop.enqueue(fine)
+        await shop.until(job_id, lambda job: job.ended)
+        assert worker.health()["discarded"] == 1
+
+
+async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(
+    flaky: Store, line: Line
+) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(flaky, fine)
+    worker = shop.new_worker(lease=0.4, grace=0.1, poll=0.05)
+    running = asyncio.create_task(worker.run())
+    await wait_until(lambda: "claim" in line.calls, 5, "the worker claims")
+    line.cut = True
+    with pytest.raises(WorkerStalled, match="more than two leases"):
+        await asyncio.wait_for(running, 20)
+
+
+async def test_claims_stop_while_too_many_ends_are_unwritten(flaky: Store, line: Line) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(flaky, fine)
+    for _ in range(100):
+        await shop.enqueue(fine)
+    blocked = asyncio.Event()
+    carry = line.carry
+
+    async def hold_finishes(verb: str, call: object) -> object:
+        if verb == "finish":
+            await blocked.wait()
+        return await carry(verb, call)  # type: ignore[arg-type]
+
+    line.carry = hold_finishes  # type: ignore[method-assign]
+    async with shop.worker({"default": 5}, max_unwritten=20) as worker:
+        await wait_until(lambda: worker.health()["unwritten"] == 20, 5, "claims stop at the limit")
+        claims = line.calls.count("claim")
+        worker_woken = await shop.enqueue(fine)
+        await asyncio.sleep(0)
+        assert line.calls.count("claim") == claims
+        blocked.set()
+        await worker.drain()
+        assert (await shop.get(worker_woken)).state is JobState.SUCCEEDED

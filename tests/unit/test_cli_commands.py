@@ -1,0 +1,182 @@
+"""enqueue, queues, workers, migrate and the global options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.worker import parse_queues
+from holdfast.job import JobState
+from tests.unit.cli import Desk, desk_in
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return desk_in(tmp_path, monkeypatch)
+
+
+# enqueue ----------------------------------------------------------------------------------
+
+
+def test_a_job_is_enqueued_by_name_alone_with_its_options(desk: Desk) -> None:
+    options = ["--queue", "mail", "--priority", "-2", "--tag", "a", "--tag", "b", "--delay", "1h"]
+    made = desk.json("enqueue", "greet", '{"name": "Ada"}', *options, "--unique", "ada")
+    again = desk.json("enqueue", "greet", '{"name": "Ada"}', *options, "--unique", "ada")
+    job = desk.json("jobs", "show", made["id"])
+    assert again == {"id": made["id"], "how": "existing"}
+    assert job["args"] == {"name": "Ada"}
+    assert (job["queue"], job["priority"], job["tags"]) == ("mail", -2, ["a", "b"])
+    assert job["state"] == "scheduled"
+
+
+def test_people_get_the_id_alone(desk: Desk) -> None:
+    out = desk.on_store("enqueue", "greet").out.strip()
+    assert desk.json("jobs", "show", out)["args"] == {}
+
+
+def test_with_an_app_text_stays_text_and_the_tasks_own_options_hold(desk: Desk) -> None:
+    app = f"{desk.shop()}:app"
+    answer = desk.run("enqueue", "send", "-a", "to=007", "-a", "copies=3", "--app", app, "--json")
+    job = desk.json("jobs", "show", answer.json["id"])
+    assert job["args"] == {"to": "007", "copies": 3}
+    assert (job["queue"], job["priority"]) == ("mail", 3)
+
+
+def test_with_an_app_a_list_binds_by_position(desk: Desk) -> None:
+    answer = desk.run("enqueue", "send", '["ann", 2]', "--app", f"{desk.shop()}:app", "--json")
+    assert desk.json("jobs", "show", answer.json["id"])["args"] == {"to": "ann", "copies": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["send", "-a", "copies=3"], "to"),
+        (["send", "-a", "to=x", "-a", "copies=many"], "copies"),
+        (["sned"], "registered here: send"),
+        (["send", "[1, 2, 3]"], "takes 2 arguments (to, copies), got 3"),
+    ],
+)
+def test_with_an_app_a_call_that_does_not_fit_writes_nothing(
+    desk: Desk, arguments: list[str], said: str
+) -> None:
+    answer = desk.run("enqueue", *arguments, "--app", f"{desk.shop()}:app")
+    assert answer.code == 2
+    assert said in answer.err
+    assert not (desk.folder / "jobs.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["greet", "{oops"], "must be JSON"),
+        (["greet", "[1]"], "a list needs --app"),
+        (["greet", "{}", "-a", "a=1"], "not both"),
+        (["greet", "-a", "novalue"], "--arg must be NAME=VALUE"),
+        (["greet", "--delay", "later"], "--delay must be seconds"),
+        (["greet", "--priority", "99999"], "priority must be"),
+        (["gr eet", "{}"], "task name must be"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_anything_is_written(
+    desk: Desk, arguments: list[str], said: str
+) -> None:
+    answer = desk.on_store("enqueue", *arguments)
+    assert answer.code == 2
+    assert said in answer.err
+    assert not (desk.folder / "jobs.db").exists()
+
+
+# queues and workers -----------------------------------------------------------------------
+
+
+def test_queues_are_listed_with_what_waits_and_who_serves(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue_many(2))
+    desk.seed(lambda scene: scene.enqueue(queue="lonely", delay=60.0))
+    queues = {queue["name"]: queue for queue in desk.json("queues", "list")["queues"]}
+    assert queues["default"]["counts"] == {"ready": 2}
+    assert queues["default"]["served"] is True
+    assert queues["lonely"]["served"] is False
+    assert queues["lonely"]["settings"]["throttle_cap"] == 300.0
+    assert "no live worker" in desk.on_store("queues", "list").out
+
+
+def test_a_paused_queue_shows_it_until_it_is_resumed(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    assert desk.json("queues", "pause", "default", "mail") == {"paused": ["default", "mail"]}
+    assert "paused" in desk.on_store("queues", "list", "default").out
+    desk.json("queues", "resume", "default")
+    paused = {queue["name"]: queue["paused"] for queue in desk.json("queues", "list")["queues"]}
+    assert paused == {"default": False, "mail": True}
+
+
+def test_tuning_changes_what_is_named_and_leaves_the_rest(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    desk.json("queues", "tune", "default", "--retain-failed", "2d", "--throttle-base", "5")
+    document = desk.json("queues", "tune", "default", "--retain-failed", "none")
+    assert document["settings"]["retain_failed"] is None
+    assert document["settings"]["throttle_base"] == 5.0
+
+
+def test_tuning_nothing_is_a_wrong_call(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    answer = desk.on_store("queues", "tune", "default")
+    assert answer.code == 2
+    assert "--throttle-base" in answer.err
+
+
+def test_workers_are_listed_live_or_lapsed(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.hire(lease=-5.0, name="sleeper"))
+    workers = desk.json("workers", "list")["workers"]
+    assert {worker["name"]: worker["alive"] for worker in workers} == {
+        "worker": True,
+        "sleeper": False,
+    }
+    assert "lapsed" in desk.on_store("workers", "list").out
+
+
+# migrate and the program itself -------------------------------------------------------------
+
+
+def test_migrating_tells_what_was_applied_and_the_second_time_nothing(desk: Desk) -> None:
+    assert desk.json("migrate")["applied"] != []
+    assert desk.json("migrate") == {"applied": []}
+
+
+def test_the_migrations_can_be_read_as_sql(desk: Desk) -> None:
+    assert "create table job" in desk.on_store("migrate", "--sql").out
+    assert "create table job" in desk.json("migrate", "--sql")["sql"]
+    assert not (desk.folder / "jobs.db").exists()
+
+
+def test_the_version_is_told(desk: Desk) -> None:
+    assert desk.run("--version").out.startswith("holdfast ")
+
+
+@pytest.mark.parametrize(
+    ("text", "queues"),
+    [
+        ("mail", {"mail": 50}),
+        ("mail:10,default:50", {"mail": 10, "default": 50}),
+        ("eu:mail:3, eu:bulk", {"eu:mail": 3, "eu:bulk": 50}),
+    ],
+)
+def test_slots_stand_after_the_last_colon(text: str, queues: dict[str, int]) -> None:
+    assert parse_queues(text) == queues
+
+
+@pytest.mark.parametrize("text", ["", ",", "mail,mail:3", "ma il", "mail:0"])
+def test_queues_that_make_no_sense_are_a_wrong_call(desk: Desk, text: str) -> None:
+    answer = desk.run("worker", f"{desk.shop()}:app", "--queues", text, "--burst")
+    assert answer.code == 2
+    assert answer.err.startswith("error: ")
+
+
+def test_a_job_enqueued_by_the_command_line_is_run_by_it(desk: Desk) -> None:
+    app = f"{desk.shop()}:app"
+    made = desk.run("enqueue", "send", "-a", "to=ann", "--app", app, "--json").json["id"]
+    answer = desk.run("worker", app, "--queues", "mail:2", "--burst", "--json")
+    assert answer.code == 0
+    assert (answer.json["ended"], answer.json["handed_back"]) == (1, 0)
+    shown = desk.json("jobs", "show", made)
+    assert (shown["state"], shown["result"]) == (JobState.SUCCEEDED, "ann")

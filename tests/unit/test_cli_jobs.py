@@ -1,0 +1,216 @@
+"""`holdfast jobs`: what is listed, shown, explained and changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.job import JobId, JobState
+from holdfast.store.contract import JobFilter
+from tests.conformance.builders import FAILED, Scene
+from tests.unit.cli import Desk, desk_in
+
+NOBODY = "01a1e0e6-6bf4-7009-a4b5-b54dec8d97cd"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    desk = desk_in(tmp_path, monkeypatch)
+    desk.seed(_nothing)
+    return desk
+
+
+async def _nothing(scene: Scene) -> None:
+    """The store exists, with a worker and no job."""
+
+
+def state_of(desk: Desk, job: JobId) -> JobState:
+    return JobState(desk.json("jobs", "show", job)["state"])
+
+
+def test_a_list_pages_with_its_cursor_and_repeats_nothing(desk: Desk) -> None:
+    made = desk.seed(lambda scene: scene.enqueue_many(5))
+    first = desk.json("jobs", "list", "--limit", "3")
+    rest = desk.json("jobs", "list", "--limit", "3", "--cursor", first["next_cursor"])
+    seen = [job["id"] for job in first["jobs"] + rest["jobs"]]
+    assert seen == sorted(made, reverse=True)
+    assert rest["next_cursor"] is None
+    assert first["counts"] == {"ready": 5}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--queue", "mail"], 1),
+        (["--queue", "mail", "--queue", "default"], 3),
+        (["--state", "scheduled"], 1),
+        (["--task", "other"], 1),
+        (["--tag", "red"], 1),
+        (["--since", "1h"], 4),
+        (["--until", "1h"], 0),
+        (["--error", "give"], 0),
+    ],
+)
+def test_a_list_is_narrowed_by_every_filter(desk: Desk, words: list[str], found: int) -> None:
+    async def four(scene: Scene) -> None:
+        await scene.enqueue(queue="mail")
+        await scene.enqueue(tags=("red",))
+        await scene.enqueue(task="other", queue="media")
+        await scene.enqueue(delay=60.0)
+
+    desk.seed(four)
+    assert len(desk.json("jobs", "list", *words)["jobs"]) == found
+
+
+def test_a_list_for_people_names_each_job_and_how_many_there_are(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue())
+    out = desk.on_store("jobs", "list").out
+    assert job in out
+    assert "1 of 1 job: 1 ready" in out
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_a_list_keeps_ids_and_states_whole_at_any_width(desk: Desk, width: int) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.FAILED))
+    lines = desk.on_store("jobs", "list", width=width).out.splitlines()
+    assert any(job in line for line in lines)
+    assert any("failed" in line for line in lines)
+
+
+def test_a_job_is_shown_with_its_whole_error_history(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.FAILED, tags=("red",)))
+    shown = desk.json("jobs", "show", job)
+    assert shown["args"] == {"name": "Ada"}
+    assert [error["message"] for error in shown["errors"]] == ["give up"]
+    assert shown["policy"]["retry"]["max_attempts"] == 5
+    assert shown["policy"]["max_crashes"] == 3, "a default is a field like any other"
+    people = desk.on_store("jobs", "show", job).out
+    assert "give up" in people
+    assert "1 of 5 spent" in people
+
+
+def test_brackets_in_an_error_are_shown_as_they_are(desk: Desk) -> None:
+    async def failed(scene: Scene) -> JobId:
+        end = type(FAILED)("ValueError", "[red]not[/] markup [/oops]", final=True)
+        return (await scene.ended(end)).id
+
+    job = desk.seed(failed)
+    assert "[red]not[/] markup [/oops]" in desk.on_store("jobs", "show", job).out
+    assert "[red]not[/] markup [/oops]" in desk.on_store("jobs", "list").out
+
+
+def test_an_unknown_job_is_one_line_and_no_success(desk: Desk) -> None:
+    answer = desk.on_store("jobs", "show", NOBODY, "--json")
+    assert answer.code == 1
+    assert answer.out == ""
+    assert answer.err.startswith(f"error: no job {NOBODY}")
+
+
+def test_an_explanation_gives_reasons_and_who_can_change_them(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue(queue="lonely"))
+    document = desk.json("jobs", "explain", job)
+    assert [reason["code"] for reason in document["reasons"]] == ["queue-unserved"]
+    people = desk.on_store("jobs", "explain", job).out
+    assert "no live worker serves queue 'lonely'" in people
+    assert "who can change it: an operator" in people
+
+
+def test_a_failed_job_is_retried_and_a_waiting_one_cancelled(desk: Desk) -> None:
+    failed = desk.seed(lambda scene: scene.in_state(JobState.FAILED))
+    waiting = desk.seed(lambda scene: scene.enqueue(delay=60.0))
+    assert desk.json("jobs", "retry", failed)["results"][0]["state"] == "ready"
+    assert desk.json("jobs", "cancel", waiting)["results"][0]["state"] == "cancelled"
+
+
+def test_one_refused_id_does_not_keep_the_others_from_their_change(desk: Desk) -> None:
+    ready = desk.seed(lambda scene: scene.enqueue())
+    failed = desk.seed(lambda scene: scene.in_state(JobState.FAILED, queue="other"))
+    results = desk.json("jobs", "retry", ready, NOBODY, failed, code=1)["results"]
+    assert [result["ok"] for result in results] == [False, False, True]
+    assert "only an ended job can be requeued" in results[0]["error"]
+    assert state_of(desk, failed) is JobState.READY
+
+
+def test_jobs_are_moved_reprioritised_resumed_run_and_deleted(desk: Desk) -> None:
+    async def one_of_each(scene: Scene) -> tuple[JobId, JobId, JobId]:
+        suspended = await scene.in_state(JobState.SUSPENDED)
+        done = await scene.in_state(JobState.SUCCEEDED)
+        return suspended, done, await scene.in_state(JobState.SCHEDULED)
+
+    suspended, done, later = desk.seed(one_of_each)
+    desk.json("jobs", "resume", suspended)
+    desk.json("jobs", "run-now", later)
+    desk.json("jobs", "move", later, "--to", "mail")
+    desk.json("jobs", "reprioritise", later, "--to", "-7")
+    desk.json("jobs", "delete", done)
+    shown = desk.json("jobs", "show", later)
+    assert (shown["state"], shown["queue"], shown["priority"]) == ("ready", "mail", -7)
+    assert state_of(desk, suspended) is JobState.READY
+    assert desk.on_store("jobs", "show", done).code == 1
+
+
+def test_a_dry_run_counts_and_changes_nothing(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue_many(3))
+    document = desk.json("jobs", "cancel", "--all", "--dry-run")
+    assert document == {"matched": 3, "changed": 0, "dry_run": True}
+    assert desk.look(lambda store: store.jobs.count(JobFilter())) == {JobState.READY: 3}
+
+
+def test_a_change_of_many_reaches_only_those_that_match(desk: Desk) -> None:
+    async def both(scene: Scene) -> None:
+        await scene.enqueue_many(3, queue="mail")
+        await scene.enqueue_many(2, queue="media")
+
+    desk.seed(both)
+    document = desk.json("jobs", "cancel", "--all", "--queue", "mail", "--yes")
+    assert document == {"matched": 3, "changed": 3, "dry_run": False}
+    counts = desk.look(lambda store: store.jobs.count(JobFilter()))
+    assert counts == {JobState.READY: 2, JobState.CANCELLED: 3}
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "becomes"),
+    [
+        (["retry"], JobState.FAILED, JobState.READY),
+        (["run-now"], JobState.SCHEDULED, JobState.READY),
+        (["resume"], JobState.SUSPENDED, JobState.READY),
+        (["delete"], JobState.SUCCEEDED, None),
+        (["move", "--to", "mail"], JobState.READY, JobState.READY),
+        (["reprioritise", "--to", "5"], JobState.READY, JobState.READY),
+    ],
+)
+def test_every_verb_works_on_all_that_match(
+    desk: Desk, verb: list[str], state: JobState, becomes: JobState | None
+) -> None:
+    job = desk.seed(lambda scene: scene.in_state(state))
+    assert desk.json("jobs", *verb, "--all", "--yes")["changed"] == 1
+    found = desk.look(lambda store: store.jobs.get([job]))
+    assert [each.state for each in found] == ([] if becomes is None else [becomes])
+
+
+def test_many_are_not_changed_without_a_yes(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue_many(3))
+    answer = desk.on_store("jobs", "cancel", "--all")
+    assert answer.code == 2
+    assert "this would cancel 3 jobs: add --yes" in answer.err
+    assert desk.look(lambda store: store.jobs.count(JobFilter())) == {JobState.READY: 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["jobs", "cancel"], "give ids of jobs, or --all"),
+        (["jobs", "cancel", NOBODY, "--all"], "give ids of jobs, or --all"),
+        (["jobs", "cancel", NOBODY, "--queue", "mail"], "filters and --dry-run go with --all"),
+        (["jobs", "cancel", "not-an-id"], "job id must be a UUID"),
+        (["jobs", "list", "--state", "asleep"], "state must be one of"),
+        (["jobs", "list", "--since", "soon"], "--since must be a time"),
+        (["jobs", "list", "--limit", "0"], "limit must be"),
+        (["jobs", "retry", "--all", "--state", "ready"], "states must be among"),
+    ],
+)
+def test_a_wrong_call_says_what_was_expected(desk: Desk, arguments: list[str], said: str) -> None:
+    answer = desk.on_store(*arguments)
+    assert answer.code == 2
+    assert said in answer.err

@@ -1,0 +1,175 @@
+"""What the doctor finds in a store where something is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.doctor import examine
+from holdfast.job import Policy
+from holdfast.store.contract import Finding, Severity
+from holdfast.store.open import open_store
+from tests.backends import opened
+from tests.conformance.builders import STEADY, Scene, new_worker
+
+OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Near the machine's own, so that only the test about clocks sees a skew."""
+    return ManualClock(datetime.now(UTC))
+
+
+async def findings(scene: Scene, check: str) -> list[Finding]:
+    """What is not well about one thing."""
+    found = await examine(scene.store.sibling())
+    return [each for each in found if each.check == check and each.severity is not OK]
+
+
+async def test_a_healthy_store_has_no_finding_that_is_not_well(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue()
+        await scene.enqueue(delay=60.0)
+        found = await examine(store.sibling())
+        assert [each for each in found if each.severity is PROBLEM] == []
+        assert {"store", "clock", "workers", "queues", "tasks", "running", "waiting"} <= {
+            each.check for each in found
+        }
+
+
+async def test_every_finding_that_is_not_well_says_what_to_do(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = Scene(store, clock, new_worker().id)
+        await scene.enqueue_many(3)
+        await scene.hire(lease=-90.0)
+        found = await examine(store.sibling())
+        assert all(each.advice for each in found if each.severity is PROBLEM)
+
+
+async def test_jobs_without_any_worker_are_a_problem(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = Scene(store, clock, new_worker().id)
+        await scene.enqueue_many(3)
+        [finding] = await findings(scene, "workers")
+        assert finding.severity is PROBLEM
+        assert "no worker is alive while 3 jobs wait" in finding.saw
+
+
+async def test_a_queue_nobody_serves_is_a_problem(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue_many(2, queue="lonely")
+        [finding] = await findings(scene, "queues")
+        assert finding.severity is PROBLEM
+        assert "2 jobs are ready in queue 'lonely' but no live worker serves it" in finding.saw
+        assert "--queues lonely" in finding.advice
+
+
+async def test_a_task_nobody_knows_is_a_problem_and_is_counted(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue_many(4, task="forgotten")
+        await scene.enqueue()
+        [finding] = await findings(scene, "tasks")
+        assert finding.severity is PROBLEM
+        assert finding.saw.startswith("4 ready jobs of task 'forgotten'")
+
+
+async def test_a_paused_queue_with_work_is_worth_a_warning(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue()
+        await store.queues.pause(["default"])
+        [finding] = await findings(scene, "queues")
+        assert finding.severity is WARNING
+        assert finding.advice.endswith("holdfast queues resume default")
+
+
+async def test_a_queue_that_lags_is_worth_a_warning(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue()
+        clock.advance(minutes=10)
+        [finding] = await findings(scene, "queues")
+        assert finding.severity is WARNING
+        assert "has waited 600 s" in finding.saw
+
+
+async def test_a_worker_that_lapsed_with_jobs_is_a_problem_after_a_while(
+    clock: ManualClock,
+) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        lost = await scene.hire(lease=30.0, name="lost")
+        await scene.running(worker=lost)
+        clock.advance(31)
+        [early] = await findings(scene, "workers")
+        clock.advance(90)
+        [late] = await findings(scene, "workers")
+        assert (early.severity, late.severity) == (WARNING, PROBLEM)
+        assert "worker lost lapsed 91 s ago and still holds 1 jobs" in late.saw
+
+
+async def test_orphaned_running_jobs_are_found(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        lost = await scene.hire(lease=30.0)
+        await scene.running(worker=lost)
+        clock.advance(31)
+        [finding] = await findings(scene, "running")
+        assert finding.saw == "1 running jobs belong to a worker that is gone"
+
+
+async def test_attempts_that_outlived_their_timeout_are_a_problem(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.running(policy=Policy(retry=STEADY.retry, timeout=10.0))
+        clock.advance(65)
+        assert await findings(scene, "running") == []
+        clock.advance(10)
+        [finding] = await findings(scene, "running")
+        assert finding.severity is PROBLEM
+        assert finding.saw.startswith("1 attempts are past their timeout")
+
+
+async def test_scheduled_jobs_that_nobody_promoted_are_a_problem(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue(delay=5.0)
+        await scene.enqueue(delay=86_400.0)
+        clock.advance(60)
+        assert await findings(scene, "waiting") == []
+        clock.advance(10)
+        [finding] = await findings(scene, "waiting")
+        assert finding.severity is PROBLEM
+        assert finding.saw.startswith("1 scheduled jobs are due")
+
+
+async def test_a_deadline_nobody_kept_is_a_problem(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue(deadline_in=10.0)
+        clock.advance(100)
+        [finding] = await findings(scene, "waiting")
+        assert finding.saw == "1 live jobs are past their deadline by more than 60 s"
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(10, WARNING), (3600, PROBLEM), (-10, WARNING)])
+async def test_a_clock_that_differs_is_found(seconds: float, severity: Severity) -> None:
+    clock = ManualClock(datetime.now(UTC))
+    clock.advance(seconds)
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        [finding] = await findings(scene, "clock")
+        assert finding.severity is severity
+        assert ("ahead of" if seconds > 0 else "behind") in finding.saw
+
+
+async def test_a_store_out_of_reach_is_a_finding_and_not_an_error() -> None:
+    [finding] = await examine(open_store("postgres://ann:secret@127.0.0.1:1/jobs"))
+    assert (finding.check, finding.severity) == ("store", PROBLEM)
+    assert "secret" not in finding.saw
