@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.system.conftest import app, durable_postgres, fleet, shared_url
+from tests.system.conftest import app, durable_postgres, fleet, shared_backend, shared_url
 
-__all__ = ["app", "durable_postgres", "fleet", "shared_url"]
+__all__ = ["app", "durable_postgres", "fleet", "shared_backend", "shared_url"]

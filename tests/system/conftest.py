@@ -20,10 +20,15 @@ SHARED = [kind for kind in BACKENDS if kind != "sqlite"]
 """A store in memory lives in one process; every other kind is shared by many."""
 
 
-@pytest.fixture(params=SHARED)
-async def shared_url(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="session", params=SHARED)
+def shared_backend(request: pytest.FixtureRequest) -> Backend:
+    return BACKENDS[request.param](request)
+
+
+@pytest.fixture
+async def shared_url(shared_backend: Backend) -> str:
     """A migrated place of its own: what killed processes left half done harms no other test."""
-    url = BACKENDS[request.param](request).fresh()
+    url = shared_backend.fresh()
     await open_store(url).migrate()
     return url
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,19 +14,30 @@ class Line:
     """The state of the line, shared by a store and its siblings.
 
     `cut` refuses every call. `lose` names verbs of which one call each is
-    applied although its answer is lost.
+    applied although its answer is lost. `hold` names verbs whose answers wait
+    for `release`; `held` those that do.
     """
 
     def __init__(self) -> None:
         self.cut = False
         self.lose: set[str] = set()
+        self.hold: set[str] = set()
+        self.held: list[str] = []
+        self._released = asyncio.Event()
         self.calls: list[str] = []
+
+    def release(self) -> None:
+        self.hold.clear()
+        self._released.set()
 
     async def carry(self, verb: str, call: Callable[[], Any]) -> Any:
         self.calls.append(verb)
         if self.cut:
             raise StoreUnavailable("the line is cut")
         answer = await call()
+        if verb in self.hold:
+            self.held.append(verb)
+            await self._released.wait()
         if verb in self.lose:
             self.lose.discard(verb)
             raise StoreUnavailable("the answer is lost")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.app import App
-from holdfast.job import Job
+from holdfast.job import Job, JobId
 from tests.system import books
 from tests.system.diary import Entry
 from tests.system.processes import Fleet, Process
@@ -60,11 +60,10 @@ async def kill_one_every(
 
 
 def orphans_of(
-    killed: Sequence[Process], entries: Sequence[Entry], jobs: list[Job]
+    killed: Sequence[Process], entries: Sequence[Entry], jobs: Mapping[JobId, Job]
 ) -> list[Orphan]:
     """What the killed held when they died: claimed by them, ended by somebody else."""
     deaths = {process.pid: process.killed_at or 0.0 for process in killed}
-    last_fence: dict[str, int] = {job.id: job.fence for job in jobs}
     ended_by_holder = {
         (entry.job, entry.fence) for entry in entries if entry.what == "finish" and entry.accepted
     }
@@ -74,7 +73,7 @@ def orphans_of(
         if entry.what == "claimed"
         and entry.pid in deaths
         and (entry.job, entry.fence) not in ended_by_holder
-        and last_fence[entry.job] > entry.fence  # else its end was written, but not noted
+        and jobs[JobId(entry.job)].fence > entry.fence  # else its end was written, but not noted
     ]
 
 

@@ -13,7 +13,7 @@ from holdfast.errors import BadOption
 from holdfast.job import JobState
 from holdfast.store.contract import JobFilter, Store
 from holdfast.worker.options import WorkerOptions
-from tests.system.working import Shop
+from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
@@ -67,20 +67,19 @@ async def test_a_handler_that_cancels_itself_harms_no_other(live_store: Store) -
             return "swallowed"
         return "not cancelled"
 
-    async def with_timeout() -> str:
-        try:
-            async with asyncio.timeout(0.01):
-                await asyncio.sleep(60)
-        except TimeoutError:
-            return "its own timeout"
-        return "none"
+    async def leak() -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
 
-    shop = Shop(live_store, cancel_me, with_timeout)
-    pairs = [(await shop.enqueue(cancel_me), await shop.enqueue(with_timeout)) for _ in range(5)]
-    await shop.drain(queues={"default": 1})
-    for swallowed, timed in pairs:
-        assert (await shop.get(swallowed)).result == '"swallowed"'
-        assert (await shop.get(timed)).result == '"its own timeout"'
+    shop = Shop(live_store, cancel_me, leak)
+    pairs = [(await shop.enqueue(cancel_me), await shop.enqueue(leak, policy=ONCE)) for _ in "12"]
+    async with shop.worker({"default": 1}):
+        for swallowed, leaked in pairs:
+            job = await shop.until(swallowed, lambda job: job.ended, within=5)
+            assert job.result == '"swallowed"'
+            job = await shop.until(leaked, lambda job: job.ended, within=5)
+            assert job.errors[0].kind == "CancelledError"
 
 
 async def test_a_blocked_loop_keeps_its_lease_and_is_reported(live_store: Store) -> None:

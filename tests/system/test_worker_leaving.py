@@ -12,6 +12,7 @@ from holdfast.context import Context
 from holdfast.job import JobState
 from holdfast.store.contract import JobFilter, Store
 from tests.system import process_handlers as handlers
+from tests.system.flaky import FlakyStore, Line
 from tests.system.working import Shop
 from tests.waiting import wait_until
 
@@ -125,6 +126,30 @@ async def test_claiming_stops_everywhere_the_moment_a_stop_is_asked_for(
     counted = await live_store.jobs.count(_all())
     assert counted.get(JobState.SUCCEEDED, 0) + counted.get(JobState.READY, 0) == 200
     assert counted.get(JobState.SUCCEEDED, 0) == len(ran)
+
+
+async def test_what_a_last_claim_brings_is_handed_back_unstarted(live_store: Store) -> None:
+    """The stop comes while the store's answer to a claim is on its way."""
+    ran: list[int] = []
+
+    async def never() -> None:
+        ran.append(1)
+
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), never)
+    ids = [await shop.enqueue(never) for _ in range(4)]
+    line.hold.add("claim")
+    worker = shop.new_worker()
+    await worker.start()
+    await wait_until(lambda: "claim" in line.held, 5, "a claim is on its way")
+    leaving = asyncio.create_task(worker.stop())
+    await wait_until(lambda: worker.health()["alive"] is False, 5, "the worker leaves")
+    line.release()
+    await asyncio.wait_for(leaving, 10)
+    for job_id in ids:
+        job = await shop.get(job_id)
+        assert (job.state, job.attempts, job.fence) == (JobState.READY, 0, 1)
+    assert ran == []
 
 
 async def test_a_signal_asks_and_a_second_one_does_not_wait(live_store: Store) -> None:

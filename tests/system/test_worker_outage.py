@@ -164,21 +164,13 @@ async def test_claims_stop_while_too_many_ends_are_unwritten(flaky: Store, line:
     shop = Shop(flaky, fine)
     for _ in range(100):
         await shop.enqueue(fine)
-    blocked = asyncio.Event()
-    carry = line.carry
-
-    async def hold_finishes(verb: str, call: object) -> object:
-        if verb == "finish":
-            await blocked.wait()
-        return await carry(verb, call)  # type: ignore[arg-type]
-
-    line.carry = hold_finishes  # type: ignore[method-assign]
+    line.hold.add("finish")
     async with shop.worker({"default": 5}, max_unwritten=20) as worker:
         await wait_until(lambda: worker.health()["unwritten"] == 20, 5, "claims stop at the limit")
         claims = line.calls.count("claim")
         worker_woken = await shop.enqueue(fine)
         await asyncio.sleep(0)
         assert line.calls.count("claim") == claims
-        blocked.set()
+        line.release()
         await worker.drain()
         assert (await shop.get(worker_woken)).state is JobState.SUCCEEDED

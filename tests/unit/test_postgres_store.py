@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -146,6 +148,16 @@ async def test_the_printed_migrations_are_as_good_as_migrating(postgres: Postgre
         await connection.execute(PostgresStore(url).migration_sql())
     assert await PostgresStore(url).migrate() == []
     assert await described(url) == GOLDEN.read_text()
+
+
+async def test_a_schema_that_a_dba_made_is_enough_of_a_right(postgres: PostgresServer) -> None:
+    url, name = postgres.new_database(), f"tenant_{secrets.token_hex(4)}"
+    theirs = urlsplit(url)._replace(netloc=f"{name}:pw@{urlsplit(url).netloc.rpartition('@')[2]}")
+    async with connected(url) as dba:
+        await dba.execute(f"create role {name} login password 'pw'")
+        await dba.execute(f"create schema holdfast authorization {name}")
+        assert await PostgresStore(theirs.geturl()).migrate()
+        await dba.execute(f"drop owned by {name} cascade; drop role {name}")
 
 
 async def test_two_schemas_of_one_database_know_nothing_of_each_other(
@@ -337,6 +349,17 @@ async def test_a_claim_whose_reply_was_lost_is_answered_by_the_next(
         assert await claim(store, worker, 2) == jobs[2:3]
         assert await claim(store, worker, 9) == jobs[3:]
         assert await claim(store, worker, 9) == []
+
+
+async def test_a_claim_of_other_tasks_does_not_inherit_what_was_passed_over(url: str) -> None:
+    async with opened(url) as store:
+        worker = await hired(store)
+        [early] = await store.jobs.insert([new_job("rare")])
+        await store.jobs.insert([new_job() for _ in range(4)])
+        [late] = await store.jobs.insert([new_job("rare")])
+        assert len(await claim(store, worker, 2)) == 2
+        [first] = await store.jobs.claim(worker, [Want(QUEUE, 1)], ["rare"])
+        assert first.id == early.id != late.id
 
 
 async def test_a_cancelled_claim_loses_no_job(url: str) -> None:

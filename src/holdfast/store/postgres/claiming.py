@@ -30,6 +30,7 @@ from holdfast.store.postgres.connection import Connections
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0
+LOOK_EVERY = 1.0
 FULL_SCAN_SHARE = 10
 SEQ = 15
 BATCH = 16
@@ -81,24 +82,33 @@ class SkipPoints:
 
 
 class Unheard:
-    """Claims whose reply was lost, by worker, until nothing of theirs can come any more."""
+    """Claims whose reply was lost, by worker, until nothing of theirs can come any more.
+
+    A statement may commit after its client gave up, but not after its own timeout. Until
+    then it is asked for again now and then, since most of those claims took nothing.
+    """
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._claims: dict[WorkerId, dict[int, float]] = {}
+        self._look_at: dict[WorkerId, float] = {}
 
     def add(self, worker: WorkerId, batch: int) -> None:
         self._claims.setdefault(worker, {})[batch] = time.monotonic() + self._patience
+        self._look_at.pop(worker, None)
 
     def of(self, worker: WorkerId) -> list[int]:
-        """A statement may commit after its client gave up, but not after its own timeout."""
-        claims = self._claims.get(worker)
-        if not claims:
+        """What to ask for now; usually nothing."""
+        claims, now = self._claims.get(worker), time.monotonic()
+        if not claims or now < self._look_at.get(worker, now):
             return []
-        now = time.monotonic()
         for batch in [batch for batch, until in claims.items() if until < now]:
             del claims[batch]
         return list(claims)
+
+    def looked(self, worker: WorkerId) -> None:
+        """All that there is by now was answered."""
+        self._look_at[worker] = time.monotonic() + LOOK_EVERY
 
 
 class Claimer:
@@ -110,6 +120,7 @@ class Claimer:
         self._unheard = Unheard(connections.options.statement_timeout + 30)
         self._delivered: dict[int, set[str]] = {}
         self._next_batch = random.getrandbits(62)
+        self._tasks: tuple[str, ...] = ()
 
     async def claim(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
@@ -117,6 +128,9 @@ class Claimer:
         wants = [want for want in wants if want.limit > 0]
         if not wants or not tasks:
             return []
+        if self._tasks != (known := tuple(tasks)):
+            self._tasks = known
+            self.skip.forget()  # what was passed over for others may be for these
         if lost := self._unheard.of(worker):
             recovered = await self._recover(worker, wants, lost)
             if recovered:
@@ -163,16 +177,21 @@ class Claimer:
     ) -> list[Claimed]:
         """What lost replies held, as much of it as there is room for. Each job once."""
         room = {want.queue: want.limit for want in wants}
-        answer = []
+        answer, left = [], False
         for row in await self._connections.timed("unheard_claims", worker, lost):
             told = self._delivered.setdefault(row[BATCH], set())
             name = str(row[0])
-            if name in told or room.get(row[2], 0) < 1:
+            if name in told:
+                continue
+            if room.get(row[2], 0) < 1:
+                left = True
                 continue
             told.add(name)
             room[row[2]] -= 1
             answer.append(rows.claimed(row))
         self._delivered = {b: told for b, told in self._delivered.items() if b in lost}
+        if not left:
+            self._unheard.looked(worker)
         return answer
 
 

@@ -72,7 +72,8 @@ class Connections:
             self._pool = await asyncio.wait_for(pool, CONNECT_TIMEOUT + 5)
         except Exception as error:
             pool.terminate()
-            raise translated(error, self.options.where) or error from error
+            self._raise_known(error)
+            raise
 
     def settings(self, role: str) -> dict[str, Any]:
         """How to connect, for the pool and for the listener."""
@@ -132,16 +133,18 @@ class Connections:
         for collisions in range(COLLISIONS_TOLERATED + 1):
             try:
                 return await self._attempt(work, transaction or self.options.pooler)
-            except COLLISION as error:
-                if collisions == COLLISIONS_TOLERATED:
-                    raise translated(error, self.options.where) or error from error
+            except COLLISION:
                 await asyncio.sleep(random.random() * 0.01 * 2**collisions)
             except Exception as error:
-                known = translated(error, self.options.where)
                 if not (stale_allowed and line_lost(error)):
-                    raise known or error from error
+                    self._raise_known(error)
+                    raise
                 stale_allowed = False
         raise StoreUnavailable(f"{self.options.where}: transactions kept colliding")
+
+    def _raise_known(self, error: Exception) -> None:
+        if known := translated(error, self.options.where):
+            raise known from error
 
     async def _attempt(
         self, work: Callable[[Line], Awaitable[Answer]], transaction: bool

@@ -67,9 +67,11 @@ class Claimer:
             self._forget_at = moment + REMEMBERED_FOR
 
     def _pick(self, tx: Transaction, want: Want, tasks: str) -> list[Row]:
+        marks = [line for line in self._starts if line[0] == want.queue]
         rows = self._walk(tx, want, tasks)
-        if len(rows) < want.limit and any(queue == want.queue for queue, _ in self._starts):
-            self._starts = {key: seq for key, seq in self._starts.items() if key[0] != want.queue}
+        if len(rows) < want.limit and marks:
+            for line in marks:
+                del self._starts[line]
             rows = self._walk(tx, want, tasks)
         return rows
 

@@ -1,6 +1,11 @@
 -- A job is where its row is: bodies and outcomes are written once, narrow rows move between places.
 -- Text keys are compared bytewise (collate "C"): index descents then never call the locale library.
-create schema if not exists {{schema}};
+-- Not `if not exists`: that needs the right to create schemas even where a DBA made this one.
+do $$ begin
+    if to_regnamespace('{{schema}}') is null then
+        create schema {{schema}};
+    end if;
+end $$;
 
 create table {{schema}}.migration (
     version int primary key,
