@@ -426,14 +426,24 @@ class Telemetry(Protocol):
 class Store(Protocol):
     """One opened store. The composition root opens it; everything else receives it."""
 
-    jobs: Jobs
-    queues: Queues
-    workers: Workers
-    wakeups: Wakeups
-    telemetry: Telemetry
-    kind: str
-    capabilities: frozenset[Capability]
-    durability: str
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def queues(self) -> Queues: ...
+    @property
+    def workers(self) -> Workers: ...
+    @property
+    def wakeups(self) -> Wakeups: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+    @property
+    def durability(self) -> str:
+        """What a crash can and cannot lose, in a sentence for people."""
+        ...
 
     async def open(self) -> None:
         """Connect and check the schema (SQLite migrates itself)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.job import LIVE, JobState
+from holdfast.job import JobState
 from holdfast.store.contract import QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import seconds_until
@@ -70,8 +70,8 @@ def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     counts: dict[str, dict[JobState, int]] = {}
     for queue, state, number in tx.rows(sql["counts"]):
         counts.setdefault(queue, {})[JobState(state)] = number
-    live = {queue for queue, states in counts.items() if states.keys() & LIVE}
-    shown = (known.keys() | live) & (set(names) or (known.keys() | live))
+    existing = known.keys() | counts.keys()
+    shown = existing & set(names) if names else existing
     return [
         _info(tx.now, name, known.get(name), counts.get(name, {}), oldest.get(name))
         for name in sorted(shown)

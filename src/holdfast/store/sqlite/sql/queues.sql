@@ -28,7 +28,14 @@ select
 from queue
 
 -- name: counts
-select queue, state, count(*) from place group by queue, state
+-- live places only: counting what has ended would read the whole history
+select queue, 'ready', count(*) from ready group by queue
+union all
+select queue, 'running', count(*) from lease group by queue
+union all
+select queue, 'scheduled', count(*) from scheduled group by queue
+union all
+select queue, 'suspended', count(*) from suspended group by queue
 
 -- name: oldest
 select queue, min(ready_at) from ready group by queue
