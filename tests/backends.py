@@ -49,6 +49,10 @@ class Inspectable(Backend, Protocol):
         """Run a statement and commit it."""
         ...
 
+    async def run(self, url: str, script: str) -> None:
+        """Run a script of many statements, as an administrator would by hand."""
+        ...
+
     async def tables(self, url: str) -> list[str]:
         """Every table of the store, ready to be put into a statement."""
         ...
@@ -89,6 +93,10 @@ class SqliteFile:
         with closing(sqlite3.connect(self.path(url), timeout=10)) as connection, connection:
             return connection.execute(sql).fetchall()
 
+    async def run(self, url: str, script: str) -> None:
+        with closing(sqlite3.connect(self.path(url), isolation_level=None)) as connection:
+            connection.executescript(script)
+
     async def tables(self, url: str) -> list[str]:
         found = await self.query(url, "select name from sqlite_schema where type = 'table'")
         return [f'"{name}"' for (name,) in found if not str(name).startswith("sqlite_")]
@@ -121,6 +129,13 @@ class PostgresDatabase:
         connection = await asyncpg.connect(url)
         try:
             return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    async def run(self, url: str, script: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(script)
         finally:
             await connection.close()
 

@@ -60,7 +60,7 @@ from holdfast.outcome import (
 from holdfast.retry import Retry
 from holdfast.store.contract import Held, QueueSettings, Want
 from holdfast.store.open import open_store
-from tests.backends import Backend
+from tests.backends import Backend, SqliteMemory
 from tests.conformance.builders import TASK, new_job, new_worker
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
@@ -72,10 +72,10 @@ MODES: list[OnConflict] = ["keep", "replace", "debounce"]
 LEASE = 30.5
 SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers"]
 VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "delete"]
-SETTINGS = {
-    "default": settings(max_examples=25, stateful_step_count=40),
-    "chaos": settings(max_examples=400, stateful_step_count=120),
-}
+# The store in memory is the quick one: it explores, the others confirm.
+EXPLORING = {"default": settings(max_examples=100), "chaos": settings(max_examples=2_000)}
+CONFIRMING = {"default": settings(max_examples=12), "chaos": settings(max_examples=300)}
+STEPS = {"default": 40, "chaos": 100}
 
 queues = st.sampled_from(QUEUES)
 
@@ -435,5 +435,7 @@ def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> No
         pass
 
     Machine.backend = backend
-    profile = SETTINGS[os.environ.get("HYPOTHESIS_PROFILE", "default")]
-    run_state_machine_as_test(Machine, settings=profile)
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "default")
+    effort = EXPLORING if isinstance(backend, SqliteMemory) else CONFIRMING
+    chosen = settings(effort[profile], stateful_step_count=STEPS[profile])
+    run_state_machine_as_test(Machine, settings=chosen)

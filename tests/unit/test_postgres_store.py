@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
+import psycopg
 import pytest
 
 from holdfast.clock import ManualClock
@@ -369,7 +370,7 @@ async def test_a_cancelled_claim_loses_no_job(url: str) -> None:
         async with blocker.transaction():
             await blocker.execute("lock holdfast.lease in exclusive mode")
             claiming = asyncio.create_task(claim(store, worker))
-            await until_blocked(blocker)
+            await until_blocked(url)
             claiming.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await claiming
@@ -392,14 +393,20 @@ async def test_many_connections_inserting_one_key_make_one_job(url: str) -> None
 
 
 async def test_many_connections_taking_over_one_key_make_one_job(url: str) -> None:
-    async with opened(f"{url}?pool_size=20") as store:
+    """All of them see the holder ended before any of them may touch the key."""
+    async with opened(f"{url}?pool_size=20") as store, connected(url) as blocker:
         worker = await hired(store)
         await store.jobs.insert([new_job(unique=Unique("k"))])
         [held] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
         await store.jobs.finish([decide(held, RETURNED)])
-        answers = await asyncio.gather(
-            *(store.jobs.insert([new_job(unique=Unique("k"))]) for _ in range(20))
-        )
+        async with blocker.transaction():
+            await blocker.fetch("select from holdfast.unique_key for update")
+            inserts = [
+                asyncio.create_task(store.jobs.insert([new_job(unique=Unique("k"))]))
+                for _ in range(20)
+            ]
+            await until_blocked(url, 20)
+        answers = await asyncio.gather(*inserts)
         assert [one.how for [one] in answers].count("created") == 1
         assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 1, JobState.READY: 1}
 
@@ -467,12 +474,18 @@ async def test_a_bulk_insert_lines_up_in_its_order_and_wakes_each_queue_once(url
 # Connections ---------------------------------------------------------------------------------
 
 
-async def until_blocked(watch: asyncpg.Connection[asyncpg.Record]) -> None:
-    async def blocked() -> bool:
-        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-        return bool(await watch.fetchval(waiting))
+async def until_blocked(url: str, count: int = 1) -> None:
+    """Looked at from outside: within a transaction the server's activity seems to stand still."""
+    waiting = (
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and datname = current_database()"
+    )
+    async with connected(url) as watch:
 
-    await wait_until(blocked, 5, "a statement waits for a lock")
+        async def blocked() -> bool:
+            return int(await watch.fetchval(waiting)) >= count
+
+        await wait_until(blocked, 10, f"{count} statements wait for a lock")
 
 
 async def terminate(url: str, name: str = "holdfast-%") -> int:
@@ -502,14 +515,25 @@ async def test_every_connection_says_whose_it_is(postgres: PostgresServer) -> No
 
 
 async def test_terminated_connections_are_replaced_without_a_word(url: str) -> None:
-    async with opened(url) as store:
+    """Terminated while this loop is not looking, so that the pool hands out a dead line."""
+    async with opened(f"{url}?pool_size=1") as store:
         worker = await hired(store)
-        for _ in range(3):
-            [inserted] = await store.jobs.insert([new_job()])
-            assert await terminate(url)
-            assert (await store.workers.heartbeat(worker, LONG, [])).known
-            assert await terminate(url)
-            assert [job.id for job in await store.jobs.live([inserted.id])] == [inserted.id]
+        with psycopg.connect(url, autocommit=True) as executioner:
+            for _ in range(3):
+                assert behead(executioner)
+                [inserted] = await store.jobs.insert([new_job()])
+                assert behead(executioner)
+                assert (await store.workers.heartbeat(worker, LONG, [])).known
+                assert behead(executioner)
+                assert [job.id for job in await store.jobs.live([inserted.id])] == [inserted.id]
+
+
+def behead(executioner: psycopg.Connection) -> bool:
+    found = executioner.execute(
+        "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+        " where application_name like 'holdfast-%' and datname = current_database()"
+    )
+    return [row[0] for row in found.fetchall()] == [True]
 
 
 async def test_a_store_out_of_reach_says_so_and_not_its_password() -> None:
@@ -564,7 +588,7 @@ async def test_a_cancelled_caller_does_not_poison_the_pool(url: str) -> None:
             async with blocker.transaction():
                 await blocker.execute("lock holdfast.job in exclusive mode")
                 inserting = asyncio.create_task(store.jobs.insert([new_job(unique=unique)]))
-                await until_blocked(blocker)
+                await until_blocked(url)
                 inserting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await inserting
