@@ -218,7 +218,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Workers
 
-    @rule(target=workers)
     def hire(self) -> WorkerId:
         worker = new_worker()
         self.do(self.store.workers.register(worker, LEASE))
@@ -242,11 +241,6 @@ class StoreMachine(RuleBasedStateMachine):
         job = self.model.jobs.get(attempt.id)
         return job is not None and (job.worker, job.fence) == (worker, attempt.fence)
 
-    @rule(worker=consumes(workers))
-    def leave(self, worker: WorkerId) -> None:
-        self.do(self.store.workers.deregister(worker))
-        self.model.leases.pop(worker, None)
-
     def _sweep_workers(self) -> None:
         self.do(self.store.workers.sweep(100, 60.0))
         busy = {job.worker for job in self.model.jobs.values()}
@@ -256,16 +250,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Attempts
 
-    @rule(target=attempts, worker=workers, queue=queues, limit=st.integers(1, 4))
-    def claim(self, worker: WorkerId, queue: str, limit: int) -> Any:
-        return multiple(*self._claim(worker, queue, limit))
+    @rule(target=attempts, worker=workers, limit=st.integers(1, 4))
+    def claim(self, worker: WorkerId, limit: int) -> Any:
+        return multiple(*(job for queue in QUEUES for job in self._claim(worker, queue, limit)))
 
-    @rule(target=attempts, worker=workers, how=ends)
-    def work(self, worker: WorkerId, how: str) -> Any:
-        """A worker does what workers do: beats, takes something from each queue, ends it."""
+    @rule(target=attempts, worker=workers, hows=st.lists(ends, min_size=1, max_size=4))
+    def work(self, worker: WorkerId, hows: list[str]) -> Any:
+        """A worker does what workers do: beats, takes something from each queue, ends some."""
         self.heartbeat(worker, [])
         claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 3)]
-        for attempt in claimed[:4]:
+        for attempt, how in zip(claimed, hows, strict=False):
             self._finish(attempt, how, heard=False)
         return multiple(*claimed)
 
@@ -278,7 +272,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert (job.crashes, job.priority) == (twin.crashes, twin.priority)
         return claimed
 
-    @rule(chosen=st.lists(attempts, min_size=1, max_size=4), how=ends, heard=st.booleans())
+    @rule(chosen=st.lists(attempts, min_size=1, max_size=3), how=ends, heard=st.booleans())
     def finish(self, chosen: list[Claimed], how: str, heard: bool) -> None:
         """By its own worker or by a zombie: any attempt there ever was may be ended again."""
         for attempt in chosen:
@@ -289,11 +283,14 @@ class StoreMachine(RuleBasedStateMachine):
         self._cancel(attempt.id)
         self._finish(attempt, how, heard=False)
 
-    @rule(worker=consumes(workers))
-    def crash(self, worker: WorkerId) -> None:
-        """A worker dies and another program finds what it held."""
-        self.leave(worker)
-        self._reclaim_lost()
+    @rule(target=workers, worker=consumes(workers), found=st.booleans())
+    def crash(self, worker: WorkerId, found: bool) -> WorkerId:
+        """A worker goes, another comes in its place; what it held is found now or later."""
+        self.do(self.store.workers.deregister(worker))
+        self.model.leases.pop(worker, None)
+        if found:
+            self._reclaim_lost()
+        return self.hire()
 
     def _finish(self, attempt: Claimed, how: str, *, heard: bool) -> None:
         part = self.fractions[attempt.id]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import sqlite3
-import subprocess
 import sys
 import threading
 
@@ -38,12 +37,14 @@ async def test_a_thread_that_goes_on_is_found() -> None:
 
 
 async def test_a_process_that_goes_on_is_found() -> None:
-    child: subprocess.Popen[bytes] | None = None
+    child: asyncio.subprocess.Process | None = None
     with pytest.raises(AssertionError, match="processes"):
         async with nothing_leaks():
-            child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE
+            )
     assert child is not None
-    child.communicate(b"\n")
+    await child.communicate(b"\n")
 
 
 async def test_an_open_socket_is_found() -> None:
