@@ -52,8 +52,8 @@ local function write_sorted_and_texts()
         each('ZREM', partition .. ':' .. name, gone)
         entering[name] = come
     end
-    if #removed > 0 then
-        each('UNLINK', removed[1], removed)
+    for first = 1, #removed, CHUNK do
+        redis.call('UNLINK', unpack(removed, first, math.min(first + CHUNK - 1, #removed)))
     end
     local pairs_to_set = {}
     for key, value in pairs(texts) do
