@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import LiteralString, Protocol
+from typing import ClassVar, LiteralString, Protocol
 
 import asyncpg
 import psycopg
@@ -22,7 +22,8 @@ import pytest
 from holdfast.clock import Clock
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
-from holdfast.testing.servers import PostgresServer
+from holdfast.testing.servers import PostgresServer, ValkeyServer
+from tests.leftovers import leftovers
 
 ALL_TABLES: LiteralString = (
     "select format('%I.%I', schemaname, tablename) from pg_tables"
@@ -143,10 +144,48 @@ class PostgresDatabase:
         return [str(name) for (name,) in await self.query(url, ALL_TABLES)]
 
 
+class ValkeyNamespace:
+    """A namespace of its own for every store: making one costs nothing.
+
+    Every place handed out is remembered until `settled` has looked at what was left in it.
+    """
+
+    fixture = "valkey"
+    options: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: ValkeyServer = request.getfixturevalue(self.fixture)
+        self._places: list[str] = []
+
+    def fresh(self) -> str:
+        url = self._server.new_namespace(**self.options)
+        self._places.append(url)
+        return url
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+    async def settled(self) -> None:
+        """Fail if anything was left that retention would not remove; then remove it all."""
+        places, self._places = self._places, []
+        for url in places:
+            left = await leftovers(self._server, url)
+            self._server.clear(url)
+            assert not left, f"retention would leave these keys: {left}"
+
+
+class ValkeyClusterNamespace(ValkeyNamespace):
+    """The same on three nodes, in more partitions than that."""
+
+    fixture = "valkey_nodes"
+    options: ClassVar[dict[str, object]] = {"partitions": 8}
+
+
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": SqliteMemory,
     "sqlite-file": SqliteFile,
     "postgres": PostgresDatabase,
+    "valkey": ValkeyNamespace,
 }
 
 INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {

@@ -32,12 +32,12 @@ async def claim(
     if not wanted or not known:
         return []
     if connections.options.partitions == 1:
-        return await _take(connections, 0, worker, wanted, known)
+        return _claimed(await _take(connections, 0, worker, wanted, known))
     shares = await _shares(connections, wanted, known)
     given = await gathered(
         [_take(connections, partition, worker, mine, known) for partition, mine in shares.items()]
     )
-    return _in_line([job for some in given for job in some], wanted)
+    return _in_line(given, wanted)
 
 
 def _merged(wants: Sequence[Want]) -> Wants:
@@ -51,13 +51,18 @@ def _merged(wants: Sequence[Want]) -> Wants:
 
 async def _take(
     connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
-) -> list[Claimed]:
-    answer = await connections.call(
+) -> list[Any]:
+    """For each job its id, record, body and progress, one after the other."""
+    answer: list[Any] = await connections.call(
         "claim", partition, again=False, worker=worker, wants=wants, tasks=tasks
     )
+    return answer[1:]
+
+
+def _claimed(answer: list[Any]) -> list[Claimed]:
     return [
         rows.claimed(answer[n], answer[n + 1], answer[n + 2], answer[n + 3])
-        for n in range(1, len(answer), 4)
+        for n in range(0, len(answer), 4)
     ]
 
 
@@ -81,7 +86,12 @@ async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> d
     return shares
 
 
-def _in_line(claimed: list[Claimed], wants: Wants) -> list[Claimed]:
-    """By want, then priority; arrival is lost on the way but ids grow with it."""
-    place: dict[str, Any] = {queue: n for n, (queue, _) in enumerate(wants)}
-    return sorted(claimed, key=lambda job: (place[job.queue], job.priority, job.created_at, job.id))
+def _in_line(answers: list[list[Any]], wants: Wants) -> list[Claimed]:
+    """By want, then priority, then arrival, whichever partition they came from."""
+    place = {queue: n for n, (queue, _) in enumerate(wants)}
+    found = [
+        (place[job.queue], job.priority, rows.seq(answer[4 * n + 1]), job)
+        for answer in answers
+        for n, job in enumerate(_claimed(answer))
+    ]
+    return [job for *_, job in sorted(found, key=lambda one: one[:3])]

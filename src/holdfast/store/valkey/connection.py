@@ -90,17 +90,17 @@ class Connections:
             else:
                 await client.ping()
         except Exception as error:
-            await _close(client)
+            await close_client(client)
             raise translated(error, self.options.where) or error from error
         self._client = client
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await _close(client)
+            await close_client(client)
         sentinel, self._sentinel = self._sentinel, None
         for one in sentinel.sentinels if sentinel else ():
-            await _close(one)
+            await close_client(one)
 
     def listener(self) -> Client:
         """A client of its own for the one who listens: it needs no more than one connection.
@@ -171,7 +171,7 @@ class Connections:
         """Run the script of one verb in one partition."""
         chosen = script(verb)
         tag, values = self.tag(partition), chosen.values(self._complete(chosen, given))
-        return await self.run(lambda client: _evaluate(client, chosen, tag, values), again=again)
+        return await self.run(lambda client: evaluate(client, chosen, tag, values), again=again)
 
     async def call_each(self, calls: Sequence[Call], *, again: bool = True) -> list[Any]:
         """Run several, at once where they go to different partitions."""
@@ -182,7 +182,9 @@ class Connections:
             [self.call(verb, partition, again=again, **given) for verb, partition, given in calls]
         )
 
-    async def call_in_order(self, verb: str, partition: int, many: Sequence[Mapping[str, object]]) -> list[Any]:
+    async def call_in_order(
+        self, verb: str, partition: int, many: Sequence[Mapping[str, object]]
+    ) -> list[Any]:
         """Run one verb several times in one partition, in this order, in one round trip."""
         if len(many) == 1 or self.options.cluster:
             return [await self.call(verb, partition, **given) for given in many]
@@ -226,6 +228,10 @@ class Connections:
                     raise translated(error, self.options.where) or error from error
                 again = False
 
+    async def now_micros(self) -> int:
+        moment = self.clock.override()
+        return int(await self.call("now", 0)) if moment is None else to_micros(moment)
+
     async def arrivals(self, count: int) -> str:
         """The base of `count` batches of arrival numbers; '' lets the one partition's script
         take its own. Never the same twice, nor an earlier one."""
@@ -258,7 +264,7 @@ async def gathered(work: Sequence[Awaitable[Answer]]) -> list[Answer]:
     return answers
 
 
-async def _evaluate(client: Client, chosen: Script, tag: str, values: Sequence[Any]) -> Any:
+async def evaluate(client: Client, chosen: Script, tag: str, values: Sequence[Any]) -> Any:
     try:
         return await client.execute_command("EVALSHA", chosen.digest, 1, tag, *values)
     except Exception as error:
@@ -272,7 +278,7 @@ async def _evaluate_in_order(
 ) -> list[Any]:
     """The first is sent alone, so that the server knows the script when the rest arrives; should
     it forget it in between, the rest are sent one by one."""
-    answers = [await _evaluate(client, chosen, tag, many[0])]
+    answers = [await evaluate(client, chosen, tag, many[0])]
     async with client.pipeline(transaction=False) as pipe:
         for values in many[1:]:
             pipe.execute_command("EVALSHA", chosen.digest, 1, tag, *values)
@@ -281,11 +287,11 @@ async def _evaluate_in_order(
         if isinstance(answer, Exception):
             if not script_missing(answer):
                 raise answer
-            answers[n] = await _evaluate(client, chosen, tag, many[n])
+            answers[n] = await evaluate(client, chosen, tag, many[n])
     return answers
 
 
-async def _close(client: Client) -> None:
+async def close_client(client: Client) -> None:
     """The pool is closed too: the driver leaves one that it was given alone."""
     await client.aclose()
     pool = getattr(client, "connection_pool", None)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import batched
 from typing import Any
 
 from holdfast.job import JobId
 from holdfast.outcome import Transition
 from holdfast.store.contract import Verdict
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import STATES, error_values, finite
+from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested
 
 BITE = 1_000
 
@@ -19,7 +18,7 @@ async def finish(
     connections: Connections, transitions: Sequence[Transition], *, reclaiming: bool = False
 ) -> list[Verdict]:
     verdicts: list[Verdict] = []
-    for some in batched(transitions, BITE):
+    for some in bites(transitions, BITE):
         verdicts += await _finish(connections, some, "1" if reclaiming else "")
     return verdicts
 
@@ -79,6 +78,6 @@ def _row(move: Transition) -> tuple[Any, ...]:
         finite(move.keep_for),
         move.result,
         move.reason,
-        None if move.error is None else error_values(move.error),
+        None if move.error is None else nested(error_values(move.error)),
         finite(move.cool),
     )

@@ -8,13 +8,12 @@ does, since one script has to see both; ids are minted beside their keys for tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import batched
 from typing import Any
 
 from holdfast.errors import BadOption
 from holdfast.job import Inserted, JobId, NewJob, decode_policy, partition_bits
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import body, finite, to_micros
+from holdfast.store.valkey.rows import bites, body, finite, nested, to_micros
 
 BITE = 500
 ROUND = 8_000
@@ -26,7 +25,7 @@ async def insert(connections: Connections, jobs: Sequence[NewJob]) -> list[Inser
     """Each call's jobs arrive in its order; those of a round share one base."""
     require_beside_keys(connections, jobs)
     answers: list[Inserted] = []
-    for some in batched(jobs, ROUND):
+    for some in bites(jobs, ROUND):
         answers += await _insert_round(connections, some)
     return answers
 
@@ -54,8 +53,8 @@ async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> lis
         rows.setdefault(connections.partition_of(job.id), []).append(_row(job, index))
     told: dict[int, Inserted] = {}
     for partition, mine in rows.items():
-        bites = [{"arrival": base, "jobs": bite} for bite in batched(mine, BITE)]
-        answers = await connections.call_in_order("insert", partition, bites)
+        calls = [{"arrival": base, "jobs": bite} for bite in bites(mine, BITE)]
+        answers = await connections.call_in_order("insert", partition, calls)
         flat = [text.decode() for answer in answers for text in answer]
         for row, job_id, how in zip(mine, flat[::2], flat[1::2], strict=True):
             told[row[-1]] = Inserted(JobId(job_id), how)  # type: ignore[arg-type]  # one of four
@@ -68,7 +67,7 @@ def _row(job: NewJob, index: int) -> Row:
         job.id,
         job.task,
         job.queue,
-        body(job.args, job.policy, job.tags, job.headers),
+        nested(body(job.args, job.policy, job.tags, job.headers)),
         job.priority,
         None if job.run_at is None else to_micros(job.run_at),
         finite(job.delay),

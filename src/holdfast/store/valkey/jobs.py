@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import batched
 
 from holdfast.errors import NotCapable
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
@@ -20,7 +19,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.valkey import claiming, finishing, inserting, progressing, reading, sweeping
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import finite
+from holdfast.store.valkey.rows import bites, finite
 
 BITE = 500
 
@@ -116,7 +115,7 @@ class ValkeyJobs:
     async def _each(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
         """A verb on chosen jobs; answers those it concerned."""
         found: list[JobId] = []
-        for some in batched(dict.fromkeys(ids), BITE):
+        for some in bites(dict.fromkeys(ids), BITE):
             calls = [
                 (verb, partition, {**given, "chosen": mine})
                 for partition, mine in self._connections.by_partition(some).items()
@@ -128,7 +127,7 @@ class ValkeyJobs:
     async def _arriving(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
         """The same where jobs go to the end of their lines, in the order they were named."""
         found: list[JobId] = []
-        for some in batched(dict.fromkeys(ids), BITE):
+        for some in bites(dict.fromkeys(ids), BITE):
             places = {job_id: index for index, job_id in enumerate(some)}
             base = await self._connections.arrivals(1)
             calls = [

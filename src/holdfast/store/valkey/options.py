@@ -24,9 +24,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from holdfast.errors import BadOption
 
-SCHEMES = frozenset(
-    name + tail for name in ("valkey", "redis", "valkeys", "rediss") for tail in ("", "+sentinel")
-)
 PORT, SENTINEL_PORT = 6379, 26379
 MOST_PARTITIONS = 4096
 

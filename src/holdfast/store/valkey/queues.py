@@ -12,8 +12,7 @@ from holdfast.job import LIVE, JobState
 from holdfast.store.contract import QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
-from holdfast.store.valkey.rows import line_name, queue_row, values
-from holdfast.store.valkey.sweeping import now_micros
+from holdfast.store.valkey.rows import line_name, nested, paired, queue_row, values
 
 FIELDS = 8
 
@@ -26,7 +25,7 @@ class ValkeyQueues:
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
-            rows = [(name, queue_row(settings)) for name, settings in queues.items()]
+            rows = [(name, nested(queue_row(settings))) for name, settings in queues.items()]
             await self._connections.everywhere("ensure_queues", rows=rows)
 
     async def pause(self, names: Sequence[str]) -> None:
@@ -44,7 +43,7 @@ class ValkeyQueues:
         shown = rows.keys() | counted.keys()
         if names:
             shown &= set(names)
-        now = await now_micros(self._connections)
+        now = await self._connections.now_micros()
         return [
             _info(now, name, rows.get(name), counted.get(name, {}), oldest.get(name))
             for name in sorted(shown)
@@ -57,8 +56,7 @@ class ValkeyQueues:
 
     async def _rows(self) -> dict[str, builtins.list[object]]:
         found = await self._connections.command("HGETALL", self._connections.key(0, "queues"))
-        flat = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
-        return {name.decode(): values(row, FIELDS) for name, row in flat}
+        return {name: values(row, FIELDS) for name, row in paired(found)}
 
     async def _live(
         self, names: Sequence[str]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import batched
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ BITE = 500
 
 async def live(connections: Connections, ids: Sequence[str]) -> list[Live]:
     found: list[Live] = []
-    for some in batched(dict.fromkeys(ids), BITE):
+    for some in rows.bites(dict.fromkeys(ids), BITE):
         for job_id, blob, text in await _blobs(connections, some, "s", "b"):
             if blob is not None and text is not None:
                 row = rows.record(blob)
@@ -36,7 +35,7 @@ async def live(connections: Connections, ids: Sequence[str]) -> list[Live]:
 
 async def outcomes(connections: Connections, ids: Sequence[str]) -> list[Outcome]:
     found: list[Outcome] = []
-    for some in batched(dict.fromkeys(ids), BITE):
+    for some in rows.bites(dict.fromkeys(ids), BITE):
         for job_id, blob in await _blobs(connections, some, "s"):
             row = None if blob is None else rows.record(blob)
             if row is not None and row[rows.STATE] in ENDED:
@@ -45,7 +44,9 @@ async def outcomes(connections: Connections, ids: Sequence[str]) -> list[Outcome
     return found
 
 
-async def _blobs(connections: Connections, ids: Sequence[str], *kinds: str) -> list[tuple[Any, ...]]:
+async def _blobs(
+    connections: Connections, ids: Sequence[str], *kinds: str
+) -> list[tuple[Any, ...]]:
     """Plain strings of jobs: one MGET for each partition."""
     places = list(connections.by_partition(ids).items())
     reads = [
@@ -61,7 +62,7 @@ async def _blobs(connections: Connections, ids: Sequence[str], *kinds: str) -> l
 
 async def get(connections: Connections, ids: Sequence[str], *, newest: bool = False) -> list[Job]:
     jobs: list[Job] = []
-    for some in batched(dict.fromkeys(ids), BITE):
+    for some in rows.bites(dict.fromkeys(ids), BITE):
         places = list(connections.by_partition(some).items())
         calls = [
             ("get", partition, {"newest": "1" if newest else "", "chosen": mine})
@@ -101,17 +102,8 @@ async def counts(connections: Connections) -> list[dict[tuple[JobState, str, str
     """How many jobs there are by state, queue and task, in each partition."""
     reads = [("HGETALL", connections.key(p, "counts")) for p in connections.partitions]
     return [
-        {rows.split_count(field): number for field, number in _pairs(answer)}
+        {rows.split_count(field): int(number) for field, number in rows.paired(answer)}
         for answer in await connections.commands(reads)
-    ]
-
-
-def _pairs(answer: Any) -> list[tuple[str, int]]:
-    if isinstance(answer, dict):
-        return [(field.decode(), int(number)) for field, number in answer.items()]
-    return [
-        (field.decode(), int(number))
-        for field, number in zip(answer[::2], answer[1::2], strict=True)
     ]
 
 
@@ -142,9 +134,7 @@ def _may_be(which: JobFilter, state: JobState, queue: str, task: str) -> bool:
     )
 
 
-async def page(
-    connections: Connections, which: JobFilter, limit: int, cursor: str | None
-) -> Page:
+async def page(connections: Connections, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """One job more than asked says whether there is a next page."""
     jobs: list[Job] = []
     step = STEP if _narrows(which) else min(limit + 1, BITE)
@@ -183,7 +173,7 @@ async def _steps(
 ) -> AsyncIterator[list[str]]:
     if which.ids:
         named = sorted({i for i in which.ids if cursor is None or i < cursor}, reverse=True)
-        for some in batched(named, step):
+        for some in rows.bites(named, step):
             yield list(some)
         return
     keys = await _sources(connections, which)

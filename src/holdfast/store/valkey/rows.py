@@ -7,9 +7,11 @@ with the header put before them they are one.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +30,8 @@ READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
 
 STATES = {state.value: state for state in JobState}
+
+T = TypeVar("T")
 
 pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
@@ -74,8 +78,16 @@ def body(args: str, policy: str, tags: tuple[str, ...], headers: str | None) -> 
     return pack((args, policy, tags, headers))
 
 
-def unpacked(blob: bytes) -> Any:
-    return _unpack(blob)
+def nested(blob: bytes) -> msgspec.Raw:
+    """Bytes as a value inside a list: marked as text, since scripts know no other kind."""
+    size = len(blob)
+    if size < 32:
+        return msgspec.Raw(bytes([0xA0 + size]) + blob)
+    if size < 256:
+        return msgspec.Raw(b"\xd9" + size.to_bytes(1, "big") + blob)
+    if size < 65_536:
+        return msgspec.Raw(b"\xda" + size.to_bytes(2, "big") + blob)
+    return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + blob)
 
 
 def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> Claimed:
@@ -116,9 +128,7 @@ def live(job_id: str, row: list[Any], text: bytes) -> Live:
     )
 
 
-def job(
-    job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: list[bytes]
-) -> Job:
+def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: list[bytes]) -> Job:
     row = record(blob)
     state = STATES[row[STATE]]
     args, policy, tags, headers = _unpack(text)
@@ -165,7 +175,9 @@ def _error(entry: bytes) -> ErrorEntry:
 
 def _progress(blob: bytes) -> Progress:
     fraction, message, checkpoint, at = values(blob, 4)
-    return Progress(None if fraction is None else float(fraction), message, checkpoint, to_datetime(at))
+    return Progress(
+        None if fraction is None else float(fraction), message, checkpoint, to_datetime(at)
+    )
 
 
 def queue_row(settings: QueueSettings) -> bytes:
@@ -190,3 +202,33 @@ def split_count(field: str) -> tuple[JobState, str, str]:
     text = rest.encode()
     queue, task = text[: int(size)], text[int(size) + 1 :]
     return STATES[state], queue.decode(), task.decode()
+
+
+def paired(answer: Any) -> list[tuple[str, bytes]]:
+    """Fields and values of a hash; the driver makes a dict of them on some routes only."""
+    if isinstance(answer, dict):
+        return [(field.decode(), value) for field, value in answer.items()]
+    return [(field.decode(), value) for field, value in zip(answer[::2], answer[1::2], strict=True)]
+
+
+def scored(answer: Any) -> list[tuple[str, float]]:
+    """Members and scores; the driver pairs them on some routes only."""
+    if answer and isinstance(answer[0], list | tuple):
+        return [(member.decode(), float(score)) for member, score in answer]
+    return [
+        (member.decode(), float(score))
+        for member, score in zip(answer[::2], answer[1::2], strict=True)
+    ]
+
+
+def seq(blob: bytes) -> str:
+    """The arrival number of a record."""
+    found: str = record(blob)[SEQ]
+    return found
+
+
+def bites(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    """So many at a time: a script that takes long keeps everybody else waiting."""
+    rest = iter(things)
+    while bite := list(islice(rest, size)):
+        yield bite

@@ -14,7 +14,7 @@ from holdfast.job import JobId, JobState, Live
 from holdfast.store.contract import Promoted
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import live
-from holdfast.store.valkey.rows import SECOND, to_micros
+from holdfast.store.valkey.rows import SECOND, scored
 
 BITE = 5_000
 
@@ -33,7 +33,7 @@ async def expired_leases(connections: Connections, limit: int, after: str | None
 
 
 async def _lapsed_holders(connections: Connections) -> list[list[str]]:
-    now = await now_micros(connections)
+    now = await connections.now_micros()
     lapsed = []
     for partition in connections.partitions:
         holders, trusted = await connections.commands(
@@ -49,14 +49,14 @@ async def _lapsed_holders(connections: Connections) -> list[list[str]]:
 async def overdue_attempts(
     connections: Connections, limit: int, after: str | None, slack: float
 ) -> list[Live]:
-    since = await now_micros(connections) - round(slack * SECOND)
+    since = await connections.now_micros() - round(slack * SECOND)
     ids = await _late(connections, "timeouts", f"({since}", limit, after)
     return [job for job in _by_id(await live(connections, ids)) if job.state is JobState.RUNNING]
 
 
 async def past_deadline(connections: Connections, limit: int, after: str | None) -> list[Live]:
     """An end drops its own entry; what is dropped here was left by hand or by a bug."""
-    ids = await _late(connections, "deadlines", str(await now_micros(connections)), limit, after)
+    ids = await _late(connections, "deadlines", str(await connections.now_micros()), limit, after)
     found = _by_id(await live(connections, ids))
     gone = set(ids) - {job.id for job in found}
     if gone:
@@ -95,15 +95,11 @@ async def _soonest(connections: Connections, name: str) -> float | None:
         ("ZRANGE", connections.key(partition, name), 0, 0, "WITHSCORES")
         for partition in connections.partitions
     ]
-    moments = [_score(found[0], found[1]) for found in await connections.commands(reads) if found]
+    answers = await connections.commands(reads)
+    moments = [score for answer in answers for _, score in scored(answer)]
     if not moments:
         return None
-    return max(0.0, (min(moments) - await now_micros(connections)) / SECOND)
-
-
-def _score(*pair: object) -> float:
-    value = pair[1]
-    return float(value.decode() if isinstance(value, bytes) else str(value))
+    return max(0.0, (min(moments) - await connections.now_micros()) / SECOND)
 
 
 async def promote_due(connections: Connections, limit: int) -> Promoted:
@@ -122,12 +118,12 @@ async def _chosen_due(
     connections: Connections, limit: int
 ) -> list[tuple[str, int, dict[str, object]]]:
     """The earliest of all partitions, numbered in that order."""
-    until = await now_micros(connections)
+    until = await connections.now_micros()
     due: list[tuple[float, str]] = []
     for partition in connections.partitions:
         key = connections.key(partition, "due")
         read = ("ZRANGEBYSCORE", key, "-inf", until, "WITHSCORES", "LIMIT", 0, limit)
-        due += _scored(await connections.command(*read))
+        due += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
     mine: dict[int, list[tuple[str, int]]] = {}
     for index, (_, job_id) in enumerate(sorted(due)[:limit]):
         mine.setdefault(connections.partition_of(job_id), []).append((job_id, index))
@@ -136,14 +132,6 @@ async def _chosen_due(
         ("promote_due", partition, {"arrival": base, "limit": limit, "chosen": chosen})
         for partition, chosen in mine.items()
     ]
-
-
-def _scored(answer: Sequence[object]) -> list[tuple[float, str]]:
-    """The driver pairs members and scores by itself on some routes and not on others."""
-    if answer and isinstance(answer[0], list | tuple):
-        return [(float(score), member.decode()) for member, score in answer]  # type: ignore[misc]
-    flat = [one.decode() for one in answer]  # type: ignore[attr-defined]
-    return [(float(score), member) for member, score in zip(flat[::2], flat[1::2], strict=True)]
 
 
 async def prune(connections: Connections, limit: int) -> int:
@@ -159,17 +147,9 @@ async def prune(connections: Connections, limit: int) -> int:
     return removed
 
 
-async def now_micros(connections: Connections) -> int:
-    moment = connections.clock.override()
-    if moment is not None:
-        return to_micros(moment)
-    return int(await connections.call("now", 0))
-
-
 def _by_id(jobs: Sequence[Live]) -> list[Live]:
     return sorted(jobs, key=lambda job: job.id)
 
 
 def ids_of(answer: Sequence[bytes]) -> list[JobId]:
     return [JobId(one.decode()) for one in answer]
-

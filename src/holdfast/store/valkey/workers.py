@@ -14,8 +14,7 @@ import msgspec
 from holdfast.job import JobId, WorkerId
 from holdfast.store.contract import Beat, Held, WorkerInfo
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import SECOND, finite, to_datetime, values
-from holdfast.store.valkey.sweeping import now_micros
+from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
 HOME = 0
 FIELDS = 8
@@ -36,7 +35,7 @@ class ValkeyWorkers:
             worker.host,
             worker.pid,
             msgspec.json.encode(worker.queues).decode(),
-            list(worker.tasks),
+            msgspec.json.encode(worker.tasks).decode(),
             worker.version,
         )
         await self._connections.call("register", HOME, **given, facts=facts)
@@ -73,11 +72,10 @@ class ValkeyWorkers:
                 ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", "+inf", "WITHSCORES"),
             ]
         )
-        flat = rows.items() if isinstance(rows, dict) else zip(rows[::2], rows[1::2], strict=True)
-        told = {worker.decode(): values(row, FIELDS) for worker, row in flat}
+        told = {worker: values(row, FIELDS) for worker, row in paired(rows)}
         expires = dict(scored(leases))
         running = await self._running([*told])
-        now = await now_micros(connections)
+        now = await connections.now_micros()
         found = [
             _info(worker, row, (expires.get(worker, 0.0) - now) / SECOND, running[worker])
             for worker, row in told.items()
@@ -98,7 +96,7 @@ class ValkeyWorkers:
     async def sweep(self, limit: int, lapsed_for: float) -> int:
         """Candidates are read first; the script looks again before it removes one."""
         connections = self._connections
-        before = await now_micros(connections) - round(lapsed_for * SECOND)
+        before = await connections.now_micros() - round(lapsed_for * SECOND)
         reads = [("SMEMBERS", connections.key(p, "holders")) for p in connections.partitions]
         lapsed, *holders = await connections.commands(
             [
@@ -136,7 +134,7 @@ def _info(worker: str, row: list[object], expires_in: float, running: int) -> Wo
         host=str(host),
         pid=int(str(pid)),
         queues=msgspec.json.decode(str(queues), type=dict[str, int]),
-        tasks=tuple(msgspec.convert(tasks, list[str])),
+        tasks=msgspec.json.decode(str(tasks), type=tuple[str, ...]),
         version=str(version),
         started_at=to_datetime(int(str(started_at))),
         heartbeat_at=to_datetime(int(str(heartbeat_at))),

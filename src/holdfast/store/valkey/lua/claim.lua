@@ -41,7 +41,7 @@ for first = 1, #bodies, 2000 do
         enter(id, record)
         local at = #answer
         answer[at + 1], answer[at + 2], answer[at + 3] = id, packed(record), found[n]
-        answer[at + 4] = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)
+        answer[at + 4] = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id) or false
     end
 end
 flush()
