@@ -6,7 +6,8 @@ merged by priority and arrival, and each partition is then asked for as many as 
 quicker in between only changes which jobs of a partition are given, never their order in it.
 
 A claim whose reply is lost is not repeated here: what it took belongs to the worker, who compares
-what the store says it runs with what it knows.
+what the store says it runs with what it knows. The same is asked of it after a restart of the
+server, which may have forgotten ends that it had acknowledged.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from holdfast.job import Claimed, WorkerId
 from holdfast.store.contract import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, gathered
+from holdfast.store.valkey.server import Restarts
 
 MOST_AT_ONCE = 1_000
 
@@ -25,12 +27,17 @@ Wants = list[tuple[str, int]]
 
 
 async def claim(
-    connections: Connections, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    connections: Connections,
+    restarts: Restarts,
+    worker: WorkerId,
+    wants: Sequence[Want],
+    tasks: Sequence[str],
 ) -> list[Claimed]:
     wanted = _merged(wants)
     known = list(dict.fromkeys(tasks))
     if not wanted or not known:
         return []
+    await restarts.require_none(connections)
     if connections.options.partitions == 1:
         return _claimed(await _take(connections, 0, worker, wanted, known))
     shares = await _shares(connections, wanted, known)
@@ -54,7 +61,7 @@ async def _take(
 ) -> list[Any]:
     """For each job its id, record, body and progress, one after the other."""
     answer: list[Any] = await connections.call(
-        "claim", partition, again=False, worker=worker, wants=wants, tasks=tasks
+        "claim", partition, {"worker": worker, "wants": wants, "tasks": tasks}, again=False
     )
     return answer[1:]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Connection, Redis, SSLConnection
@@ -30,7 +31,8 @@ ACQUIRE_TIMEOUT = 15.0
 
 Client = Any  # Redis or RedisCluster: their annotations describe the sync clients as well
 Answer = TypeVar("Answer")
-Call = tuple[str, int, Mapping[str, object]]
+Given = Mapping[str, object]
+Call = tuple[str, int, Given]
 
 
 class Connections:
@@ -85,10 +87,8 @@ class Connections:
             return
         client = self._make_client(self.role, self.options.pool_size)
         try:
-            if self.options.cluster:
-                await client.initialize()
-            else:
-                await client.ping()
+            async with asyncio.timeout(CONNECT_TIMEOUT + 5):
+                await (client.initialize() if self.options.cluster else client.ping())
         except Exception as error:
             await close_client(client)
             raise translated(error, self.options.where) or error from error
@@ -142,8 +142,10 @@ class Connections:
         options = self.options
         settings = self._settings(role)
         if self._sentinel is None:
-            timeouts = {"socket_timeout": CONNECT_TIMEOUT, "protocol": 2}
-            self._sentinel = Sentinel(options.hosts, sentinel_kwargs=timeouts)
+            timeouts = {"socket_timeout": None, "socket_connect_timeout": CONNECT_TIMEOUT}
+            self._sentinel = Sentinel(  # type: ignore[no-untyped-call]  # the driver has no types here
+                options.hosts, sentinel_kwargs=timeouts
+            )
         if options.tls:
             settings["ssl"] = True
         return self._sentinel.master_for(
@@ -151,12 +153,17 @@ class Connections:
         )
 
     def _settings(self, role: str) -> dict[str, Any]:
-        """The driver tries nothing again by itself: whether that is safe, the verb knows."""
+        """The driver tries nothing again by itself: whether that is safe, the verb knows.
+
+        Nor does it measure time once it is connected. `run` does, for a call as a whole: the
+        driver's own timeout starts a task for every command, and on Python 3.11 that task can
+        swallow the cancellation of the caller.
+        """
         options = self.options
         return {
             "username": options.username,
             "password": options.password,
-            "socket_timeout": options.timeout,
+            "socket_timeout": None,
             "socket_connect_timeout": CONNECT_TIMEOUT,
             "socket_keepalive": True,
             "retry": Retry(NoBackoff(), 0),
@@ -167,7 +174,9 @@ class Connections:
 
     # Calling
 
-    async def call(self, verb: str, partition: int, *, again: bool = True, **given: object) -> Any:
+    async def call(
+        self, verb: str, partition: int, given: Given = MappingProxyType({}), *, again: bool = True
+    ) -> Any:
         """Run the script of one verb in one partition."""
         chosen = script(verb)
         tag, values = self.tag(partition), chosen.values(self._complete(chosen, given))
@@ -177,9 +186,9 @@ class Connections:
         """Run several, at once where they go to different partitions."""
         if len(calls) == 1:
             verb, partition, given = calls[0]
-            return [await self.call(verb, partition, again=again, **given)]
+            return [await self.call(verb, partition, given, again=again)]
         return await gathered(
-            [self.call(verb, partition, again=again, **given) for verb, partition, given in calls]
+            [self.call(verb, partition, given, again=again) for verb, partition, given in calls]
         )
 
     async def call_in_order(
@@ -187,7 +196,7 @@ class Connections:
     ) -> list[Any]:
         """Run one verb several times in one partition, in this order, in one round trip."""
         if len(many) == 1 or self.options.cluster:
-            return [await self.call(verb, partition, **given) for given in many]
+            return [await self.call(verb, partition, given) for given in many]
         chosen = script(verb)
         tag = self.tag(partition)
         values = [chosen.values(self._complete(chosen, given)) for given in many]
@@ -222,7 +231,8 @@ class Connections:
             if self._client is None:
                 raise StoreUnavailable(f"{self.options.where}: the store is not open")
             try:
-                return await work(self._client)
+                async with asyncio.timeout(self.options.timeout):
+                    return await work(self._client)
             except Exception as error:
                 if not (again and line_lost(error)):
                     raise translated(error, self.options.where) or error from error

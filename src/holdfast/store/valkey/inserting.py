@@ -57,7 +57,7 @@ async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> lis
         answers = await connections.call_in_order("insert", partition, calls)
         flat = [text.decode() for answer in answers for text in answer]
         for row, job_id, how in zip(mine, flat[::2], flat[1::2], strict=True):
-            told[row[-1]] = Inserted(JobId(job_id), how)  # type: ignore[arg-type]  # one of four
+            told[row[-1]] = Inserted(JobId(job_id), how)
     return [told[index] for index in range(len(jobs))]
 
 

@@ -20,6 +20,7 @@ from holdfast.store.contract import (
 from holdfast.store.valkey import claiming, finishing, inserting, progressing, reading, sweeping
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import bites, finite
+from holdfast.store.valkey.server import Restarts
 
 BITE = 500
 
@@ -29,6 +30,7 @@ class ValkeyJobs:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._restarts = Restarts()
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         return await inserting.insert(self._connections, jobs) if jobs else []
@@ -42,7 +44,7 @@ class ValkeyJobs:
     async def claim(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        return await claiming.claim(self._connections, worker, wants, tasks)
+        return await claiming.claim(self._connections, self._restarts, worker, wants, tasks)
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await finishing.finish(self._connections, transitions)

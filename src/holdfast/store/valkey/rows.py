@@ -1,7 +1,7 @@
 """Between Python's values and the store's: times are integer microseconds since 1970 UTC.
 
-A record is 22 MessagePack values without the header of a list (`lua/lib/record.lua` names them);
-with the header put before them they are one.
+A record is a MessagePack list of 22 values, false where there is none (`lua/lib/record.lua` names
+them).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ SECOND = 1_000_000
 # The last moment a datetime can say. Numbers of this size are rounded on their way through Lua.
 LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 
-RECORD_HEADER = b"\xdc\x00\x16"
 STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = range(8)
 READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
@@ -63,8 +62,7 @@ def finite(seconds: float | None) -> float | None:
 
 
 def record(blob: bytes) -> list[Any]:
-    found: list[Any] = _unpack(RECORD_HEADER + blob)
-    return found
+    return [None if value is False else value for value in _unpack(blob)]
 
 
 def values(blob: bytes, count: int) -> list[Any]:
@@ -91,7 +89,7 @@ def nested(blob: bytes) -> msgspec.Raw:
 
 
 def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> Claimed:
-    row = _unpack(RECORD_HEADER + blob)
+    row = _unpack(blob)
     args, policy, tags, headers = _unpack(text)
     return Claimed(
         JobId(job_id.decode()),
@@ -105,7 +103,7 @@ def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> 
         row[FENCE],
         to_datetime(row[CREATED_AT]),
         to_datetime(row[CLAIMED_AT]),
-        None if row[DEADLINE_AT] is None else to_datetime(row[DEADLINE_AT]),
+        None if row[DEADLINE_AT] is False else to_datetime(row[DEADLINE_AT]),
         tuple(tags),
         headers,
         None if progress is None else values(progress, 4)[2],

@@ -6,15 +6,18 @@ be unknown.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from redis import exceptions
+from redis.asyncio.cluster import RedisCluster
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.store.valkey.connection import Client, Connections
 
 OLDEST = (6, 2)
+LOOK_EVERY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,45 @@ async def _config(client: Client, pattern: str, **where: Any) -> dict[str, str]:
 
 def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+class Restarts:
+    """Notices that a server is not the one it was: restarted, or replaced by its replica.
+
+    Either may have lost what the server before it acknowledged: a job that had ended is running
+    again by the record, at a worker that knows nothing of it. Whoever claims is told once, as of
+    an answer that was lost, and compares what the store says it runs with what it knows.
+    """
+
+    def __init__(self) -> None:
+        self._known: frozenset[str] | None = None
+        self._look_at = 0.0
+
+    async def require_none(self, connections: Connections) -> None:
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        known, self._known = self._known, await connections.run(_run_ids)
+        if known is not None and known != self._known:
+            raise StoreUnavailable(
+                f"{connections.options.where} was restarted or replaced, and may have lost its "
+                "last writes: what runs here is looked into"
+            )
+
+
+async def _run_ids(client: Client) -> frozenset[str]:
+    if not isinstance(client, RedisCluster):
+        return frozenset({_run_id(await client.execute_command("INFO", "server"))})
+    found = [
+        _run_id(await client.execute_command("INFO", "server", target_nodes=node))
+        for node in client.get_primaries()
+    ]
+    return frozenset(found)
+
+
+def _run_id(info: dict[str, object]) -> str:
+    return str(info.get("run_id", ""))
 
 
 def refuse_eviction(servers: list[Server], where: str) -> None:

@@ -140,7 +140,7 @@ async def prune(connections: Connections, limit: int) -> int:
     for partition in connections.partitions:
         while removed < limit:
             bite = min(limit - removed, 1_000)
-            some = int(await connections.call("prune", partition, limit=bite))
+            some = int(await connections.call("prune", partition, {"limit": bite}))
             removed += some
             if some < bite:
                 break

@@ -41,8 +41,9 @@ class ValkeyTelemetry:
         for partition in self._connections.partitions:
             chosen = await self._sample(partition)
             looked += len(chosen)
-            given = {"chosen": chosen}
-            missing, elsewhere = await self._connections.call("check_places", partition, **given)
+            missing, elsewhere = await self._connections.call(
+                "check_places", partition, {"chosen": chosen}
+            )
             bodiless += len(missing)
             misplaced += len(elsewhere)
         return [

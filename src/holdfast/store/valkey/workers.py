@@ -38,7 +38,7 @@ class ValkeyWorkers:
             msgspec.json.encode(worker.tasks).decode(),
             worker.version,
         )
-        await self._connections.call("register", HOME, **given, facts=facts)
+        await self._connections.call("register", HOME, {**given, "facts": facts})
 
     async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
         mine: dict[int, list[tuple[str, int]]] = {p: [] for p in self._connections.partitions}
@@ -46,7 +46,7 @@ class ValkeyWorkers:
             mine[self._connections.partition_of(attempt.id)].append((attempt.id, attempt.fence))
         given = {"worker": worker, "lease": finite(lease)}
         first = await self._connections.call(
-            "heartbeat", HOME, **given, home="1", held=mine.pop(HOME)
+            "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
         if not first[0]:
             return Beat(False, lost=tuple(attempt.id for attempt in held))
@@ -61,7 +61,7 @@ class ValkeyWorkers:
         )
 
     async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.call("deregister", HOME, worker=worker)
+        await self._connections.call("deregister", HOME, {"worker": worker})
         await self._elsewhere("deregister", worker=worker)
 
     async def list(self) -> builtins.list[WorkerInfo]:
@@ -109,16 +109,16 @@ class ValkeyWorkers:
         if not chosen:
             return 0
         given = {"lapsed_for": lapsed_for, "chosen": chosen}
-        swept = await connections.call("sweep", HOME, **given)
+        swept = await connections.call("sweep", HOME, given)
         await self._elsewhere("sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept])
         return len(swept)
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         given = {"role": role, "worker": worker, "ttl": finite(ttl)}
-        return bool(await self._connections.call("lead", HOME, **given))
+        return bool(await self._connections.call("lead", HOME, given))
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        await self._connections.call("stop_leading", HOME, role=role, worker=worker)
+        await self._connections.call("stop_leading", HOME, {"role": role, "worker": worker})
 
     async def _elsewhere(self, verb: str, **given: object) -> None:
         calls = [(verb, p, given) for p in self._connections.partitions if p != HOME]

@@ -6,7 +6,7 @@ No driver: this package works in any kind of program, and a driver belongs to it
 from __future__ import annotations
 
 import socket
-from typing import BinaryIO
+from io import BufferedRWPair
 
 TIMEOUT = 20.0
 Answer = str | int | None | list["Answer"]
@@ -26,7 +26,7 @@ def say(address: tuple[str, int], *words: str | int, password: str | None = None
         return _hear(talk)
 
 
-def _send(talk: BinaryIO, words: tuple[str | int, ...]) -> None:
+def _send(talk: BufferedRWPair, words: tuple[str | int, ...]) -> None:
     parts = [str(word).encode() for word in words]
     talk.write(b"*%d\r\n" % len(parts))
     for part in parts:
@@ -34,7 +34,7 @@ def _send(talk: BinaryIO, words: tuple[str | int, ...]) -> None:
     talk.flush()
 
 
-def _hear(talk: BinaryIO) -> Answer:
+def _hear(talk: BufferedRWPair) -> Answer:
     line = talk.readline()
     if not line:
         raise ConnectionError("the server closed the connection")

@@ -4,7 +4,9 @@
 local key = partition .. ':queues'
 local new, old = {cmsgpack.unpack(row)}, redis.call('HGET', key, name)
 local mine = old and {cmsgpack.unpack(old)} or new
-mine[2] = math.max(mine[2] or 0, new[2] or 0)
-mine[3] = math.max(mine[3], new[3])
+-- The later window is the one that counts, with its own count.
+if new[2] and new[2] >= (mine[2] or 0) then
+    mine[2], mine[3] = new[2], new[3]
+end
 redis.call('HSET', key, name, cmsgpack.pack(unpack(mine, 1, 8)))
 return 1

@@ -14,14 +14,14 @@ end
 
 local function add(job)
     local id, due = job[ID], due_at(job)
+    local deadline = job[END_AT] or (job[END_IN] and after(job[END_IN])) or false
     local record = {
-        'ready', job[JOB_QUEUE], job[JOB_PRIORITY], arrive(job[INDEX]), job[JOB_TASK], 0, 0, 0, moment
+        'ready', job[JOB_QUEUE], job[JOB_PRIORITY], arrive(job[INDEX]), job[JOB_TASK], 0, 0, 0,
+        moment, false, false, false, job[JOB_TIMEOUT] or false, false, deadline, moment, false,
+        false, false, job[JOB_KEY] or false, job[JOB_STATES] or false, false
     }
-    record[TIMEOUT], record[CREATED_AT] = job[JOB_TIMEOUT], moment
-    record[DEADLINE_AT] = job[END_AT] or (job[END_IN] and after(job[END_IN]))
-    record[KEY], record[KEY_STATES] = job[JOB_KEY], job[JOB_STATES]
     if due > moment then
-        record[STATE], record[AT], record[READY_AT] = 'scheduled', due, nil
+        record[STATE], record[AT], record[READY_AT] = 'scheduled', due, false
     else
         wake('ready:' .. job[JOB_QUEUE])
     end

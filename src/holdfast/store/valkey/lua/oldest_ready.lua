@@ -6,7 +6,7 @@ local PRIORITIES = 64
 
 local function ready_at(member)
     local found = redis.call('GET', partition .. ':s:' .. string.sub(member, 18))
-    return found and select(READY_AT, cmsgpack.unpack(found)) or nil
+    return found and cmsgpack.unpack(found)[READY_AT] or nil
 end
 
 local function oldest_of(key)

@@ -25,7 +25,7 @@ local function revive(id, record, seq)
     leave(id, record)
     forget_attempt(record)
     record[ATTEMPTS], record[CRASHES] = 0, 0
-    record[DEADLINE_AT], record[EXPIRES_AT], record[RESULT] = nil, nil, nil
+    record[DEADLINE_AT], record[EXPIRES_AT], record[RESULT] = false, false, false
     record[STATE], record[SEQ], record[READY_AT] = 'ready', seq, moment
     enlist(id, record, true)
     enter(id, record)

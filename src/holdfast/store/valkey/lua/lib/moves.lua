@@ -1,6 +1,7 @@
 -- The moves from place to place, each the whole of it.
 local function forget_attempt(record)
-    record[AT], record[WORKER], record[CLAIMED_AT], record[CANCEL_AT], record[REASON] = nil
+    record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
+    record[CANCEL_AT], record[REASON] = false, false
 end
 
 -- To its line: at its end with a new arrival number, or without one at its old place.
@@ -19,7 +20,7 @@ end
 local function make_wait(id, record, state, at, reason)
     leave(id, record)
     forget_attempt(record)
-    record[STATE], record[AT], record[REASON] = state, at, reason
+    record[STATE], record[AT], record[REASON] = state, at or false, reason or false
     enter(id, record)
     if at then
         wake('due')
@@ -29,8 +30,8 @@ end
 local function make_ended(id, record, state, keep_for, reason, result)
     leave(id, record)
     enlist(id, record, false)
-    record[STATE], record[AT], record[READY_AT] = state, moment, nil
-    record[REASON], record[RESULT] = reason, result
+    record[STATE], record[AT], record[READY_AT] = state, moment, false
+    record[REASON], record[RESULT] = reason or false, result or false
     record[EXPIRES_AT] = after(kept_by_queue(record[QUEUE], state) or keep_for)
     enter(id, record)
 end
