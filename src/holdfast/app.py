@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,6 +86,7 @@ class App:
         self._unopened: Store | None = None
         self._client: Client | None = None
         self._users = 0
+        self._opening = asyncio.Lock()
         self._portal: Portal | None = None
         self._portal_lock = threading.Lock()
 
@@ -108,11 +110,21 @@ class App:
     async def __aenter__(self) -> Self:
         """Open the store; nested uses share it and the outermost closes it."""
         if self._users == 0:
+            self._opening = asyncio.Lock()  # anew, since the loop may be another than before
+        self._users += 1
+        try:
+            async with self._opening:
+                await self._open()
+        except BaseException:
+            self._users -= 1
+            raise
+        return self
+
+    async def _open(self) -> None:
+        if self._store is None:
             store = open_store(self.settings.url, clock=self._clock)
             await store.open()
             self._store, self._client = store, Client(store)
-        self._users += 1
-        return self
 
     async def __aexit__(
         self,

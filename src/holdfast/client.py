@@ -27,7 +27,7 @@ from holdfast.job import (
     Live,
     NewJob,
 )
-from holdfast.options import check_job_id, check_name
+from holdfast.options import check_job_id, check_name, check_priority, check_wait
 from holdfast.outcome import Cancelled, decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
@@ -120,6 +120,7 @@ class Client:
             )
 
     async def reprioritise(self, job_id: str, priority: int) -> None:
+        check_priority(priority)
         await self._change(job_id, WAITING, lambda ids: self._jobs.reprioritise(ids, priority))
 
     async def move(self, job_id: str, queue: str) -> None:
@@ -128,6 +129,7 @@ class Client:
 
     async def reschedule(self, job_id: str, delay: float) -> None:
         """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
+        check_wait("delay", delay)
         await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay))
 
     async def resume(self, job_id: str) -> None:
@@ -158,16 +160,18 @@ class Client:
             live = await self._jobs.live(left)
             if not live:
                 break
-            running = [job.id for job in live if job.state is JobState.RUNNING]
-            done += len(await self._jobs.request_cancel(running))
-            refused = await self._end_waiting([j for j in live if j.state in WAITING])
-            done += sum(job.state in WAITING for job in live) - len(refused)
-            left = refused
+            told = await self._jobs.request_cancel(
+                [job.id for job in live if job.state is JobState.RUNNING]
+            )
+            ended = await self._end_waiting([job for job in live if job.state in WAITING])
+            reached = {*told, *ended}
+            done += len(reached)
+            left = [job.id for job in live if job.id not in reached]
         return done
 
     async def _end_waiting(self, waiting: Sequence[Live]) -> list[JobId]:
         verdicts = await self._jobs.finish([decide(job, Cancelled()) for job in waiting])
-        return [verdict.id for verdict in verdicts if not verdict.accepted]
+        return [verdict.id for verdict in verdicts if verdict.accepted]
 
     # Verbs on many jobs by filter -----------------------------------------------------------
 
@@ -213,6 +217,7 @@ class Client:
         self, priority: int, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Give every waiting job that matches another priority."""
+        check_priority(priority)
 
         async def verb(ids: Sequence[JobId]) -> int:
             return len(await self._jobs.reprioritise(ids, priority))
@@ -224,6 +229,7 @@ class Client:
     ) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
         ones, unless states are named)."""
+        check_wait("delay", delay)
         which.setdefault("states", frozenset({JobState.SCHEDULED}))
 
         async def verb(ids: Sequence[JobId]) -> int:

@@ -110,7 +110,7 @@ class Signature:
 
     def check(self, text: str | bytes) -> None:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
-        self._take(text)
+        self._take(text, f"it takes {self.parameters}")
 
     def call_arguments(
         self, text: str | bytes, context: object = None
@@ -192,12 +192,12 @@ class Signature:
                 setattr(arguments, name, _adapted(name, adapter, raw))
         return arguments
 
-    def _take(self, text: str | bytes) -> Struct:
+    def _take(self, text: str | bytes, advice: str = _CHANGED) -> Struct:
         try:
             return self._read(self._taken, text)
         except Exception as exc:
             # Whatever it is: `__post_init__` and validators are the user's code.
-            raise BadArguments(self.task, self._misfit(text, exc)) from exc
+            raise BadArguments(self.task, self._misfit(text, exc, advice)) from exc
 
     def _arrange(
         self, values: tuple[Any, ...], context: object
@@ -253,20 +253,21 @@ class Signature:
                 return f"parameter {name!r}: {_NO_NAN}"
         return _misplaced(str(exc), fields)
 
-    def _misfit(self, text: str | bytes, exc: Exception) -> str:
-        """Say why stored arguments no longer fit, naming every parameter that came or went."""
+    def _misfit(self, text: str | bytes, exc: Exception, advice: str) -> str:
+        """Say why arguments in JSON do not fit, naming every parameter that came or went."""
         try:
             stored = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as cause:
-            return f"the stored arguments are not a JSON object: {_clean(str(cause))}"
+            return f"the arguments are not a JSON object: {_clean(str(cause))}"
         known = self.parameters.parameters
         gone = sorted(stored.keys() - known.keys())
         new = sorted(p.name for p in known.values() if is_required(p) and p.name not in stored)
         if gone:
-            return f"it takes no {', '.join(map(repr, gone))}: {_CHANGED}"
+            return f"it takes no {', '.join(map(repr, gone))}: {advice}"
         if new:
-            return f"no value for {', '.join(map(repr, new))}: {_CHANGED}; give it a default"
-        return f"{_misplaced(str(exc), {})}: {_CHANGED}"
+            mended = "; give it a default" if advice is _CHANGED else ""
+            return f"no value for {', '.join(map(repr, new))}: {advice}{mended}"
+        return f"{_misplaced(str(exc), {})}: {advice}"
 
 
 def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:

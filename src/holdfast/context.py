@@ -18,6 +18,7 @@ import msgspec
 
 from holdfast.errors import BadOption, HoldfastError
 from holdfast.job import Claimed, JobId, Progress, decode_policy
+from holdfast.outcome import MESSAGE_LIMIT, clean
 
 logger = logging.getLogger("holdfast.job")
 
@@ -178,4 +179,5 @@ def _progress(fraction: float | None, message: str | None, checkpoint: object) -
     if fraction is not None and not (math.isfinite(fraction) and 0 <= fraction <= 1):
         raise BadOption("progress", "a fraction between 0 and 1", fraction)
     saved = None if checkpoint is None else msgspec.json.encode(checkpoint).decode()
-    return Progress(fraction, message, saved)
+    told = None if message is None else clean(message, MESSAGE_LIMIT)
+    return Progress(fraction, told, saved)

@@ -117,7 +117,10 @@ def _no_worker(facts: Facts) -> Finding:
     live = sum(sum(queue.counts.values()) for queue in facts.queues)
     if live:
         return Finding(
-            "workers", PROBLEM, f"no worker is alive while {live:,} jobs wait", START_WORKER
+            "workers",
+            PROBLEM,
+            f"no worker is alive while {live:,} {'job waits' if live == 1 else 'jobs wait'}",
+            START_WORKER,
         )
     return Finding("workers", OK, "no worker is alive, and nothing waits for one")
 
@@ -126,7 +129,7 @@ def _lapsed(worker: WorkerInfo) -> Finding:
     since = -(worker.expires_in or 0.0)
     saw = f"worker {worker.name} lapsed {since:.0f} s ago"
     if worker.running:
-        saw += f" and still holds {worker.running} jobs"
+        saw += f" and still holds {worker.running} running"
     if since < OVERDUE:
         return Finding("workers", WARNING, saw, "a live worker takes its jobs over within seconds")
     severity = PROBLEM if worker.running else WARNING
@@ -142,7 +145,8 @@ def _about_queue(queue: QueueInfo, facts: Facts) -> Iterator[Finding]:
     ready = queue.counts.get(JobState.READY, 0)
     if not ready:
         return
-    name, waiting = queue.name, f"{ready:,} jobs are ready in queue {queue.name!r}"
+    are = "job is" if ready == 1 else "jobs are"
+    name, waiting = queue.name, f"{ready:,} {are} ready in queue {queue.name!r}"
     if queue.paused:
         advice = f"if that is over: holdfast queues resume {name}"
         yield Finding("queues", WARNING, f"{waiting}, which is paused", advice)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict
+from uuid import UUID
 
 import msgspec
 
@@ -26,7 +27,7 @@ from holdfast.job import (
     encode_policy,
     new_job_id,
 )
-from holdfast.retry import Retry
+from holdfast.retry import LONGEST_WAIT, Retry
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
 PRIORITY_LIMIT = 32_767
@@ -53,8 +54,8 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
         if (self.key is None) == (self.args is None):
             got = "neither" if self.key is None else "both"
             raise BadOption("unique", "either a key or a choice of args", got)
-        if self.key is not None and not 0 < len(self.key) <= 512:
-            raise BadOption("unique key", "1 to 512 characters long", self.key)
+        if self.key is not None and not _is_text(self.key, 512):
+            raise BadOption("unique key", "1 to 512 characters of text", self.key)
         if self.on_conflict not in ("keep", "replace", "debounce"):
             raise BadOption("on_conflict", "keep, replace or debounce", self.on_conflict)
         if not self.states:
@@ -77,7 +78,7 @@ class EnqueueOptions(TypedDict, total=False):
     headers: Mapping[str, str]
     retention: Retention
     keep_result: bool
-    id: str
+    id: str | UUID
     connection: object
 
 
@@ -97,7 +98,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     retention: Retention = Retention()
     keep_result: bool = True
-    id: str | None = None
+    id: str | UUID | None = None
     connection: Any = None
 
     def using(self, given: Mapping[str, Any]) -> Options:
@@ -105,14 +106,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if unknown:
             known = ", ".join(sorted(self.__struct_fields__))
             raise BadOption("option", f"one of {known}", ", ".join(sorted(unknown)))
-        laid = {name: tuple(value) if name == "tags" else value for name, value in given.items()}
+        laid = {name: _texts(value) if name == "tags" else value for name, value in given.items()}
         merged = msgspec.structs.replace(self, **laid)
         merged._check()
         return merged
 
     def _check(self) -> None:
         check_name("queue", self.queue)
-        _check_priority(self.priority)
+        check_priority(self.priority)
         _check_times(self)
         _check_tags(self.tags)
         if self.id is not None:
@@ -140,6 +141,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if not all(isinstance(x, str) for pair in self.headers.items() for x in pair):
             raise BadOption("headers", "a mapping of text to text", self.headers)
+        if not all(_is_encodable(x) for pair in self.headers.items() for x in pair):
+            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
         text = msgspec.json.encode(dict(self.headers)).decode()
         if len(text) > HEADERS_LIMIT:
             raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
@@ -199,8 +202,20 @@ def _chosen(task: str, names: tuple[str, ...], args: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seconds(wait: Seconds) -> float:
-    return wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+def seconds(wait: object) -> float:
+    match wait:
+        case timedelta():
+            return wait.total_seconds()
+        case int() | float():
+            return float(wait)
+    raise BadOption("a wait", "seconds or a timedelta", wait)
+
+
+def _texts(tags: Iterable[str]) -> tuple[str, ...]:
+    """A text is iterable too, but its letters were never meant as tags."""
+    if isinstance(tags, str):
+        raise BadOption("tags", f"a list of texts, such as [{tags!r}]", tags)
+    return tuple(tags)
 
 
 def check_name(what: str, name: object) -> None:
@@ -210,16 +225,15 @@ def check_name(what: str, name: object) -> None:
         )
 
 
-def check_job_id(job_id: str) -> JobId:
-    import uuid
-
+def check_job_id(job_id: object) -> JobId:
+    """Its one spelling, whether it comes as text or as a `uuid.UUID`."""
     try:
-        return JobId(str(uuid.UUID(job_id)))
-    except (ValueError, AttributeError, TypeError):
+        return JobId(str(UUID(str(job_id))))
+    except ValueError:
         raise BadOption("job id", "a UUID", job_id) from None
 
 
-def _check_priority(priority: object) -> None:
+def check_priority(priority: object) -> None:
     match priority:
         case bool():
             pass
@@ -234,22 +248,48 @@ def _check_times(options: Options) -> None:
     if options.delay is not None and options.run_at is not None:
         raise BadOption("delay and run_at", "one of the two", "both")
     for name in ("delay", "timeout"):
-        wait = getattr(options, name)
-        if wait is not None and not 0 <= seconds(wait) < 3.2e9:
-            raise BadOption(name, "0 seconds or more, less than 100 years", wait)
+        if (wait := getattr(options, name)) is not None:
+            check_wait(name, wait)
     for name in ("run_at", "deadline"):
         moment = getattr(options, name)
         if isinstance(moment, datetime) and moment.tzinfo is None:
             raise BadOption(name, "a datetime with a time zone (tzinfo=UTC)", moment)
-    deadline = options.deadline
-    if deadline is not None and not isinstance(deadline, datetime) and seconds(deadline) <= 0:
-        raise BadOption("deadline", "a datetime, or more than 0 seconds from now", deadline)
+    match options.deadline:
+        case None | datetime():
+            return
+        case wait if not 0 < seconds(wait) < LONGEST_WAIT:
+            expected = "a datetime, or more than 0 seconds from now and less than 100 years"
+            raise BadOption("deadline", expected, wait)
+
+
+def check_wait(what: str, wait: Seconds) -> None:
+    if not 0 <= seconds(wait) < LONGEST_WAIT:
+        raise BadOption(what, "0 seconds or more, less than 100 years", wait)
 
 
 def _check_tags(tags: Iterable[object]) -> None:
     for tag in tags:
-        if not isinstance(tag, str) or not 0 < len(tag) <= 128 or "\x00" in tag:
+        if not _is_text(tag, 128):
             raise BadOption("tag", "1 to 128 characters of text", tag)
+
+
+def _is_text(value: object, longest: int) -> bool:
+    """Text that every store can keep. Jobs are inserted in batches, so one that a store
+    refuses would take its neighbours along."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= longest
+        and "\x00" not in value
+        and _is_encodable(value)
+    )
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _split_deadline(

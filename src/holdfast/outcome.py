@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import assert_never
 
 import msgspec
@@ -43,25 +44,38 @@ class Fail(AttemptEnd):
 class Snooze(AttemptEnd):
     """Run again after `seconds`, without spending an attempt."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"snoozed for {seconds:g} s")
-        self.seconds = seconds
+    def __init__(self, seconds: float | timedelta) -> None:
+        self.seconds = _asked("Snooze", seconds)
+        super().__init__(f"snoozed for {self.seconds:g} s")
 
 
 class Throttled(AttemptEnd):
-    """An upstream said slow down: run again later and let the whole queue cool down."""
+    """An upstream said slow down: run again later and let the whole queue cool down.
 
-    def __init__(self, retry_after: float = 0.0, message: str = "throttled") -> None:
+    `retry_after` may be the text of an HTTP header that gives seconds.
+    """
+
+    def __init__(self, retry_after: float | str = 0.0, message: str = "throttled") -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after = float(retry_after)
 
 
 class Suspend(AttemptEnd):
     """Give up the slot until resumed, or until `seconds` have passed; same attempt after."""
 
-    def __init__(self, seconds: float | None = None) -> None:
-        super().__init__("suspended" if seconds is None else f"suspended for {seconds:g} s")
-        self.seconds = seconds
+    def __init__(self, seconds: float | timedelta | None = None) -> None:
+        self.seconds = None if seconds is None else _asked("Suspend", seconds)
+        super().__init__("suspended" if seconds is None else f"suspended for {self.seconds:g} s")
+
+
+def _asked(what: str, wait: object) -> float:
+    """The seconds a handler asks for; a text here is most often a reason in the wrong place."""
+    match wait:
+        case timedelta():
+            return wait.total_seconds()
+        case int() | float():
+            return float(wait)
+    raise TypeError(f"{what} takes seconds or a timedelta, got {wait!r}")
 
 
 # How an attempt ended, as values --------------------------------------------------------

@@ -17,6 +17,7 @@ from holdfast.errors import (
     JobFailed,
     JobNotSucceeded,
     JobSkipped,
+    NotOpen,
     ResultTimeout,
     StoreUnavailable,
     UnknownJob,
@@ -55,6 +56,8 @@ class ResultWaiter:
             self._forget(job_id, answer)
 
     async def aclose(self) -> None:
+        """Whoever still waits is told: no answer can come any more."""
+        self._fail_all(NotOpen())
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -69,6 +72,8 @@ class ResultWaiter:
                 await self._ask()
                 await asyncio.sleep(wait)
                 wait = min(LONGEST_WAIT, wait * GROWTH)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the waiters' to see
+            self._fail_all(error)
         finally:
             self._task = None
 
@@ -81,6 +86,12 @@ class ResultWaiter:
             for answer in self._waiting.get(outcome.id, ()):
                 if not answer.done():
                     answer.set_result(outcome)
+
+    def _fail_all(self, error: Exception) -> None:
+        for answers in self._waiting.values():
+            for answer in answers:
+                if not answer.done():
+                    answer.set_exception(error)
 
     def _forget(self, job_id: JobId, answer: asyncio.Future[Outcome]) -> None:
         waiting = self._waiting[job_id]

@@ -286,3 +286,14 @@ async def test_concurrent_batches_in_opposite_orders_do_not_block_each_other(sce
     async with siblings(scene.store, 2) as (one, other):
         verdicts = await asyncio.gather(one.jobs.finish(moves), other.jobs.finish(moves[::-1]))
     assert sum(accepted([*verdicts[0], *verdicts[1]])) == 200
+
+
+async def test_a_stale_end_before_it_in_a_batch_does_not_cost_an_end_its_turn(
+    scene: Scene,
+) -> None:
+    stale = await scene.running()
+    await scene.finish(stale, HandedBack())
+    [current] = await scene.claim(1)
+    ends = [decide(stale, RETURNED), decide(current, RETURNED)]
+    assert accepted(await scene.store.jobs.finish(ends)) == [False, True]
+    assert await scene.state(current.id) is JobState.SUCCEEDED

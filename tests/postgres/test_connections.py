@@ -46,6 +46,13 @@ async def test_every_connection_says_whose_it_is(postgres: PostgresServer) -> No
     assert names == {"holdfast-store-N", "holdfast-store-listen-N", "holdfast-heartbeat-N"}
 
 
+@pytest.mark.parametrize("setting", ["nonsense=1", "work_mem=much", "block_size=1"])
+async def test_a_setting_the_server_refuses_is_told_with_its_name(url: str, setting: str) -> None:
+    with pytest.raises(StoreError, match=f"refuses a setting.*{setting.partition('=')[0]}"):
+        async with opened(f"{url}?{setting}"):
+            pass
+
+
 async def test_terminated_connections_are_replaced_without_a_word(url: str) -> None:
     """Terminated while this loop is not looking, so that the pool hands out a dead line."""
     async with opened(f"{url}?pool_size=1") as store:

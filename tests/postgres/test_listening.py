@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncpg
 import pytest
 
 from holdfast.clock import ManualClock
@@ -24,6 +25,23 @@ async def test_a_listener_that_lost_its_line_comes_back_and_says_look_at_everyth
         assert await terminate(url, "holdfast-store-listen-%") == 1
         await wait_until(lambda: Wakeup(Topic.READY) in heard, 10, "the listener is back")
         assert heard == [Wakeup(Topic.READY), Wakeup(Topic.DUE)]
+        await store.jobs.insert([new_job(queue="mail")])
+        await wait_until(lambda: Wakeup(Topic.READY, "mail") in heard, 5, "it hears again")
+
+
+async def test_a_listener_comes_back_after_an_error_that_nobody_foresaw(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = asyncpg.connect
+
+    async def odd(**_: object) -> None:
+        monkeypatch.setattr(asyncpg, "connect", connect)
+        raise EOFError("the server hung up in the middle of a word")
+
+    async with opened(url) as store:
+        heard: list[Wakeup] = []
+        monkeypatch.setattr(asyncpg, "connect", odd)
+        await store.wakeups.subscribe(heard.append)
         await store.jobs.insert([new_job(queue="mail")])
         await wait_until(lambda: Wakeup(Topic.READY, "mail") in heard, 5, "it hears again")
 

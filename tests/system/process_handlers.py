@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from holdfast.context import Context
-from holdfast.outcome import Fail, Snooze
+from holdfast.outcome import Fail, Snooze, Throttled
 
 
 def add(a: int, b: int) -> int:
@@ -56,6 +56,10 @@ def picky() -> None:
 
 def nap() -> None:
     raise Snooze(3600)
+
+
+def throttle() -> None:
+    raise Throttled(3600, "slow \ud800 down")
 
 
 def report(ctx: Context) -> int:

@@ -15,8 +15,10 @@ from holdfast.errors import (
     JobExpired,
     JobFailed,
     JobNotSucceeded,
+    NotOpen,
     Refused,
     ResultTimeout,
+    StoreError,
     UnknownJob,
 )
 from holdfast.job import JobState, Unique, new_job_id
@@ -84,6 +86,22 @@ async def test_a_cancel_that_races_with_a_claim_finds_the_job_running(
     assert (await scene.live(job)).cancel_requested
 
 
+async def test_a_cancel_that_races_with_a_hand_back_ends_the_job(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = await scene.running()
+    jobs = scene.store.jobs
+    request_cancel = jobs.request_cancel
+
+    async def handed_back_meanwhile(ids):  # type: ignore[no-untyped-def]
+        monkeypatch.setattr(jobs, "request_cancel", request_cancel)
+        await scene.finish(claimed, HandedBack())
+        return await request_cancel(ids)
+
+    monkeypatch.setattr(jobs, "request_cancel", handed_back_meanwhile)
+    assert await client.cancel(claimed.id) is JobState.CANCELLED
+
+
 # Requeue and the others --------------------------------------------------------------------
 
 
@@ -120,6 +138,25 @@ async def test_a_waiting_job_can_be_moved_reprioritised_and_made_due(
     await client.reschedule(job, 0)
     found = await client.get(job)
     assert (found.queue, found.priority, found.state) == ("other", -7, JobState.READY)
+
+
+@pytest.mark.parametrize("delay", [-1.0, float("nan"), float("inf"), 1e300])
+async def test_a_delay_that_no_clock_can_count_is_refused(
+    client: Client, scene: Scene, delay: float
+) -> None:
+    job = await scene.enqueue()
+    with pytest.raises(BadOption, match="delay must be"):
+        await client.reschedule(job, delay)
+    with pytest.raises(BadOption, match="delay must be"):
+        await client.reschedule_all(delay)
+
+
+async def test_a_priority_out_of_range_is_refused(client: Client, scene: Scene) -> None:
+    job = await scene.enqueue()
+    with pytest.raises(BadOption, match="priority must be"):
+        await client.reprioritise(job, 2**40)
+    with pytest.raises(BadOption, match="priority must be"):
+        await client.reprioritise_all(2**40)
 
 
 async def test_a_running_job_is_not_moved(client: Client, scene: Scene) -> None:
@@ -235,6 +272,29 @@ async def test_a_result_that_does_not_come_in_time_says_where_the_job_is(
 ) -> None:
     with pytest.raises(ResultTimeout, match="is still ready after"):
         await client.result(await scene.enqueue(), timeout=0.01)
+
+
+async def test_a_store_that_cannot_answer_fails_those_who_wait(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await scene.enqueue()
+
+    async def damaged(ids):  # type: ignore[no-untyped-def]
+        raise StoreError("the file is damaged")
+
+    monkeypatch.setattr(scene.store.jobs, "outcomes", damaged)
+    async with asyncio.timeout(5):
+        with pytest.raises(StoreError, match="damaged"):
+            await client.result(job)
+
+
+async def test_closing_tells_those_who_wait_for_a_result(client: Client, scene: Scene) -> None:
+    waiting = asyncio.create_task(client.result(await scene.enqueue()))
+    await asyncio.wait([waiting], timeout=0.1)
+    await client.aclose()
+    async with asyncio.timeout(5):
+        with pytest.raises(NotOpen):
+            await waiting
 
 
 async def test_nobody_waits_for_a_job_that_is_not_there(client: Client) -> None:

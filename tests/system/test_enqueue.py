@@ -25,8 +25,11 @@ from holdfast import (
     Task,
     UniqueBy,
 )
+from holdfast.clock import Clock
+from holdfast.errors import StoreError
 from holdfast.job import new_job_id
-from holdfast.store.contract import Capability
+from holdfast.store.contract import Capability, Store
+from holdfast.store.open import open_store
 from tests.backends import Backend, SqliteFile
 
 
@@ -67,6 +70,35 @@ async def count(mail: Mail) -> int:
 
 def test_a_task_called_plainly_just_runs() -> None:
     assert asyncio.run(Mail("sqlite://").send("a", 1)) == "a:1"
+
+
+async def test_those_who_open_an_app_at_the_same_moment_share_its_store(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Mail(await backend.empty()).app
+    opened: list[Store] = []
+
+    def noted(url: str, clock: Clock | None = None) -> Store:
+        opened.append(open_store(url, clock=clock))
+        return opened[-1]
+
+    monkeypatch.setattr("holdfast.app.open_store", noted)
+    await asyncio.gather(*(app.__aenter__() for _ in range(3)))
+    for _ in range(3):
+        assert [app.store] == opened
+        await app.__aexit__(None, None, None)
+    with pytest.raises(NotOpen):
+        _ = app.store
+
+
+async def test_an_app_whose_store_cannot_be_opened_can_be_opened_later(tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    app = Mail(f"sqlite:///{folder}/jobs.db").app
+    refused = await asyncio.gather(app.__aenter__(), app.__aenter__(), return_exceptions=True)
+    assert [type(error) for error in refused] == [StoreError, StoreError]
+    folder.mkdir()
+    async with app:
+        assert await app.client.count() == {}
 
 
 async def test_an_enqueued_job_waits_with_its_arguments_and_options(mail: Mail) -> None:

@@ -193,7 +193,9 @@ async def test_nothing_is_left_behind_by_a_worker(sealed_store: Store) -> None:
     ("options", "named"),
     [
         ({"queues": {}}, "queues"),
+        ({"queues": ["mail"]}, "queues with their slots"),
         ({"queues": {"mail": 0}}, "'mail'"),
+        ({"queues": {"mail": "5"}}, "'mail'"),
         ({"queues": {"mail": 1}, "lease": 0.1}, "lease"),
         ({"queues": {"mail": 1}, "grace": -1.0}, "grace"),
         ({"queues": {"mail": 1}, "threads": 0}, "threads"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.job import Job, JobState, Policy, decode_policy
 from holdfast.outcome import Fail, Snooze, Suspend, Throttled
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
+from holdfast.worker.execute import Executor
 from tests.system.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
@@ -163,6 +165,85 @@ async def test_a_cancellation_that_leaks_from_a_handler_is_a_failure_of_it(
     shop = Shop(live_store, leak)
     job = await end_of(shop, "leak", ONCE)
     assert (job.state, job.errors[0].kind) == (JobState.FAILED, "CancelledError")
+
+
+async def test_a_handler_that_cancels_its_own_task_fails_and_is_not_stuck(
+    live_store: Store,
+) -> None:
+    async def quit_midway() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(10):
+        job = await end_of(Shop(live_store, quit_midway), "quit_midway", ONCE)
+    assert (job.state, job.errors[0].kind) == (JobState.FAILED, "CancelledError")
+
+
+async def test_an_exception_whose_hint_cannot_be_read_is_still_an_end(live_store: Store) -> None:
+    class Odd(Exception):
+        @property
+        def retry_after(self) -> float:
+            raise KeyError("no such header")
+
+    async def odd() -> None:
+        raise Odd("slow down")
+
+    async with asyncio.timeout(10):
+        job = await end_of(Shop(live_store, odd), "odd", ONCE)
+    assert (job.state, job.errors[0].message) == (JobState.FAILED, "slow down")
+
+
+async def test_a_defect_between_a_handler_and_its_end_is_shown_on_the_job(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fine() -> None: ...
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a defect of ours")
+
+    monkeypatch.setattr(Executor, "run", broken)
+    async with asyncio.timeout(10):
+        job = await end_of(Shop(live_store, fine), "fine")
+    assert job.state is JobState.FAILED
+    assert "a defect of ours" in (job.reason or "")
+
+
+async def test_a_throttle_takes_the_text_of_a_header(live_store: Store) -> None:
+    async def busy() -> None:
+        raise Throttled("30")
+
+    job = await end_of(Shop(live_store, busy), "busy")
+    assert (job.state, job.attempts) == (JobState.SCHEDULED, 0)
+
+
+async def test_an_attempt_that_waited_for_a_thread_until_its_time_was_up_is_not_spent(
+    live_store: Store,
+) -> None:
+    def hold() -> None:
+        time.sleep(1)
+
+    def quick() -> int:
+        return 1
+
+    shop = Shop(live_store, hold, quick)
+    await shop.enqueue(hold)
+    waits = await shop.enqueue(quick, policy=Policy(retry=Retry.never(), timeout=0.4))
+    await shop.drain(threads=1)
+    job = await shop.get(waits)
+    assert (job.state, job.attempts, job.errors) == (JobState.SUCCEEDED, 1, ())
+    assert job.fence > 1
+
+
+async def test_a_progress_message_that_a_database_refuses_is_made_fit(live_store: Store) -> None:
+    async def tell(ctx: Context) -> None:
+        await ctx.progress(0.5, "half\x00way \ud800")
+
+    job = await end_of(Shop(live_store, tell), "tell", ONCE)
+    assert job.state is JobState.SUCCEEDED
+    assert job.progress is not None
+    assert job.progress.message == "half\ufffdway ?"
 
 
 async def test_arguments_that_no_longer_fit_fail_for_good_with_the_parameters_name(

@@ -174,6 +174,22 @@ async def test_a_signal_asks_and_a_second_one_does_not_wait(live_store: Store) -
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
+async def test_a_claim_that_is_never_answered_does_not_keep_a_hurried_worker(
+    live_store: Store,
+) -> None:
+    async def fine() -> None: ...
+
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), fine)
+    line.hold.add("claim")
+    worker = shop.new_worker(grace=60)
+    running = asyncio.create_task(worker.run())
+    await wait_until(lambda: "claim" in line.held, 5, "a claim is on its way")
+    worker.request_stop(now=True)
+    await asyncio.wait_for(running, 10)
+    assert await live_store.workers.list() == []
+
+
 async def test_run_in_a_burst_ends_when_nothing_is_left(sealed_store: Store) -> None:
     async def fine() -> None: ...
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job import Claimed, JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
@@ -177,6 +177,48 @@ async def test_a_worker_that_the_store_forgot_registers_anew(live_store: Store) 
         job_id = await shop.enqueue(fine)
         await shop.until(job_id, lambda job: job.ended)
         assert worker.health()["discarded"] == 1
+
+
+async def test_a_worker_whose_new_name_was_refused_once_asks_again(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(live_store, fine)
+    register = live_store.workers.register
+
+    async def refused_once(*asked: Any) -> None:
+        monkeypatch.setattr(live_store.workers, "register", register)
+        raise StoreError("the schema is being restored")
+
+    async with shop.worker(lease=0.6) as worker:
+        former = worker.id
+        monkeypatch.setattr(live_store.workers, "register", refused_once)
+        await live_store.workers.deregister(former)
+        await wait_until(lambda: worker.id != former, 10, "a new name")
+        job_id = await shop.enqueue(fine)
+        await shop.until(job_id, lambda job: job.ended)
+    assert len(shop.reported("worker.renewal_failed")) == 1
+
+
+async def test_strays_are_looked_for_until_the_store_could_be_asked(
+    flaky: Store, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fine() -> None: ...
+
+    shop = Shop(flaky, fine)
+    job_id = await shop.enqueue(fine)
+
+    async def refused_once(*asked: Any) -> Any:
+        monkeypatch.undo()
+        raise StoreError("the schema is being restored")
+
+    monkeypatch.setattr(flaky.jobs, "page", refused_once, raising=False)
+    line.lose.add("claim")
+    async with shop.worker(lease=30):
+        job = await shop.until(job_id, lambda job: job.ended, within=5)
+    assert job.state is JobState.SUCCEEDED
+    assert len(shop.reported("worker.stray_search_failed")) == 1
 
 
 async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(

@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
+from holdfast.errors import StoreError
 from holdfast.job import JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
@@ -108,6 +110,15 @@ async def test_what_a_child_raises_arrives_with_its_traceback(live_store: Store)
     assert (await shop.get(misfit)).errors[0].kind == "BadArguments"
 
 
+async def test_a_childs_words_that_json_cannot_carry_cost_it_nothing(live_store: Store) -> None:
+    shop = Shop(live_store, throttle=handlers.throttle)
+    job_id = await shop.enqueue("throttle")
+    await shop.drain(processes=1)
+    job = await shop.get(job_id)
+    assert (job.state, job.attempts, job.crashes) == (JobState.SCHEDULED, 0, 0)
+    assert job.reason == "throttled: slow ? down"
+
+
 async def test_progress_of_a_child_reaches_the_store(live_store: Store) -> None:
     shop = Shop(live_store, report=handlers.report)
     job_id = await shop.enqueue("report")
@@ -128,3 +139,21 @@ async def test_a_function_that_no_child_can_import_fails_with_advice(live_store:
     job = await shop.get(job_id)
     assert (job.state, job.attempts) == (JobState.FAILED, 1)
     assert "top level of a module" in (job.reason or "")
+
+
+async def test_a_child_whose_report_could_not_be_kept_answers_no_other_call(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(live_store, report=handlers.report, add=handlers.add)
+
+    async def damaged(reports: object) -> list[bool]:
+        raise StoreError("the file is damaged")
+
+    monkeypatch.setattr(live_store.jobs, "report_progress", damaged)
+    reports = await shop.enqueue("report", policy=ONCE)
+    async with shop.worker(processes=1) as worker:
+        await worker.drain()
+        total = await shop.enqueue("add", 2, 40, policy=ONCE)
+        await worker.drain()
+    assert (await shop.get(reports)).state is JobState.FAILED
+    assert (await shop.get(total)).result == "42"

@@ -35,6 +35,13 @@ def test_people_get_the_id_alone(desk: Desk) -> None:
     assert desk.json("jobs", "show", out)["args"] == {}
 
 
+def test_a_call_that_met_its_unique_key_says_so_beside_the_id(desk: Desk) -> None:
+    first = desk.on_store("enqueue", "greet", "--unique", "ada")
+    again = desk.on_store("enqueue", "greet", "--unique", "ada")
+    assert (first.err, again.out) == ("", first.out)
+    assert "no new job" in again.err
+
+
 def test_with_an_app_text_stays_text_and_the_tasks_own_options_hold(desk: Desk) -> None:
     app = f"{desk.shop()}:app"
     answer = desk.run("enqueue", "send", "-a", "to=007", "-a", "copies=3", "--app", app, "--json")
@@ -74,6 +81,7 @@ def test_with_an_app_a_call_that_does_not_fit_writes_nothing(
         (["greet", "{}", "-a", "a=1"], "not both"),
         (["greet", "-a", "novalue"], "--arg must be NAME=VALUE"),
         (["greet", "--delay", "later"], "--delay must be seconds"),
+        (["greet", "--run-at", "2h"], "--run-at must be a time such as"),
         (["greet", "--priority", "99999"], "priority must be"),
         (["gr eet", "{}"], "task name must be"),
     ],

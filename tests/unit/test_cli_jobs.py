@@ -132,6 +132,28 @@ def test_one_refused_id_does_not_keep_the_others_from_their_change(desk: Desk) -
     assert state_of(desk, failed) is JobState.READY
 
 
+def test_what_is_no_id_is_refused_before_any_job_is_changed(desk: Desk) -> None:
+    failed = desk.seed(lambda scene: scene.in_state(JobState.FAILED))
+    assert desk.on_store("jobs", "retry", failed, "not-an-id").code == 2
+    assert state_of(desk, failed) is JobState.FAILED
+
+
+def test_a_running_job_is_told_to_cancel_and_not_called_cancelled(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.RUNNING))
+    assert f"{job} told to cancel, now running" in desk.on_store("jobs", "cancel", job).out
+
+
+def test_a_running_job_is_explained_by_its_attempt(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.in_state(JobState.RUNNING))
+    assert "attempt 1, started" in desk.on_store("jobs", "explain", job).out
+
+
+def test_long_lines_of_an_explanation_stay_under_their_mark(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue(queue="lonely-" * 12))
+    lines = desk.on_store("jobs", "explain", job, width=60).out.splitlines()[1:]
+    assert all(line.startswith(("• ", "  ")) for line in lines)
+
+
 def test_jobs_are_moved_reprioritised_resumed_run_and_deleted(desk: Desk) -> None:
     async def one_of_each(scene: Scene) -> tuple[JobId, JobId, JobId]:
         suspended = await scene.in_state(JobState.SUSPENDED)

@@ -81,6 +81,12 @@ def test_a_file_that_is_no_database_is_one_line(desk: Desk) -> None:
     assert answer.err == f"error: {desk.folder / 'jobs.db'}: file is not a database\n"
 
 
+def test_a_folder_in_place_of_a_file_is_named_as_one(desk: Desk) -> None:
+    answer = desk.run("jobs", "list", "--url", f"sqlite:///{desk.folder}")
+    assert answer.code == 1
+    assert f"cannot open {desk.folder}: it is a folder" in answer.err
+
+
 @pytest.mark.parametrize(
     "url",
     ["postgres://ann:secret@127.0.0.1:1/jobs", "mysql://ann:secret@host/db", "ann:secret@h/d"],

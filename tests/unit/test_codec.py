@@ -520,6 +520,13 @@ def test_arguments_that_come_as_json_may_be_checked() -> None:
     taking(datetime).check('{"value":"2024-01-01T00:00:00Z"}')
 
 
+@pytest.mark.parametrize("text", ['{"name":1}', "{}", '{"name":"Ada","nme":"x"}'])
+def test_arguments_refused_at_the_enqueue_are_told_what_the_function_takes(text: str) -> None:
+    with pytest.raises(BadArguments, match=r"it takes \(name: str") as refused:
+        Signature.of(greet).check(text)
+    assert "changed since" not in str(refused.value)
+
+
 # Errors at registration
 
 

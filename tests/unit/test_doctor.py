@@ -67,6 +67,8 @@ async def test_a_queue_nobody_serves_is_a_problem(clock: ManualClock) -> None:
         assert finding.severity is PROBLEM
         assert "2 jobs are ready in queue 'lonely' but no live worker serves it" in finding.saw
         assert "--queues lonely" in finding.advice
+        await scene.enqueue(queue="once")
+        assert "1 job is ready in queue 'once'" in (await findings(scene, "queues"))[1].saw
 
 
 async def test_a_task_nobody_knows_is_a_problem_and_is_counted(clock: ManualClock) -> None:
@@ -111,7 +113,7 @@ async def test_a_worker_that_lapsed_with_jobs_is_a_problem_after_a_while(
         clock.advance(90)
         [late] = await findings(scene, "workers")
         assert (early.severity, late.severity) == (WARNING, PROBLEM)
-        assert "worker lost lapsed 91 s ago and still holds 1 jobs" in late.saw
+        assert "worker lost lapsed 91 s ago and still holds 1 running" in late.saw
 
 
 async def test_orphaned_running_jobs_are_found(clock: ManualClock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job import JobState, decode_policy
-from holdfast.options import JobMaker, Options, UniqueBy
+from holdfast.options import JobMaker, Options, UniqueBy, check_job_id
 from holdfast.retry import Retry
 
 
@@ -29,13 +30,25 @@ from holdfast.retry import Retry
         ({"run_at": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": 0}, "more than 0 seconds"),
+        ({"deadline": float("inf")}, "deadline must be"),
+        ({"deadline": float("nan")}, "deadline must be"),
+        ({"deadline": 1e300}, "deadline must be"),
         ({"timeout": 0}, "timeout must be more than 0"),
         ({"max_crashes": 0}, "max_crashes must be at least 1"),
         ({"retry": 3}, "retry must be a Retry"),
+        ({"delay": "soon"}, "seconds or a timedelta"),
+        ({"timeout": [1]}, "seconds or a timedelta"),
+        ({"deadline": "1h"}, "seconds or a timedelta"),
+        ({"tags": "mail"}, "tags must be a list"),
         ({"tags": [""]}, "tag must be"),
+        ({"tags": ["\x00"]}, "tag must be"),
+        ({"tags": ["\ud800"]}, "tag must be"),
+        ({"headers": {"a": "\ud800"}}, "headers must be text"),
         ({"headers": {"a": 1}}, "headers must be a mapping of text to text"),
         ({"headers": {"a": "x" * 9000}}, "headers must be at most"),
         ({"unique": ""}, "unique key must be"),
+        ({"unique": "a\x00b"}, "unique key must be"),
+        ({"unique": "\ud800"}, "unique key must be"),
         ({"unique": 7}, "unique must be a key or a UniqueBy"),
         ({"id": "not-a-uuid"}, "job id must be a UUID"),
         ({"prio": 1}, "option must be one of"),
@@ -113,3 +126,9 @@ def test_states_and_conflict_reach_the_job() -> None:
     unique = JobMaker("t", Options().using({"unique": by})).make("{}").unique
     assert unique is not None
     assert (unique.states, unique.on_conflict) == (frozenset({JobState.READY}), "debounce")
+
+
+def test_an_id_may_come_as_a_uuid_object() -> None:
+    own = uuid.uuid4()
+    assert Options().using({"id": own}).id == own
+    assert check_job_id(own) == check_job_id(str(own).upper()) == str(own)

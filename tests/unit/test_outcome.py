@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,7 +27,9 @@ from holdfast.outcome import (
     HandedBack,
     Raised,
     Returned,
+    Snooze,
     Snoozed,
+    Suspend,
     TimedOut,
     Transition,
     WasSuspended,
@@ -271,3 +273,12 @@ def test_clean_cuts_at_either_end_and_shows_it() -> None:
 
 def test_clean_replaces_what_no_store_can_keep() -> None:
     assert clean("a\x00b\ud800c", 10) == "a\ufffdb?c"
+
+
+@pytest.mark.parametrize("end", [Snooze, Suspend])
+def test_a_wait_may_be_a_timedelta_and_a_text_is_named_as_the_mistake(
+    end: type[Snooze | Suspend],
+) -> None:
+    assert end(timedelta(minutes=2)).seconds == 120.0
+    with pytest.raises(TypeError, match="takes seconds or a timedelta, got 'for a human'"):
+        end("for a human")  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from holdfast.job import (
     new_job_id,
     new_worker_id,
 )
+from holdfast.outcome import Cancelled, decide
 from holdfast.store.contract import JobFilter, Topic, Wakeup, Want
 from holdfast.store.open import open_store
 from holdfast.store.sqlite.changes import Polled
@@ -30,6 +31,8 @@ from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import connect, migrate
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.moves import finish
+from holdfast.store.sqlite.reading import count, live, page
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
 from tests.backends import opened
@@ -328,10 +331,32 @@ def test_unknown_tasks_at_the_head_of_a_line_are_read_once(tx: Transaction) -> N
 
 def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
     names = ("ids", "states", "queues", "tasks", "tag", "created_after", "created_before")
-    values = {**dict.fromkeys((*names, "error_text")), "cursor": "x", "limit": 5}
+    values = {**dict.fromkeys((*names, "error_text")), "cursor": "x", "limit": 5, "ended": 1}
     plan = [row[3] for row in tx.rows(f"explain query plan {script('page')}", values)]
     assert any("MERGE" in step for step in plan)
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN job") for step in plan)
+
+
+@pytest.mark.parametrize("read", [count, lambda tx, which: page(tx, which, 50, None)])
+def test_live_jobs_are_found_without_reading_the_history(
+    tx: Transaction, read: Callable[[Transaction, JobFilter], object]
+) -> None:
+    connection = tx._cursor.connection  # type: ignore[attr-defined]
+    ticks: list[int] = []
+    effort: list[int] = []
+    for _ in range(2):
+        connection.set_progress_handler(lambda: ticks.append(1), 50)
+        read(tx, JobFilter(states=frozenset({JobState.RUNNING, JobState.READY})))
+        connection.set_progress_handler(None, 0)
+        effort.append(len(ticks))
+        ticks.clear()
+        insert(tx, [new_job() for _ in range(2_000)])
+        finish(tx, [decide(job, Cancelled()) for job in live(tx, ids_ready(tx))])
+    assert effort[1] < effort[0] + 10
+
+
+def ids_ready(tx: Transaction) -> list[str]:
+    return [job_id for (job_id,) in tx.rows("select job_id from ready")]
 
 
 def registered(tx: Transaction) -> WorkerId:

@@ -92,7 +92,6 @@ class Board:
 
     def _draw(self, scene: Scene) -> Group:
         from rich.console import Group
-        from rich.padding import Padding
 
         table = make_table("queue", *(f">{state}" for state in SHOWN))
         for name, counts in scene.queues.items():
@@ -103,7 +102,8 @@ class Board:
             _bar(scene.ended, scene.total, f"{scene.ended} of {scene.total} jobs ended"),
             "",
             *(_job_bar(job) for job in scene.running),
-            Padding(Group(*feed), (1, 0, 0, 0)),
+            "",
+            *feed,  # not padded to the full width: an echoed ^C would wrap and spoil the redraw
         )
 
 

@@ -9,7 +9,8 @@ import msgspec
 import typer
 
 from holdfast.cli.command import add_command
-from holdfast.cli.filters import moment, wait
+from holdfast.cli.filters import due_time, wait
+from holdfast.cli.output import complain
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.errors import PayloadTooLarge, UnknownTask
 from holdfast.job import Inserted
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from holdfast.task import Task
 
 Arguments = dict[str, Any]
+
+_TOLD = {
+    "existing": "no new job: this one holds the unique key",
+    "debounced": "no new job: this one holds the unique key, and was made due as asked",
+    "replaced": "the job that held the unique key was replaced",
+}
 
 
 def register(group: typer.Typer) -> None:
@@ -44,7 +51,10 @@ async def enqueue(
     delay: Annotated[
         str | None, typer.Option(metavar="TIME", help="Run after: 90s, 15m, 2h.")
     ] = None,
-    run_at: Annotated[str | None, typer.Option(metavar="WHEN", help="Run at an ISO time.")] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Run at an ISO time, local unless it says otherwise."),
+    ] = None,
     deadline: Annotated[
         str | None, typer.Option(metavar="TIME", help="Expire if not done within.")
     ] = None,
@@ -65,7 +75,7 @@ async def enqueue(
     options: dict[str, Any] = {
         "queue": queue,
         "delay": wait("--delay", delay),
-        "run_at": moment("--run-at", run_at),
+        "run_at": due_time("--run-at", run_at),
         "deadline": wait("--deadline", deadline),
         "timeout": wait("--timeout", timeout),
         "priority": priority,
@@ -127,6 +137,8 @@ async def _answer(
         result = await client.result(inserted.id, patience)
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
+    elif inserted.how != "created" and not session.as_json:
+        complain(_TOLD[inserted.how])
     session.answer(document, lambda: lines)
 
 

@@ -71,6 +71,13 @@ def moment(option: str, text: str | None) -> datetime | None:
     return found
 
 
+def due_time(option: str, text: str | None) -> datetime | None:
+    """A moment to come: here `2h` would mean two hours ago, so only an ISO time will do."""
+    if text is not None and parse_duration(text) is not None:
+        raise UsageProblem(f"{option} must be a time such as 2026-03-01T12:00; got {text!r}")
+    return moment(option, text)
+
+
 def wait(option: str, text: str | None) -> float | None:
     if text is None:
         return None

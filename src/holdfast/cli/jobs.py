@@ -23,6 +23,7 @@ from holdfast.cli.jobs_view import draw_job, job_note
 from holdfast.cli.output import (
     ago_text,
     counted,
+    indented,
     job_document,
     make_console,
     make_table,
@@ -110,7 +111,7 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
         yield Text.assemble(job.id, "  ", state_text(job.state))
         tried = f"{job.attempts}/{job.max_attempts} tries"
         facts = (job.task, job.queue, tried, ago_text(job.created_at), job_note(job))
-        yield make_text("  " + " · ".join(filter(None, facts)), "dim")
+        yield indented(" · ".join(filter(None, facts)), "dim")
 
 
 async def show_job(session: Session, job_id: JobIdArgument) -> None:
@@ -137,9 +138,9 @@ def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
     job = explanation.job
     yield Text.assemble(f"job {job.id} ({job.task}) is ", state_text(job.state))
     if not explanation.reasons:
-        yield "nothing keeps it from running"
+        yield indented(f"attempt {job.attempts + 1}, started {ago_text(job.claimed_at)}")
     for reason in explanation.reasons:
-        yield Text.assemble("• ", (reason.fact, "bold"))
-        yield make_text(f"  who can change it: {reason.who}", "dim")
+        yield indented(reason.fact, "bold", mark="• ")
+        yield indented(f"who can change it: {reason.who}", "dim")
         if reason.advice:
-            yield make_text(f"  what to do: {reason.advice}", "dim")
+            yield indented(f"what to do: {reason.advice}", "dim")

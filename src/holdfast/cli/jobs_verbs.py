@@ -30,6 +30,8 @@ from holdfast.cli.output import counted, make_console, make_text, redact, state_
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client import Client
 from holdfast.errors import BadOption, HoldfastError, StoreError
+from holdfast.job import JobState
+from holdfast.options import check_job_id
 from holdfast.selection import BulkReport, Told
 
 if TYPE_CHECKING:
@@ -181,7 +183,12 @@ async def _apply(session: Session, verb: Verb, choice: Choice) -> None:
 
 
 async def _apply_to_each(session: Session, verb: Verb, ids: list[str], client: Client) -> None:
-    """Every id is tried: one that cannot be changed does not keep the others from it."""
+    """Every id is tried: one that cannot be changed does not keep the others from it.
+
+    What is no id at all is a wrong call, and refused before any job is changed.
+    """
+    for job_id in ids:
+        check_job_id(job_id)
     results = [await _one(verb, client, job_id) for job_id in ids]
     session.answer({"results": results}, lambda: _draw_each(verb, results))
     if not all(result["ok"] for result in results):
@@ -208,7 +215,14 @@ def _draw_each(verb: Verb, results: list[dict[str, Any]]) -> Iterator[Renderable
         elif result["state"] is None:
             yield f"{result['id']} {verb.done}"
         else:
-            yield Text.assemble(f"{result['id']} {verb.done}, now ", state_text(result["state"]))
+            done = _done(verb, result["state"])
+            yield Text.assemble(f"{result['id']} {done}, now ", state_text(result["state"]))
+
+
+def _done(verb: Verb, state: JobState) -> str:
+    """A running job is not cancelled yet: its handler has been told, and may still return."""
+    running = verb.name == "cancel" and state is JobState.RUNNING
+    return "told to cancel" if running else verb.done
 
 
 async def _apply_to_all(session: Session, verb: Verb, choice: Choice, client: Client) -> None:

@@ -105,6 +105,17 @@ def make_text(text: str, style: str = "") -> Text:
     return Text(text, style=style)
 
 
+def indented(text: str, style: str = "", *, mark: str = "  ") -> Table:
+    """A line under a heading, whose own further lines stay under it."""
+    from rich.table import Table
+
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, make_text(text, style))
+    return grid
+
+
 def state_text(state: JobState) -> Text:
     return make_text(state, STATE_STYLES.get(state, "dim"))
 

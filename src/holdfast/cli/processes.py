@@ -125,7 +125,7 @@ class Fleet:
         """Passed on as SIGTERM; a child's second makes it hurry, and the third ends all talk."""
         self._signals += 1
         self._stopping.set()
-        logger.info("%s: stopping %s worker processes", number.name, len(self._children))
+        logger.info("%s: stopping the worker processes (%s)", number.name, len(self._children))
         _signal_all(self._children, signal.SIGTERM if self._signals < 3 else signal.SIGKILL)
 
 

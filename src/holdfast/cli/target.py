@@ -94,8 +94,8 @@ def require_store_file(url: str) -> None:
     path = Path(unquote(rest.partition("?")[0]))
     if scheme == "sqlite" and rest and not path.exists():
         raise HoldfastError(
-            f"no store at {path.absolute()}: give --url or --app, set HOLDFAST_URL, "
-            "or start a worker there first"
+            f"no store at {path.absolute()}: give --url or --app, set HOLDFAST_URL or "
+            "HOLDFAST_APP, or start a worker there first"
         )
 
 

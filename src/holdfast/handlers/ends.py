@@ -8,6 +8,7 @@ import traceback
 
 from holdfast.errors import HoldfastError
 from holdfast.outcome import (
+    MESSAGE_LIMIT,
     End,
     Fail,
     Raised,
@@ -17,6 +18,7 @@ from holdfast.outcome import (
     Throttled,
     WasSuspended,
     WasThrottled,
+    clean,
 )
 
 
@@ -29,7 +31,7 @@ def end_of(error: BaseException) -> End:
         case Snooze(seconds=seconds):
             return Snoozed(seconds)
         case Throttled(retry_after=seconds):
-            return WasThrottled(seconds, str(error))
+            return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT))
         case Suspend(seconds=seconds):
             return WasSuspended(seconds)
         case _:
@@ -57,7 +59,10 @@ def describe(error: BaseException) -> str:
 
 
 def _hint(error: BaseException) -> float | None:
-    hint = getattr(error, "retry_after", None)
+    try:
+        hint = getattr(error, "retry_after", None)
+    except Exception:  # noqa: BLE001 - a property of the user's own class; no hint is no harm
+        return None
     if isinstance(hint, int | float) and not isinstance(hint, bool) and math.isfinite(hint):
         return float(hint)
     return None

@@ -106,15 +106,26 @@ class Processes:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def run(
-        self, handler: Handler, job: Claimed, *, keep_result: bool, report: Report
+        self,
+        handler: Handler,
+        job: Claimed,
+        *,
+        keep_result: bool,
+        begin: Callable[[], None],
+        report: Report,
     ) -> End:
-        """How the function ended. A cancelled wait has killed the function when it returns."""
+        """How the function ended. `begin` is called once a child is free for it.
+
+        A wait that ends in any other way has killed the function when it returns: a child in
+        the middle of a call would answer the next one with the end of this.
+        """
         function = handler.function
         call = wire.Call(function.__module__, function.__qualname__, handler.name, job, keep_result)
         one = await self._take()
+        begin()
         try:
             return await one.call(call, report)
-        except asyncio.CancelledError:
+        except BaseException:
             await asyncio.shield(one.stop())
             raise
         finally:

@@ -21,10 +21,23 @@ from typing import Any
 class _Call:
     """One function call on its way through a thread."""
 
-    __slots__ = ("abandoned", "answer", "context", "ended", "error", "function", "started", "value")
+    __slots__ = (
+        "abandoned",
+        "answer",
+        "begin",
+        "context",
+        "ended",
+        "error",
+        "function",
+        "started",
+        "value",
+    )
 
-    def __init__(self, function: Callable[[], Any], answer: asyncio.Future[Any]) -> None:
+    def __init__(
+        self, function: Callable[[], Any], begin: Callable[[], None], answer: asyncio.Future[Any]
+    ) -> None:
         self.function = function
+        self.begin = begin
         self.answer = answer
         self.context = copy_context()
         self.started = False
@@ -34,6 +47,7 @@ class _Call:
         self.error: BaseException | None = None
 
     def run(self) -> None:
+        self.begin()
         try:
             self.value = self.context.run(self.function)
         except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the call
@@ -55,9 +69,10 @@ class Threads:
         self._done: deque[_Call] = deque()
         self._closed = False
 
-    async def run(self, function: Callable[[], Any]) -> Any:
-        """Call the function in a thread, in a copy of this task's context."""
-        call = _Call(function, self._loop.create_future())
+    async def run(self, function: Callable[[], Any], begin: Callable[[], None]) -> Any:
+        """Call the function in a thread, in a copy of this task's context; `begin` is called
+        there first, once a thread is free."""
+        call = _Call(function, begin, self._loop.create_future())
         self._submit(call)
         try:
             await call.answer

@@ -35,10 +35,12 @@ class Attempt:
     """A claimed job with its handler; also the `Desk` its context turns to.
 
     `ends_by` is on the loop's clock. `task` is the slot that runs the handler,
-    while it does.
+    while it does. `begun` says whether the function was called: it may have to
+    wait for a thread or a child.
     """
 
     __slots__ = (
+        "begun",
         "cancel_requested",
         "ended",
         "ends_by",
@@ -57,6 +59,7 @@ class Attempt:
         self.policy: Policy = decode_policy(job.policy)
         self.stop: Stop | None = None
         self.cancel_requested = False
+        self.begun = False
         self.ended = False
         self.task: asyncio.Task[None] | None = None
         timeout = self.policy.timeout
@@ -69,6 +72,9 @@ class Attempt:
         if left <= 0:
             self.stop = Stop.DEADLINE
         self.ends_by = min(self.ends_by, now + left)
+
+    def begin(self) -> None:
+        self.begun = True
 
     def overdue_by(self) -> Stop:
         """Whether running out of time means the attempt's own limit or the job's deadline."""

@@ -45,7 +45,7 @@ class Departure:
     async def leave(self) -> None:
         self._stop_claiming()
         await self._first_of(self._crew.runner.quiet.wait(), self._options.grace)
-        await self._crew.fetcher.stopped()
+        await self._end_claiming()
         await self._hand_back_the_rest()
         await self._write_ends()
         await self._stop_services()
@@ -56,6 +56,12 @@ class Departure:
         self._crew.leaving = True
         self._crew.fetcher.stop_soon()
         self._crew.runner.hand_back_waiting()
+
+    async def _end_claiming(self) -> None:
+        """A claim on its way is waited for, so that what it brings goes back unspent; a store
+        that does not answer it cannot keep us here."""
+        await self._first_of(self._crew.fetcher.stopped(), self._options.lease)
+        await self._crew.fetcher.close(HURRY)
 
     async def _first_of(self, end: Coroutine[Any, Any, object], seconds: float) -> None:
         """Until this end, or time is up, or there is suddenly no time."""

@@ -28,8 +28,9 @@ class Executor:
     async def run(self, attempt: Attempt) -> Transition | None:
         """None when the attempt is no longer ours to end.
 
-        Nothing a handler raises passes through: whatever it is ends the attempt.
-        The one exception is a cancelled slot, which is the worker closing.
+        Nothing a handler raises passes through: whatever it is ends the attempt, also a
+        cancellation that the handler brought upon its own task. A slot that the worker closes
+        has nothing to write: its attempt was given up before.
         """
         if attempt.stop is not None:
             return settle(attempt, HandedBack())
@@ -37,10 +38,6 @@ class Executor:
             end = await self._call(attempt)
         except GeneratorExit as error:
             if _slot_is_discarded(attempt):
-                raise
-            end = end_of(error)
-        except asyncio.CancelledError as error:
-            if _slot_is_closing(attempt):
                 raise
             end = end_of(error)
         except BaseException as error:  # noqa: BLE001 - a handler may end its attempt, not its worker
@@ -53,7 +50,11 @@ class Executor:
         job, handler = attempt.job, attempt.handler
         if handler.mode is Mode.PROCESS:
             return await self._processes.run(
-                handler, job, keep_result=attempt.policy.keep_result, report=attempt.report
+                handler,
+                job,
+                keep_result=attempt.policy.keep_result,
+                begin=attempt.begin,
+                report=attempt.report,
             )
         try:
             signature = handler.signature
@@ -63,9 +64,11 @@ class Executor:
             return refused(error)
         match handler.mode:
             case Mode.LOOP:
+                attempt.begin()
                 value = await handler.function(*args, **kwargs)
             case Mode.THREAD:
-                value = await self._threads.run(partial(handler.function, *args, **kwargs))
+                call = partial(handler.function, *args, **kwargs)
+                value = await self._threads.run(call, attempt.begin)
             case _:
                 assert_never(handler.mode)
         if not attempt.policy.keep_result:
@@ -86,13 +89,6 @@ class Executor:
                 what = f"task {attempt.job.task!r}: the result"
                 return settle(attempt, refused(PayloadTooLarge(what, size, self._max_result)))
         return succeed(attempt.job, attempt.policy, result)
-
-
-def _slot_is_closing(attempt: Attempt) -> bool:
-    """A cancellation that was not meant for this attempt. One that the handler raised by itself,
-    or that leaked from something it awaited, leaves the slot's own count at nothing."""
-    slot = attempt.task
-    return attempt.stop is None and slot is not None and slot.cancelling() > 0
 
 
 def _slot_is_discarded(attempt: Attempt) -> bool:

@@ -74,6 +74,13 @@ class Fetcher:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
+    async def close(self, patience: float) -> None:
+        """Wait for a last claim so long; then its answer is given up."""
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=patience)
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
     def wake(self, queue: str) -> None:
         """Work may have come to this queue; an empty name means to any."""
         if not queue:

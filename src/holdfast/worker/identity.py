@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
+from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId, new_worker_id
 from holdfast.store.contract import Beat, Held, Store, WorkerInfo
@@ -113,7 +114,9 @@ class Identity:
             try:
                 await self._register(new)
                 break
-            except StoreUnavailable as error:
+            except Exception as error:  # noqa: BLE001 - without a name the worker can do nothing else
+                if not isinstance(error, StoreUnavailable):
+                    self._events.error("worker.renewal_failed", error=describe(error))
                 self._outage.failed(error)
                 await self._outage.pause()
         self.id = new

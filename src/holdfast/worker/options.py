@@ -42,9 +42,7 @@ class WorkerOptions:
     max_payload: int = 256 * 1024
 
     def __post_init__(self) -> None:
-        _require(bool(self.queues), "queues", "at least one queue with its slots", self.queues)
-        for queue, slots in self.queues.items():
-            _require(slots >= 1, f"queue {queue!r}: slots", "at least 1", slots)
+        _require_slots(self.queues)
         _require(self.lease >= 0.3, "lease", "at least 0.3 seconds", self.lease)
         _require(self.poll >= 0.01, "poll", "at least 0.01 seconds", self.poll)
         for name in ("grace", "patience"):
@@ -65,6 +63,14 @@ class WorkerOptions:
     @property
     def process_count(self) -> int:
         return self.processes or min(self.slots, os.cpu_count() or 1)
+
+
+def _require_slots(queues: object) -> None:
+    if not isinstance(queues, Mapping) or not queues:
+        raise BadOption("queues", "queues with their slots, such as {'mail': 10}", queues)
+    for queue, slots in queues.items():
+        enough = isinstance(slots, int) and slots >= 1
+        _require(enough, f"queue {queue!r}: slots", "at least 1", slots)
 
 
 def _require(holds: bool, option: str, expected: str, got: object) -> None:

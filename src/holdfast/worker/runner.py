@@ -20,7 +20,7 @@ from holdfast.outcome import HandedBack, Transition
 from holdfast.worker.alarm import Alarm
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.execute import Executor
-from holdfast.worker.settle import settle
+from holdfast.worker.settle import settle, undecidable
 
 Ended = Callable[[Attempt, Transition | None], None]
 
@@ -133,7 +133,10 @@ class Runner:
 
     async def _run(self, attempt: Attempt, slot: asyncio.Task[None]) -> None:
         attempt.task = slot
-        transition = await self._executor.run(attempt)
+        try:
+            transition = await self._executor.run(attempt)
+        except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job forever
+            transition = undecidable(attempt.job, problem)
         attempt.task = None
         if not attempt.ended:
             self._finish(attempt, transition)

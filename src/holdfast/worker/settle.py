@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.handlers.ends import describe
-from holdfast.job import DAY, Claimed, ErrorEntry, JobState
+from holdfast.job import DAY, Claimed, ErrorEntry, JobState, Live
 from holdfast.outcome import (
     Cancelled,
     DeadlinePassed,
@@ -31,6 +31,8 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
 
 def _given_stop(attempt: Attempt, end: End) -> End:
     match attempt.stop:
+        case Stop.TIMEOUT if not attempt.begun:
+            return HandedBack()  # it waited for a thread or a child: no attempt was made
         case Stop.TIMEOUT:
             return TimedOut(attempt.policy.timeout or 0.0)
         case Stop.DEADLINE:
@@ -43,7 +45,7 @@ def _given_stop(attempt: Attempt, end: End) -> End:
             return end
 
 
-def undecidable(job: Claimed, problem: Exception) -> Transition:
+def undecidable(job: Claimed | Live, problem: Exception) -> Transition:
     """Last resort for a job whose policy cannot be read: ended, with the reason, never stuck."""
     message = clean(f"the end of this attempt could not be decided: {describe(problem)}", 2_000)
     entry = ErrorEntry(job.attempt, type(problem).__name__, message)

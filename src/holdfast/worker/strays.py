@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.job import Claimed, JobId, JobState, WorkerId
+from holdfast.handlers.ends import describe
+from holdfast.job import Claimed, JobId, JobState, Live, WorkerId
 from holdfast.outcome import HandedBack, Transition, decide
 from holdfast.store.contract import JobFilter, Store
 from holdfast.worker.outage import Outage
+from holdfast.worker.settle import undecidable
 
 PAGE = 500
 
@@ -83,7 +85,9 @@ class Strays:
             try:
                 await self._return_strays()
                 return
-            except StoreUnavailable as error:
+            except Exception as error:  # noqa: BLE001 - until it has looked, strays may be stuck
+                if not isinstance(error, StoreUnavailable):
+                    self._events.error("worker.stray_search_failed", error=describe(error))
                 self._outage.failed(error)
                 await self._outage.pause()
 
@@ -98,7 +102,7 @@ class Strays:
             if live.worker_id == self._worker_id() and not self._is_known(live.id):
                 self._returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
-                self._hand_back(decide(live, HandedBack(), cancel_requested=live.cancel_requested))
+                self._hand_back(_returned(live))
 
     async def _unknown(self) -> list[JobId]:
         which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)
@@ -111,3 +115,10 @@ class Strays:
             cursor = page.next_cursor
             if cursor is None:
                 return found
+
+
+def _returned(live: Live) -> Transition:
+    try:
+        return decide(live, HandedBack(), cancel_requested=live.cancel_requested)
+    except Exception as problem:  # noqa: BLE001 - one that cannot be read must not hide the others
+        return undecidable(live, problem)

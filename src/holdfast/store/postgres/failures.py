@@ -44,6 +44,13 @@ _MISCONFIGURED = (
     asyncpg.InsufficientPrivilegeError,
 )
 
+# Of a session's settings, which are what a URL says beyond our own options.
+_BAD_SETTING = (
+    asyncpg.UndefinedObjectError,
+    asyncpg.InvalidParameterValueError,
+    asyncpg.CantChangeRuntimeParamError,
+)
+
 
 def line_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the statement."""
@@ -61,6 +68,8 @@ def translated(error: Exception, where: str) -> StoreError | None:
         return SchemaMissing(where)
     if isinstance(error, _MISCONFIGURED):
         return StoreError(f"{where} refuses this program: {error}; check user, database and rights")
+    if isinstance(error, _BAD_SETTING) and error.severity_en == "FATAL":
+        return StoreError(f"{where} refuses a setting: {error}; check the options in the URL")
     if isinstance(error, _AWAY) or _closed_under_us(error):
         return StoreUnavailable(f"{where} is out of reach: {_told(error)}")
     return None

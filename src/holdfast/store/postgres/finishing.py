@@ -23,12 +23,32 @@ class Finisher:
         self._connections = connections
 
     async def finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
-        """Verdicts in the order asked; of two ends for one job the first is meant."""
-        asked = {end.id: end for end in reversed(transitions)}
-        plain, others = _sorted_out(asked.values(), lapsed_only)
+        """Verdicts in the order asked; of two ends for one job the first that counts wins."""
+        first = {end.id: end for end in reversed(transitions)}
+        plain, others = _sorted_out(first.values(), lapsed_only)
         verdicts = await self._apply(plain, others, lapsed_only)
-        await self._explain_refusals([job for job in asked if job not in verdicts], verdicts)
-        return _in_order(transitions, verdicts)
+        await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
+        answers = [verdicts[end.id] for end in transitions]
+        if len(first) < len(transitions):
+            await self._judge_twins(transitions, answers, lapsed_only)
+        return answers
+
+    async def _judge_twins(
+        self, transitions: Sequence[Transition], answers: list[Verdict], lapsed_only: bool
+    ) -> None:
+        """Further ends of one job: too late if the one before was accepted, else they have
+        their turn. One statement cannot meet a job twice."""
+        left = []
+        for place in _twins(transitions):
+            told = answers[place]
+            if told.accepted:
+                answers[place] = Verdict(told.id, False, told.state, told.fence)
+            else:
+                left.append(place)
+        if left:
+            again = await self.finish([transitions[place] for place in left], lapsed_only)
+            for place, verdict in zip(left, again, strict=True):
+                answers[place] = verdict
 
     async def _apply(
         self, plain: list[Transition], others: list[Transition], lapsed_only: bool
@@ -132,15 +152,12 @@ def _accepted(row: Record) -> Verdict:
     return Verdict(JobId(str(row[0])), True, STATES[row[1]], row[2])
 
 
-def _in_order(ends: Sequence[Transition], verdicts: dict[JobId, Verdict]) -> list[Verdict]:
-    """A job that was ended twice in one batch: only the first was applied."""
-    if len(verdicts) == len(ends):
-        return [verdicts[end.id] for end in ends]
-    answers, told = [], set[JobId]()
-    for end in ends:
-        verdict = verdicts[end.id]
-        if verdict.accepted and end.id in told:
-            verdict = Verdict(end.id, False, verdict.state, verdict.fence)
-        told.add(end.id)
-        answers.append(verdict)
-    return answers
+def _twins(ends: Sequence[Transition]) -> list[int]:
+    """Where in a batch a job comes again."""
+    seen = set[JobId]()
+    places = []
+    for place, end in enumerate(ends):
+        if end.id in seen:
+            places.append(place)
+        seen.add(end.id)
+    return places

@@ -64,10 +64,10 @@ class PostgresWakeups:
         while True:
             try:
                 await self._listen(missed)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-                if self._listening.is_set():
-                    pause = FIRST_PAUSE
-                log.warning("listener lost its connection", extra={"error": str(error)})
+            except Exception as error:  # noqa: BLE001 - whatever ended it, polling alone is slow
+                log.warning("listener lost its connection", extra={"error": repr(error)})
+            if self._listening.is_set():
+                pause = FIRST_PAUSE
             self._listening.clear()
             missed = True
             await asyncio.sleep(pause * (0.5 + random.random()))

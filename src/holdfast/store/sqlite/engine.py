@@ -45,7 +45,7 @@ class Engine:
 
     def retain(self) -> None:
         _require_recent_sqlite()
-        self.location.require_folder()
+        self.location.require_place()
         self._users += 1
         self._writer.start()
         self._reader.start()

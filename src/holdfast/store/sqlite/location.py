@@ -57,9 +57,16 @@ class Location:
             return "in memory: everything is gone when the store closes"
         return f"WAL, synchronous={self.synchronous}: {_PROMISES[self.synchronous]}"
 
-    def require_folder(self) -> None:
-        """SQLite's own message for a missing folder names neither the folder nor the way out."""
-        if self.path is not None and not self.path.parent.is_dir():
+    def require_place(self) -> None:
+        """SQLite says only "unable to open" of a path that cannot be a file."""
+        if self.path is None:
+            return
+        if self.path.is_dir():
+            raise StoreError(
+                f"cannot open {self.path}: it is a folder; name a file, such as "
+                f"sqlite:///{self.path / 'jobs.db'}"
+            )
+        if not self.path.parent.is_dir():
             raise StoreError(
                 f"cannot open {self.path}: the folder {self.path.parent} does not exist; create it"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.job import ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
+from holdfast.job import ENDED, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
 from holdfast.store.contract import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,
@@ -85,6 +85,7 @@ def _filters(which: JobFilter) -> dict[str, object]:
         "created_after": None if after is None else to_micros(after),
         "created_before": None if before is None else to_micros(before),
         "error_text": which.error_text or None,
+        "ended": not which.states or not which.states.isdisjoint(ENDED),
     }
 
 

@@ -1,5 +1,17 @@
+-- `:ended` is known before any row is read: counting live jobs does not read the history.
+with p as (
+    select job_id, 'ready' as state, queue, task, null as reason from ready
+    union all
+    select job_id, 'running', queue, task, null from lease
+    union all
+    select job_id, 'scheduled', queue, task, null from scheduled
+    union all
+    select job_id, 'suspended', queue, task, null from suspended
+    union all
+    select job_id, state, queue, task, reason from outcome where :ended
+)
 select p.state, count(*)
-from place as p
+from p
 where (:ids is null or p.job_id in (select value from json_each(:ids)))
     and (:states is null or p.state in (select value from json_each(:states)))
     and (:queues is null or p.queue in (select value from json_each(:queues)))

@@ -1,5 +1,6 @@
 -- Each arm walks its own key downwards and SQLite merges them, so a page reads no more rows than
--- its filters make it pass over. `limit -1` keeps the planner from dropping the inner order.
+-- its filters make it pass over; `:ended` spares those who want live jobs only the history.
+-- `limit -1` keeps the planner from dropping the inner order.
 with p as (
     select job_id, 'ready' as state, queue, task, null as reason
     from ready
@@ -19,7 +20,7 @@ with p as (
     union all
     select job_id, state, queue, task, reason
     from outcome
-    where job_id < :cursor and (:states is null or state in (select value from json_each(:states)))
+    where :ended and job_id < :cursor and (:states is null or state in (select value from json_each(:states)))
     order by job_id desc
     limit -1
 )
