@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -50,6 +51,11 @@ class Decision(StrEnum):
     SKIPPED = "skipped"
     MISSED = "missed"
     FAILED = "failed"  # it could not be started; tried again until it can or is too late
+    WAITING = "waiting"  # it starts when its predecessor has ended (overlap: queue one)
+
+
+OPEN = frozenset({Decision.FAILED, Decision.WAITING})
+"""Decisions that are not final: a later one may overwrite them."""
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,9 +94,27 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     lateness: float | None = None
     overlap: Overlap = Overlap.ALLOW
     on_crash: OnCrash = OnCrash.RETRY
+    scope_as: str | None = None  # the argument that takes the scope
+    plan_as: str | None = None  # the argument that takes the plan time
+    deadline: float | None = None  # seconds after its start by which a job must have ended
     scopes: str | None = None  # the name of a provider registered in code
     planner: str | None = None  # the name of a planner hook registered in code
     keep: float = 30 * DAY  # retention of its ledger rows
+
+
+_definition_encoder = msgspec.json.Encoder()
+_definition_decoder = msgspec.json.Decoder(Definition)
+
+
+def encode_definition(definition: Definition | Rule) -> str:
+    """Equal definitions (and rules) give equal texts, so stores compare texts."""
+    return _definition_encoder.encode(definition).decode()
+
+
+@lru_cache(maxsize=16_384)
+def decode_definition(text: str) -> Definition:
+    """Definitions seldom change and are listed at every evaluation."""
+    return _definition_decoder.decode(text)
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -98,7 +122,11 @@ class Schedule(msgspec.Struct, frozen=True):
 
     `edited` says that an operator changed it: code no longer overwrites it. `declared_at` is when
     a deployment last declared it; None means that it was made at run time. `revision` grows with
-    every change. `error` is what keeps it from being evaluated now, if anything does.
+    every change of its definition or of whether it is paused. `error` is what keeps it from being
+    evaluated now, if anything does, and `error_at` since when. Plans after `paused_at` up to
+    `resumed_at` (None: it still is paused, or never was) fell into its last pause. `changed_at`
+    is when its *rule* last became another (a change of anything else leaves it): plans of the new
+    rule begin there; None if it never did.
     """
 
     name: str
@@ -110,12 +138,17 @@ class Schedule(msgspec.Struct, frozen=True):
     declared_at: datetime | None
     error: str | None = None
     error_at: datetime | None = None
+    paused_at: datetime | None = None
+    resumed_at: datetime | None = None
+    changed_at: datetime | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):
     """One plan with its decision, to be recorded; `job` starts with it when it fires.
 
-    `cancel` are predecessors to cancel with it (overlap: replace).
+    `cancel` are predecessors to cancel with it (overlap: replace). `moves_cursor` is False for
+    what an operator started out of turn: what was due before it must not be passed over, and
+    it may overwrite a row that started no job (a plan that was missed is made up for).
     """
 
     schedule: str
@@ -125,6 +158,7 @@ class Plan(msgspec.Struct, frozen=True):
     reason: str = ""
     job: NewJob | None = None
     cancel: tuple[JobId, ...] = ()
+    moves_cursor: bool = True
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):

@@ -388,11 +388,13 @@ class Schedules(Protocol):
         that one; False if it is not."""
         ...
 
-    async def pause(self, names: Sequence[str]) -> list[str]: ...
+    async def pause(self, names: Sequence[str]) -> list[str]:
+        """Keep schedules from firing; answers with those there are, by name."""
+        ...
 
     async def resume(self, names: Sequence[str]) -> list[str]:
         """Plans that came due while paused are not caught up: they are recorded as skipped
-        by the next evaluation."""
+        by the next evaluation (`Schedule.paused_at`, `resumed_at`). Answers as `pause`."""
         ...
 
     async def delete(self, names: Sequence[str]) -> list[str]:
@@ -410,7 +412,18 @@ class Schedules(Protocol):
     async def record(self, plans: Sequence[Plan]) -> list[bool]:
         """Write plans whose (schedule, scope, at) has no row yet, each with its job and its
         cancels in one transaction, and advance the cursors; True where this call wrote it.
-        A FAILED row may be overwritten by another decision, any other row never."""
+        A row that is open (FAILED or WAITING) may be overwritten by another decision; a row that
+        started no job, whatever it says, by a FIRED plan out of turn (`moves_cursor` False: a
+        backfill); any other row never. Of two plans of a batch for one row the first counts.
+        Nothing is written for a schedule that is gone. Cursors only grow.
+
+        Only a FIRED plan starts its job. A waiting job to cancel ends as cancelled, "replaced
+        by the plan of …"; a running one is marked as by `Jobs.request_cancel`."""
+        ...
+
+    async def advance(self, name: str, scope: str, at: datetime) -> None:
+        """Move a cursor forward without a row (it never goes back): all that was due up to
+        there has been looked at. Nothing happens for a schedule that is gone."""
         ...
 
     async def history(
@@ -421,19 +434,24 @@ class Schedules(Protocol):
         limit: int = 50,
         before: datetime | None = None,
     ) -> list[LedgerEntry]:
-        """Rows of the ledger, newest plan first."""
+        """Rows of the ledger whose plan is `before` that, newest plan first, then by scope."""
         ...
 
-    async def failed_plans(self, name: str, limit: int) -> list[LedgerEntry]:
-        """Plans that could not be started yet, oldest first."""
+    async def failed_plans(
+        self, name: str, limit: int, after: tuple[datetime, str] | None = None
+    ) -> list[LedgerEntry]:
+        """Plans that could not be started yet (FAILED or WAITING), oldest first, by
+        (at, scope); `after` is that of the last of the page before."""
         ...
 
     async def complain(self, name: str, error: str | None) -> None:
-        """Show on the schedule what keeps it from being evaluated; None clears it."""
+        """Show on the schedule what keeps it from being evaluated; None clears it. Wakes
+        nobody and is no change of the schedule."""
         ...
 
     async def prune_ledger(self, limit: int) -> int:
-        """Remove up to `limit` ledger rows whose time to be kept is over; cursors stay."""
+        """Remove up to `limit` ledger rows whose time to be kept is over; cursors stay, and
+        so do the rows of jobs that are still live."""
         ...
 
     async def list(self, names: Sequence[str] = ()) -> list[Schedule]:
@@ -464,7 +482,7 @@ class Wakeups(Protocol):
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` on this loop for each wakeup, until the returned function is
         called. Reconnects by itself. After a reconnect every topic may have been missed,
-        so the listener gets READY and DUE with an empty name, meaning any."""
+        so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Wakeups on Postgres: one connection that listens, and comes back by itself.
 
-A payload is `ready:mail,default`, `due` or `cancel:<worker>`. The line is asked
+A payload is `ready:mail,default`, `due`, `schedules` or `cancel:<worker>`. The line is asked
 now and then whether it still works, because a peer that vanished without a word
 (a failover, a dropped route) is silent exactly like an idle one.
 """
@@ -84,8 +84,8 @@ class PostgresWakeups:
             await line.add_listener(self._connections.options.channel, self._heard)
             self._listening.set()
             if missed:
-                self._tell(Wakeup(Topic.READY))
-                self._tell(Wakeup(Topic.DUE))
+                for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES):
+                    self._tell(Wakeup(topic))
             while not gone.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(gone.wait(), ASK_EVERY)
