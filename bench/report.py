@@ -66,8 +66,11 @@ def save(results: Sequence[Result], settings: dict[str, Any]) -> Path:
 
 def machine() -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    load = os.getloadavg()[0]
-    return {"cores": os.cpu_count(), "memory_gib": round(memory / 2**30), "load_before": load}
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30),
+        "load_at_end": os.getloadavg()[0],
+    }
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import LiteralString, Protocol
+from typing import ClassVar, LiteralString, Protocol
 
 import asyncpg
 import psycopg
@@ -22,7 +22,8 @@ import pytest
 from holdfast.clock import Clock
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
-from holdfast.testing.servers import PostgresServer
+from holdfast.testing.servers import PostgresServer, ValkeyServer
+from tests.leftovers import leftovers
 
 ALL_TABLES: LiteralString = (
     "select format('%I.%I', schemaname, tablename) from pg_tables"
@@ -47,6 +48,10 @@ class Inspectable(Backend, Protocol):
 
     async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
         """Run a statement and commit it."""
+        ...
+
+    async def run(self, url: str, script: str) -> None:
+        """Run a script of many statements, as an administrator would by hand."""
         ...
 
     async def tables(self, url: str) -> list[str]:
@@ -89,6 +94,10 @@ class SqliteFile:
         with closing(sqlite3.connect(self.path(url), timeout=10)) as connection, connection:
             return connection.execute(sql).fetchall()
 
+    async def run(self, url: str, script: str) -> None:
+        with closing(sqlite3.connect(self.path(url), isolation_level=None)) as connection:
+            connection.executescript(script)
+
     async def tables(self, url: str) -> list[str]:
         found = await self.query(url, "select name from sqlite_schema where type = 'table'")
         return [f'"{name}"' for (name,) in found if not str(name).startswith("sqlite_")]
@@ -124,14 +133,59 @@ class PostgresDatabase:
         finally:
             await connection.close()
 
+    async def run(self, url: str, script: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(script)
+        finally:
+            await connection.close()
+
     async def tables(self, url: str) -> list[str]:
         return [str(name) for (name,) in await self.query(url, ALL_TABLES)]
+
+
+class ValkeyNamespace:
+    """A namespace of its own for every store: making one costs nothing.
+
+    Every place handed out is remembered until `settled` has looked at what was left in it.
+    """
+
+    fixture = "valkey"
+    options: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: ValkeyServer = request.getfixturevalue(self.fixture)
+        self._places: list[str] = []
+
+    def fresh(self) -> str:
+        url = self._server.new_namespace(**self.options)
+        self._places.append(url)
+        return url
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+    async def settled(self) -> None:
+        """Fail if anything was left that retention would not remove; then remove it all."""
+        places, self._places = self._places, []
+        for url in places:
+            left = await leftovers(self._server, url)
+            self._server.clear(url)
+            assert not left, f"retention would leave these keys: {left}"
+
+
+class ValkeyClusterNamespace(ValkeyNamespace):
+    """The same on three nodes, in more partitions than that."""
+
+    fixture = "valkey_nodes"
+    options: ClassVar[dict[str, object]] = {"partitions": 8}
 
 
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": SqliteMemory,
     "sqlite-file": SqliteFile,
     "postgres": PostgresDatabase,
+    "valkey": ValkeyNamespace,
 }
 
 INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {

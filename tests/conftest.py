@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -11,8 +12,22 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract import Store
-from holdfast.testing.servers import PostgresServer, postgres_server
-from tests.backends import BACKENDS, INSPECTABLE, Backend, Inspectable, opened
+from holdfast.testing.servers import (
+    PostgresServer,
+    ThrowawayCluster,
+    ValkeyServer,
+    postgres_server,
+    valkey_cluster,
+    valkey_server,
+)
+from tests.backends import (
+    BACKENDS,
+    INSPECTABLE,
+    Backend,
+    Inspectable,
+    ValkeyNamespace,
+    opened,
+)
 
 # Deadlines measure the machine, not the code: two cores shared by parallel suites.
 settings.register_profile(
@@ -27,6 +42,33 @@ def postgres() -> Iterator[PostgresServer]:
     """One server for each test process. Where none can be had the test fails, it never skips."""
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[ValkeyServer]:
+    """The same for Valkey or Redis; what it holds need not survive it."""
+    with valkey_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_nodes() -> Iterator[ThrowawayCluster]:
+    """A cluster of three."""
+    with valkey_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _no_key_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test on Valkey fails if it leaves a key behind that retention would not remove.
+
+    It looks when the stores of the test are closed: it is set up before them, hence ends after.
+    """
+    yield
+    for name in ("backend", "shared_backend"):
+        used = request.node.funcargs.get(name) if name in request.fixturenames else None
+        if isinstance(used, ValkeyNamespace):
+            asyncio.run(used.settled())
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -11,12 +11,13 @@ count.
 from __future__ import annotations
 
 import asyncio
-import gc
 import sqlite3
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -83,20 +84,38 @@ def _children() -> list[str]:
 
 
 def _sockets() -> list[str]:
-    """Connections to servers; a loop's own pair of sockets is of another kind."""
-    return [
-        f"{c.laddr} to {c.raddr} {c.status}"
-        for c in psutil.Process().net_connections("inet")
-        if len(c.raddr)
-    ]
+    """Every socket of this process. The pair that a loop keeps for itself is there before and
+    after alike. Read from /proc where there is one: thirty times as quick, and this runs twice
+    in every test."""
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        connections = psutil.Process().net_connections()
+        return [f"{c.fd} {c.laddr} to {c.raddr}" for c in connections]
+    links = []
+    for entry in folder.iterdir():
+        try:
+            links.append(str(entry.readlink()))
+        except OSError:
+            continue  # the descriptor of the listing itself
+    return [link for link in links if link.startswith("socket:")]
+
+
+_sqlite_opened: list[sqlite3.Connection] = []
+
+
+def _remember(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "sqlite3.connect/handle":
+        _sqlite_opened.extend(one for one in arguments if isinstance(one, sqlite3.Connection))
+
+
+# Python tells of every connection it opens. Ours are remembered until they are seen closed, so
+# one that was merely forgotten is not closed by the garbage collector before it is missed.
+sys.addaudithook(_remember)
 
 
 def _sqlite_connections() -> list[str]:
-    return [
-        f"{thing!r} on {_main_file(thing)}"
-        for thing in gc.get_objects()
-        if type(thing) is sqlite3.Connection and _is_open(thing)
-    ]
+    _sqlite_opened[:] = [connection for connection in _sqlite_opened if _is_open(connection)]
+    return [f"{connection!r} on {_main_file(connection)}" for connection in _sqlite_opened]
 
 
 def _is_open(connection: sqlite3.Connection) -> bool:

@@ -195,7 +195,7 @@ class App:
         >>> app.close_sync()
         """
         with self._portal_lock:
-            if self._portal is None:
+            if self._portal is None or not self._portal.usable:
                 # A store in memory exists once: the portal must share it if it is open.
                 shared = self._store.sibling() if self._store else None
                 self._portal = Portal(shared or open_store(self.settings.url, clock=self._clock))

@@ -160,8 +160,9 @@ class JobMaker:
 
     def make(self, args: str, job_id: JobId | None = None) -> NewJob:
         options = self._options
+        unique = None if options.unique is None else self._unique(options.unique, args)
         return NewJob(
-            job_id or new_job_id(),
+            job_id or new_job_id(None if unique is None else unique.key),
             self._task,
             options.queue,
             args,
@@ -171,7 +172,7 @@ class JobMaker:
             self._delay,
             self._deadline_at,
             self._deadline_in,
-            None if options.unique is None else self._unique(options.unique, args),
+            unique,
             options.tags,
             self._headers,
         )

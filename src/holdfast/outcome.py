@@ -67,12 +67,11 @@ class Suspend(AttemptEnd):
 # How an attempt ended, as values --------------------------------------------------------
 
 
-class Returned(msgspec.Struct, frozen=True, gc=False):
+class Returned(msgspec.Struct, frozen=True, tag=True, gc=False):
     result: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True, tag=True):
     kind: str
     message: str
     traceback: str | None = None
@@ -80,44 +79,36 @@ class Raised:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Snoozed:
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class WasThrottled:
-    retry_after: float
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class WasSuspended:
+class Snoozed(msgspec.Struct, frozen=True, tag=True):
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class HandedBack:
+class WasThrottled(msgspec.Struct, frozen=True, tag=True):
+    retry_after: float | None
+    message: str
+
+
+class WasSuspended(msgspec.Struct, frozen=True, tag=True):
+    seconds: float | None
+
+
+class HandedBack(msgspec.Struct, frozen=True, tag=True):
     """The worker gives the job up unfinished: shutdown, or a lost right to run it."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLost:
+class WorkerLost(msgspec.Struct, frozen=True, tag=True):
     how: str = "worker lost"
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True, tag=True):
     reason: str = "cancelled on request"
 
 
-@dataclass(frozen=True, slots=True)
-class DeadlinePassed:
+class DeadlinePassed(msgspec.Struct, frozen=True, tag=True):
     pass
 
 

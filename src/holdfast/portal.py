@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ class Portal:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="holdfast-portal", daemon=True
@@ -35,6 +37,11 @@ class Portal:
             raise
         atexit.register(self.close)
 
+    @property
+    def usable(self) -> bool:
+        """False in a forked child: threads do not survive a fork, so it needs its own."""
+        return self._pid == os.getpid()
+
     def call(self, verb: Callable[[Client], Awaitable[T]]) -> T:
         """Run one verb on the portal's loop and wait for its answer."""
 
@@ -44,7 +51,7 @@ class Portal:
         return self._wait_for(run())
 
     def close(self) -> None:
-        if self._loop.is_closed():
+        if self._loop.is_closed() or not self.usable:
             return
         atexit.unregister(self.close)
         try:

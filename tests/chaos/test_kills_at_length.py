@@ -25,8 +25,8 @@ async def test_jobs_survive_two_kills_a_second(fleet: Fleet, app: App) -> None:
     killed = await kill_one_every(0.5, fleet, app, slots=4, lease=LEASE)
 
     entries = fleet.diary.entries()
-    jobs = await books.the_books_balance(app.store, ids, entries)
-    orphans = orphans_of(killed, entries, jobs)
+    await books.the_books_balance(app.store, ids, entries)
+    orphans = await orphans_of(killed, entries, app.store)
     assert len(killed) >= 20
     assert max(orphan.reclaimed_after for orphan in orphans) < LEASE + 2
 

@@ -8,8 +8,17 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract import Store
+from tests.backends import BACKENDS, Backend, ValkeyClusterNamespace
 from tests.conformance.builders import Scene
 from tests.leaks import nothing_leaks
+
+ALL_BACKENDS = {**BACKENDS, "valkey-cluster": ValkeyClusterNamespace}
+"""Only here: a cluster has to pass every test of the contract, and costs seconds to start."""
+
+
+@pytest.fixture(scope="session", params=ALL_BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return ALL_BACKENDS[request.param](request)
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ async def the_books_balance(
     record = record_of(entries, {JobId(job) for job in ids} | (maybe & seen.jobs.keys()))
     always_true.line_1_acknowledged_enqueues_are_live_or_ended(seen, record)
     always_true.line_2_at_most_one_accepted_end_per_fence(record)
-    line_2_every_claim_has_a_higher_fence(entries)
+    line_2_every_claim_has_a_fence_of_its_own(entries)
     line_2_no_two_handlers_run_under_one_fence(entries)
     line_3_the_move_to_an_end_is_the_last(entries)
     always_true.line_4_every_running_job_has_a_live_worker_or_is_reclaimable(seen)
@@ -47,7 +47,7 @@ def record_of(entries: Iterable[Entry], acknowledged: set[JobId]) -> Record:
     return Record(acknowledged=acknowledged, accepted_ends=ends)
 
 
-def line_2_every_claim_has_a_higher_fence(entries: Iterable[Entry]) -> None:
+def line_2_every_claim_has_a_fence_of_its_own(entries: Iterable[Entry]) -> None:
     claims: dict[str, list[int]] = defaultdict(list)
     for entry in entries:
         if entry.what == "claimed":

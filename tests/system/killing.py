@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.app import App
-from holdfast.job import Job, JobId
+from holdfast.job import Job
+from holdfast.store.contract import Store
 from tests.system import books
 from tests.system.diary import Entry
 from tests.system.processes import Fleet, Process
@@ -59,31 +61,35 @@ async def kill_one_every(
     return killed
 
 
-def orphans_of(
-    killed: Sequence[Process], entries: Sequence[Entry], jobs: Mapping[JobId, Job]
+async def orphans_of(
+    killed: Sequence[Process], entries: Sequence[Entry], store: Store
 ) -> list[Orphan]:
     """What the killed held when they died: claimed by them, ended by somebody else."""
     deaths = {process.pid: process.killed_at or 0.0 for process in killed}
     ended_by_holder = {
         (entry.job, entry.fence) for entry in entries if entry.what == "finish" and entry.accepted
     }
-    return [
-        Orphan(entry.job, entry.fence, _taken_away_at(entry, entries) - deaths[entry.pid])
+    claims = [
+        entry
         for entry in entries
         if entry.what == "claimed"
         and entry.pid in deaths
         and (entry.job, entry.fence) not in ended_by_holder
-        and jobs[JobId(entry.job)].fence > entry.fence  # else its end was written, but not noted
+    ]
+    jobs: dict[str, Job] = {
+        job.id: job for job in await books.all_of(store, [claim.job for claim in claims])
+    }
+    return [
+        Orphan(claim.job, claim.fence, _taken_away_at(jobs[claim.job], died) - died)
+        for claim in claims
+        if jobs[claim.job].fence > claim.fence  # else its end was written, but not noted
+        for died in [deaths[claim.pid]]
     ]
 
 
-def _taken_away_at(claim: Entry, entries: Sequence[Entry]) -> float:
-    """The accepted reclaim; or, where the reclaimer was killed before it could note that, the
-    next claim."""
-    later = (entry for entry in entries if entry.job == claim.job)
-    return next(
-        entry.at
-        for entry in later
-        if (entry.what == "reclaim" and entry.accepted and entry.fence == claim.fence)
-        or (entry.what == "claimed" and entry.fence > claim.fence)
-    )
+def _taken_away_at(job: Job, died: float) -> float:
+    """By the job's own history, since whoever took it away may have been killed in turn before
+    it could note that. The store's clock and the diary's differ by a constant on one machine."""
+    apart = time.time() - time.monotonic()
+    times = [e.at.timestamp() - apart for e in job.errors if e.kind == "WorkerLost" and e.at]
+    return min(at for at in times if at > died)

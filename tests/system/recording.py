@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 from holdfast.job import Claimed, WorkerId
 from holdfast.outcome import Transition
@@ -11,7 +10,6 @@ from holdfast.store.contract import Jobs, ProgressReport, Verdict, Want
 from tests.system.diary import Diary
 
 Move = Callable[[Sequence[Transition]], Awaitable[list[Verdict]]]
-T = TypeVar("T", bound=Callable[..., object])
 
 
 def record(jobs: Jobs, diary: Diary) -> None:

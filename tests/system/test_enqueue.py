@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +207,31 @@ async def test_a_program_without_a_loop_can_enqueue_and_read(backend: Backend) -
         return found[JobState.READY] if len(ids) == 20 else -1
 
     assert await asyncio.to_thread(program) == 20
+
+
+FORKING = """
+import os, sys
+from holdfast import App
+
+app = App(sys.argv[1])
+
+@app.task()
+def work(n: int) -> None: ...
+
+work.enqueue_sync(1)
+child = os.fork()
+work.enqueue_sync(2)
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert app.run_sync(lambda client: client.count()) == {"ready": 3}
+"""
+
+
+def test_a_program_that_forks_after_its_first_enqueue_goes_on(tmp_path: Path) -> None:
+    """As web servers do that load the program before they fork."""
+    url = f"sqlite:///{tmp_path / 'forked.db'}"
+    subprocess.run([sys.executable, "-c", FORKING, url], check=True, timeout=30)
 
 
 async def test_a_program_with_a_loop_can_still_enqueue_from_its_threads(mail: Mail) -> None:

@@ -1,13 +1,13 @@
 """How soon an idle worker begins: at once for what is enqueued, on time for what is due.
 
-Figures of a machine that others use too: each promise has to hold in one of
-several rounds.
+Figures of a machine that others use too, not least the tests beside these: each
+promise has to hold for a while, not all the time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import statistics
+import random
 import time
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +16,7 @@ from tests.system.processes import Fleet
 from tests.system.program import brief
 from tests.waiting import wait_until
 
-ROUNDS = 6
+PATIENCE = 25.0
 DELAYED = 3
 SAMPLES = 100
 P50, P99 = 0.005, 0.025
@@ -93,12 +93,24 @@ async def settled(measure: Measure) -> None:
 
 
 async def assert_quick(measure: Measure) -> None:
-    seen: list[str] = []
-    for _ in range(ROUNDS):
-        waits = [await measure() for _ in range(SAMPLES)]
-        p50, p99 = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
-        seen.append(f"p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
-        if p50 < P50 and p99 < P99:
-            print(seen)
-            return
-    raise AssertionError(f"in no round quick enough: {seen}")
+    """In some hundred samples in a row both percentiles keep their bounds."""
+    waits: list[float] = []
+
+    async def quick() -> bool:
+        waits.append(await measure())
+        last = sorted(waits[-SAMPLES:])
+        return len(last) == SAMPLES and last[SAMPLES // 2] < P50 and last[SAMPLES - 2] < P99
+
+    until = time.monotonic() + PATIENCE
+    while not await quick():
+        assert time.monotonic() < until, f"{len(waits)} samples, ms: {shown(waits)}"
+        # A while without work makes the worker idle; it varies, so that samples do not march in
+        # step with anything that looks at intervals.
+        await asyncio.sleep(random.uniform(0.01, 0.02))
+    print(f"{len(waits)} samples, ms: {shown(waits[-SAMPLES:])}")
+
+
+def shown(waits: list[float]) -> dict[str, float]:
+    ranked = sorted(waits)
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+    return {n: round(ranked[int(r * (len(ranked) - 1))] * 1e3, 2) for n, r in ranks.items()}

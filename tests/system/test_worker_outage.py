@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from holdfast.job import JobState, Policy
+from holdfast.errors import StoreUnavailable
+from holdfast.job import Claimed, JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.worker.worker import WorkerStalled
@@ -86,6 +88,39 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_are_not_stuck(
             assert (job.state, job.attempts) == (JobState.SUCCEEDED, 1)
     assert sorted(ran) == [0, 1, 2]
     assert len(shop.reported("worker.stray_returned")) == 3
+
+
+async def test_a_claim_that_is_answered_again_after_its_jobs_went_back_runs_them_once(
+    flaky: Store, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store may tell again what a lost answer held; by then the jobs may be on their way back."""
+    ran: list[int] = []
+
+    async def fine(n: int) -> None:
+        ran.append(n)
+
+    shop = Shop(flaky, fine)
+    ids = [await shop.enqueue(fine, n) for n in range(3)]
+    claim, first = flaky.jobs.claim, list[Claimed]()
+
+    async def answered_twice(*asked: Any) -> list[Claimed]:
+        if not first:
+            first.extend(await claim(*asked))
+            raise StoreUnavailable("the answer is lost")
+        if line.held:
+            monkeypatch.undo()
+            asyncio.get_running_loop().call_later(0.1, line.release)
+            return first
+        return []
+
+    monkeypatch.setattr(flaky.jobs, "claim", answered_twice)
+    line.hold.add("finish")
+    async with shop.worker(poll=0.05):
+        for job_id in ids:
+            job = await shop.until(job_id, lambda job: job.ended)
+            assert (job.state, job.fence) == (JobState.SUCCEEDED, 2)
+    assert sorted(ran) == [0, 1, 2]
+    assert shop.reported("job.end_refused") == []
 
 
 async def test_a_worker_whose_lease_ran_out_stops_its_handlers_and_returns_under_a_new_name(

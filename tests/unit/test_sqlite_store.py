@@ -25,6 +25,7 @@ from holdfast.job import (
 )
 from holdfast.store.contract import JobFilter, Topic, Wakeup, Want
 from holdfast.store.open import open_store
+from holdfast.store.sqlite.changes import Polled
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import connect, migrate
 from holdfast.store.sqlite.insertion import insert
@@ -98,7 +99,12 @@ async def test_eight_processes_share_a_file_and_none_hears_of_a_lock(url: str) -
         assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 200}
 
 
-async def test_a_commit_of_another_process_wakes(url: str) -> None:
+@pytest.mark.parametrize("way", ["told by the kernel", "polling"])
+async def test_a_commit_of_another_process_wakes(
+    url: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "polling":
+        monkeypatch.setattr("holdfast.store.sqlite.watcher.changes_of", lambda path: Polled())
     heard: asyncio.Queue[Wakeup] = asyncio.Queue()
     async with opened(url) as store:
         await store.wakeups.subscribe(heard.put_nowait)

@@ -1,9 +1,7 @@
 """The child's side of a process handler: one call at a time, until the pipe closes.
 
 The parent sends the task's function by module and name (from its registry,
-never from a payload) with the claimed job; arguments and results cross as
-JSON. Messages are pickled, which is safe here and nowhere else: both ends are
-the same program, and nothing of it is stored.
+never from a payload) with the claimed job; all that crosses is JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
 from socket import socket
@@ -23,22 +20,9 @@ from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.handlers.ends import end_of, refused
 from holdfast.handlers.registry import Handler
-from holdfast.job import Claimed, Progress
+from holdfast.handlers.wire import Call, Reply, encode, read_call, read_kept, write_end
+from holdfast.job import Progress
 from holdfast.outcome import End, Returned
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Run this job with that function."""
-
-    module: str
-    qualname: str
-    task: str
-    job: Claimed
-    keep_result: bool
-
-
-Reply = End | Progress
 
 
 def main(pipe: socket) -> None:
@@ -50,10 +34,10 @@ def main(pipe: socket) -> None:
     connection = Connection(pipe.detach())
     while True:
         try:
-            call: Call = connection.recv()
+            call = read_call(connection.recv_bytes())
         except EOFError:
             return
-        connection.send(_serve(call, connection))
+        connection.send_bytes(write_end(_serve(call, connection)))
 
 
 def _leave_with_parent() -> None:
@@ -73,8 +57,8 @@ class _PipeDesk:
         self._connection = connection
 
     def report_sync(self, progress: Progress) -> bool:
-        self._connection.send(progress)
-        return bool(self._connection.recv())
+        self._connection.send_bytes(encode(Reply(progress)))
+        return read_kept(self._connection.recv_bytes())
 
     async def report(self, progress: Progress) -> bool:
         return self.report_sync(progress)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import multiprocessing
-import pickle
 import socket
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
 from multiprocessing.context import SpawnProcess
 
-from holdfast.handlers import child
+from holdfast.handlers import child, wire
 from holdfast.handlers.registry import Handler
 from holdfast.job import Claimed, Progress
 from holdfast.outcome import End, WorkerLost
@@ -62,13 +61,13 @@ class Child:
     def alive(self) -> bool:
         return not self._stopped and self.process.is_alive()
 
-    async def call(self, call: child.Call, report: Report) -> End:
+    async def call(self, call: wire.Call, report: Report) -> End:
         """How the function ended; a child that ends first counts as a lost worker."""
         try:
             await self._send(call)
-            while isinstance(reply := await self._receive(), Progress):
-                await self._send(await report(reply))
-            return reply
+            while (reply := await self._receive()).end is None:
+                await self._send(await report(reply.progress or Progress()))
+            return reply.end
         except (EOFError, ConnectionError):
             await self.stop(after=DYING)
             return WorkerLost(_last_words(self.process))
@@ -85,17 +84,16 @@ class Child:
             await asyncio.sleep(0.002)
 
     async def _send(self, message: object) -> None:
-        data = pickle.dumps(message)
+        data = wire.encode(message)
         self._writer.write(_HEADER.pack(len(data)) + data)
         await self._writer.drain()
 
-    async def _receive(self) -> child.Reply:
+    async def _receive(self) -> wire.Reply:
         try:
             (size,) = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
-            reply: child.Reply = pickle.loads(await self._reader.readexactly(size))
+            return wire.read_reply(await self._reader.readexactly(size))
         except asyncio.IncompleteReadError:
             raise EOFError from None
-        return reply
 
 
 class Processes:
@@ -112,9 +110,7 @@ class Processes:
     ) -> End:
         """How the function ended. A cancelled wait has killed the function when it returns."""
         function = handler.function
-        call = child.Call(
-            function.__module__, function.__qualname__, handler.name, job, keep_result
-        )
+        call = wire.Call(function.__module__, function.__qualname__, handler.name, job, keep_result)
         one = await self._take()
         try:
             return await one.call(call, report)

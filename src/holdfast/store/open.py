@@ -6,7 +6,10 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import BadOption, HoldfastError
 from holdfast.store.contract import Store
 
-SCHEMES = "sqlite:///file.db, sqlite:// (in memory) or postgres://…"
+SCHEMES = "sqlite:///file.db, sqlite:// (in memory), postgres://… or valkey://…"
+VALKEY = frozenset(
+    name + tail for name in ("valkey", "redis", "valkeys", "rediss") for tail in ("", "+sentinel")
+)
 
 
 def open_store(url: str, *, clock: Clock | None = None) -> Store:
@@ -29,6 +32,14 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
                     "a postgres:// store needs its driver: pip install 'holdfast[postgres]'"
                 ) from missing
             return PostgresStore(url, clock=clock)
+        case scheme if scheme in VALKEY:
+            try:
+                from holdfast.store.valkey.store import ValkeyStore
+            except ModuleNotFoundError as missing:
+                raise HoldfastError(
+                    f"a {scheme}:// store needs its driver: pip install 'holdfast[valkey]'"
+                ) from missing
+            return ValkeyStore(url, clock=clock)
         case scheme:
             raise BadOption("store URL", f"one of {SCHEMES}", f"{scheme}://…")
 

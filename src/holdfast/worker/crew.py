@@ -103,6 +103,9 @@ class Crew:
         now = self._loop.time()
         attempts = []
         for job in claimed:
+            if self.strays.has_returned(job):
+                self.slots.give(job.queue)
+                continue
             try:
                 attempts.append(Attempt(job, self._registry[job.task], self.progress, now))
             except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly

@@ -62,6 +62,8 @@ class Heartbeat:
     def start(self, worker: WorkerId, registered_at: float) -> None:
         """`registered_at`: when the registration was sent, which the lease counts from."""
         self.follow(worker, registered_at)
+        # Made here and not in the thread, so that what is told before the thread runs is kept.
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self._thread.start()
 
@@ -91,8 +93,9 @@ class Heartbeat:
     # In the thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
+        loop = self._loop
+        assert loop is not None
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 runner.run(self._main())
             except RuntimeError as error:

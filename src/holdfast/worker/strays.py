@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.job import JobId, JobState, WorkerId
+from holdfast.job import Claimed, JobId, JobState, WorkerId
 from holdfast.outcome import HandedBack, Transition, decide
 from holdfast.store.contract import JobFilter, Store
 from holdfast.worker.outage import Outage
@@ -48,12 +48,18 @@ class Strays:
         self._is_claiming = is_claiming
         self._hand_back = hand_back
         self._doubts = 0
+        self._returned: set[tuple[JobId, int]] = set()
         self._task: asyncio.Task[None] | None = None
 
     def suspect(self) -> None:
         self._doubts += 1
         if self._task is None:
             self._task = asyncio.create_task(self._look(), name="holdfast-strays")
+
+    def has_returned(self, job: Claimed) -> bool:
+        """Whether this very attempt is on its way back. A store may answer a claim late, or
+        again, after we took it for lost: were it run now, it would run twice."""
+        return bool(self._returned) and (job.id, job.fence) in self._returned
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -70,6 +76,7 @@ class Strays:
                 await self._until_answered()
         finally:
             self._task = None
+            self._returned.clear()
 
     async def _until_answered(self) -> None:
         while True:
@@ -89,6 +96,7 @@ class Strays:
         strays = [job_id for job_id in strays if not self._is_known(job_id)]
         for live in await self._store.jobs.live(strays):
             if live.worker_id == self._worker_id() and not self._is_known(live.id):
+                self._returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
                 self._hand_back(decide(live, HandedBack(), cancel_requested=live.cancel_requested))
 

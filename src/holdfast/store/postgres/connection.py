@@ -62,7 +62,7 @@ class Connections:
         if self._pool is not None:
             return
         pool = asyncpg.create_pool(
-            min_size=1,
+            min_size=0,  # no floor to restore: an outage is told once, by the verb that meets it
             max_size=self.options.pool_size,
             connection_class=Line,
             command_timeout=self.options.statement_timeout,

@@ -76,6 +76,9 @@ class Told:
         self._bell_lock = threading.Lock()
         self._descriptor = _inotify(log)
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()  # select.select fails in a process with many open files
+        self._poll.register(self._descriptor, select.POLLIN)
+        self._poll.register(self._bell, select.POLLIN)
         self._quiet = LOOKS
         self._streak = 0
         self._closed = False
@@ -103,7 +106,7 @@ class Told:
                 os.close(self._bell)
 
     def _heard(self, seconds: float) -> bool:
-        heard, _, _ = select.select([self._descriptor, self._bell], [], [], seconds)
+        heard = [descriptor for descriptor, _ in self._poll.poll(seconds * 1000)]
         with contextlib.suppress(BlockingIOError):
             while self._descriptor in heard:
                 os.read(self._descriptor, 65_536)

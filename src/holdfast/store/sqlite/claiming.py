@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
 from holdfast.job import Claimed, JobId, WorkerId, decode_policy
 from holdfast.store.contract import Want
@@ -54,9 +55,10 @@ class Claimer:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want looks: two may name one queue.
                 rows = self._pick(tx, want, known)
-                _leave(tx, rows)
+                _take(tx, worker, rows)
                 picked += rows
-        return _lease(tx, worker, picked)
+        claimed_at = to_datetime(tx.now)
+        return [_claimed(row, claimed_at) for row in picked]
 
     def _refresh(self, tasks: str) -> None:
         """The marks hold for one set of tasks only."""
@@ -92,20 +94,26 @@ class Claimer:
         return rows
 
 
-def _leave(tx: Transaction, rows: Sequence[Row]) -> None:
-    tx.each(steps("claim")["leave"], [row[1:4] for row in rows])
+def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> None:
+    """From the line to the leases, all alike in one statement: a statement for each job would
+    also hand the interpreter to another thread and back for each."""
+    alike: dict[tuple[str, int, float | None], list[int]] = {}
+    for row in rows:
+        alike.setdefault((row[1], row[2], decode_policy(row[9]).timeout), []).append(row[3])
+    sql = steps("claim")
+    for (queue, priority, timeout), numbers in alike.items():
+        line = (queue, priority, to_json(numbers))
+        timeout_at = None if timeout is None else after(tx.now, timeout)
+        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at))
+        tx.run(sql["leave"], line)
 
 
-def _lease(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> list[Claimed]:
-    now = tx.now
-    claimed_at = to_datetime(now)
-    leases: list[Row] = []
-    claimed: list[Claimed] = []
-    for (
+def _claimed(row: Row, claimed_at: datetime) -> Claimed:
+    (
         job_id,
         queue,
         priority,
-        seq,
+        _,
         task,
         attempts,
         crashes,
@@ -117,42 +125,21 @@ def _lease(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> list[Claim
         headers,
         deadline_at,
         checkpoint,
-    ) in rows:
-        timeout = decode_policy(policy).timeout
-        timeout_at = None if timeout is None else after(now, timeout)
-        leases.append(
-            (
-                job_id,
-                queue,
-                priority,
-                seq,
-                task,
-                attempts,
-                crashes,
-                fence + 1,
-                worker,
-                now,
-                timeout_at,
-            )
-        )
-        claimed.append(
-            Claimed(
-                JobId(job_id),
-                task,
-                queue,
-                priority,
-                args,
-                policy,
-                attempts,
-                crashes,
-                fence + 1,
-                to_datetime(created_at),
-                claimed_at,
-                to_optional_datetime(deadline_at),
-                to_texts(tags),
-                headers,
-                checkpoint,
-            )
-        )
-    tx.each(steps("claim")["lease"], leases)
-    return claimed
+    ) = row
+    return Claimed(
+        JobId(job_id),
+        task,
+        queue,
+        priority,
+        args,
+        policy,
+        attempts,
+        crashes,
+        fence + 1,
+        to_datetime(created_at),
+        claimed_at,
+        to_optional_datetime(deadline_at),
+        to_texts(tags),
+        headers,
+        checkpoint,
+    )

@@ -94,7 +94,7 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
     else:
         sql = steps("finish")
         for state, rows in ((JobState.READY, ready), (JobState.SCHEDULED, scheduled)):
-            tx.each(sql[f"drop {state}"], [(row[0],) for row in rows])
+            tx.run(sql[f"drop {state}"], (to_json(row[0] for row in rows),))
             tx.each(sql["schedule"], [(*row[:NARROW], None, due) for row in rows])
         tx.wake(Topic.DUE)
     return [JobId(row[0]) for row in (*ready, *scheduled)]

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
 from holdfast.outcome import Transition
 from holdfast.store.contract import QueueSettings, Topic, Verdict
-from holdfast.store.sqlite.rows import SECOND, after, to_json
+from holdfast.store.sqlite.rows import SECOND, after, to_json, to_json_object
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
@@ -47,7 +47,7 @@ def reclaim(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]
 def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
     """Put narrow rows at the end of their lines."""
     sql = steps("finish")
-    tx.each(sql[f"drop {source}"], [(row[0],) for row in rows])
+    tx.run(sql[f"drop {source}"], (to_json(row[0] for row in rows),))
     first = take_numbers(tx, len(rows))
     tx.each(
         sql["ready"],
@@ -94,7 +94,8 @@ class _Moves:
         self._retentions: _Retentions = {
             row[0]: row[1:] for row in tx.rows(self._sql["retentions"])
         }
-        self._drops: dict[JobState, list[Row]] = {}
+        self._drops: dict[JobState, list[JobId]] = {}
+        self._successes: dict[int, dict[str, str | None]] = {}
         self._deadlines: list[Row] = []
         self._errors: list[Row] = []
         self._writes: dict[str, list[Row]] = {}
@@ -121,7 +122,7 @@ class _Moves:
         return verdicts
 
     def _move(self, transition: Transition, row: Row) -> None:
-        self._drops.setdefault(transition.source, []).append((transition.id,))
+        self._drops.setdefault(transition.source, []).append(transition.id)
         if transition.to in ENDED:
             self._end(transition, row)
         elif row[CANCEL] is not None:
@@ -141,10 +142,13 @@ class _Moves:
             keep_for = self._tuned(row[1], transition.to, keep_for)
         now = self._tx.now
         until = after(now, keep_for)
-        ended = (transition.to.value, now, until, transition.reason, transition.result)
-        self._writes.setdefault("end", []).append(
-            (*_counted(transition, row), *row[NARROW:POLICY], *ended)
-        )
+        if _is_plain_success(transition):
+            self._successes.setdefault(until, {})[transition.id] = transition.result
+        else:
+            ended = (transition.to.value, now, until, transition.reason, transition.result)
+            self._writes.setdefault("end", []).append(
+                (*_counted(transition, row), *row[NARROW:POLICY], *ended)
+            )
         if row[NARROW] is not None:
             self._deadlines.append((transition.id,))
 
@@ -176,8 +180,10 @@ class _Moves:
         return keep_for if tuned is None else tuned
 
     def _write(self) -> None:
+        for until, results in self._successes.items():
+            self._tx.run(self._sql["succeed"], (to_json_object(results), self._tx.now, until))
         for source, ids in self._drops.items():
-            self._tx.each(self._sql[f"drop {source}"], ids)
+            self._tx.run(self._sql[f"drop {source}"], (to_json(ids),))
         for step, rows in self._writes.items():
             self._tx.each(self._sql[step], rows)
         if self._deadlines:
@@ -194,6 +200,18 @@ class _Moves:
             job_id = verdicts[index].id
             state, fence = truth.get(job_id, (None, None))
             verdicts[index] = Verdict(job_id, False, state, fence)
+
+
+def _is_plain_success(transition: Transition) -> bool:
+    """The common end: its outcome is the lease row and the result, so one statement copies all
+    that are kept equally long."""
+    return (
+        transition.to is JobState.SUCCEEDED
+        and transition.source is JobState.RUNNING
+        and transition.spend == 1
+        and not (transition.crash or transition.bump)
+        and transition.reason is None
+    )
 
 
 def _counted(transition: Transition, row: Row) -> Row:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
@@ -22,6 +23,7 @@ def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
+@lru_cache(maxsize=256)
 def to_datetime(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
@@ -43,6 +45,10 @@ def seconds_until(moment: int, now: int) -> float:
 
 def to_json(values: Iterable[object]) -> str:
     return _encoder.encode(list(values)).decode()
+
+
+def to_json_object(values: Mapping[str, object]) -> str:
+    return _encoder.encode(values).decode()
 
 
 def to_texts(text: str | None) -> tuple[str, ...]:

@@ -1,21 +1,16 @@
 """A Postgres of our own, made for one test run and gone with it."""
 
 import os
-import random
-import socket
 from pathlib import Path
 
 from holdfast.testing.servers.account import Account
-from holdfast.testing.servers.binaries import NoServer, PostgresBinaries
+from holdfast.testing.servers.binaries import PostgresBinaries
+from holdfast.testing.servers.ports import free_port
 from holdfast.testing.servers.postgres import PostgresServer, ServerFailed, StopMode, environment
 from holdfast.testing.servers.watchdog import Watchdog
 
 USER = "holdfast"
 
-# Below the range from which systems take the ports of outgoing connections. Inside it, a client
-# that keeps dialling a server which is down may be given that very port, connect to itself and
-# keep the server from coming back.
-PORTS = range(20_000, 32_000)
 PORT_TRIES = 10
 
 # The time zone is far from UTC and off the full hour: whoever drops a zone gets a wrong answer.
@@ -134,12 +129,4 @@ class ThrowawayPostgres(PostgresServer):
 
 
 def _free_port() -> int:
-    for port in random.sample(PORTS, 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise NoServer("Postgres", [f"ports {PORTS.start}–{PORTS.stop}"], "Free one of these ports.")
+    return free_port("Postgres")

@@ -27,7 +27,10 @@ insert into lease (
     job_id, queue, priority, seq, task, attempts, crashes, fence,
     worker_id, claimed_at, timeout_at
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6
+from ready
+where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
 
 -- name: leave
-delete from ready where queue = ? and priority = ? and seq = ?
+delete from ready
+where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))

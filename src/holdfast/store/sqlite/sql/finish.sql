@@ -8,7 +8,7 @@ left join deadline as d on d.job_id = p.job_id
 left join job as j on j.id = p.job_id and p.cancel_requested_at is not null
 
 -- name: drop running
-delete from lease where job_id = ?
+delete from lease where job_id in (select value from json_each(?))
 
 -- name: find ready
 select
@@ -19,7 +19,7 @@ cross join ready as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
 
 -- name: drop ready
-delete from ready where job_id = ?
+delete from ready where job_id in (select value from json_each(?))
 
 -- name: find scheduled
 select
@@ -30,7 +30,7 @@ cross join scheduled as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
 
 -- name: drop scheduled
-delete from scheduled where job_id = ?
+delete from scheduled where job_id in (select value from json_each(?))
 
 -- name: find suspended
 select
@@ -41,7 +41,7 @@ cross join suspended as p on p.job_id = wanted.value
 left join deadline as d on d.job_id = p.job_id
 
 -- name: drop suspended
-delete from suspended where job_id = ?
+delete from suspended where job_id in (select value from json_each(?))
 
 -- name: trusted
 select l.job_id
@@ -49,6 +49,20 @@ from json_each(?) as wanted
 cross join lease as l on l.job_id = wanted.value
 cross join worker as w on w.id = l.worker_id
 where w.expires_at > ?
+
+-- name: succeed
+insert into outcome (
+    job_id, queue, priority, seq, task, attempts, crashes, fence,
+    deadline_at, worker_id, claimed_at, cancel_requested_at,
+    state, finished_at, expires_at, result
+)
+select
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts + 1, p.crashes, p.fence,
+    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
+    'succeeded', ?2, ?3, ended.value
+from json_each(?1) as ended
+cross join lease as p on p.job_id = ended.key
+left join deadline as d on d.job_id = p.job_id
 
 -- name: end
 insert into outcome (

@@ -1,0 +1,104 @@
+"""Claiming: one script where there is one partition, two rounds where there are several.
+
+Each task of a queue has a line of its own, so jobs of tasks that a worker does not know are never
+read. With several partitions all of them are asked who would be served first; the answers are
+merged by priority and arrival, and each partition is then asked for as many as it won. Who is
+quicker in between only changes which jobs of a partition are given, never their order in it.
+
+A claim whose reply is lost is not repeated here: what it took belongs to the worker, who compares
+what the store says it runs with what it knows. The same is asked of it after a restart of the
+server, which may have forgotten ends that it had acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.job import Claimed, WorkerId
+from holdfast.store.contract import Want
+from holdfast.store.valkey import rows
+from holdfast.store.valkey.connection import Connections, gathered
+from holdfast.store.valkey.server import Restarts
+
+MOST_AT_ONCE = 1_000
+
+Wants = list[tuple[str, int]]
+
+
+async def claim(
+    connections: Connections,
+    restarts: Restarts,
+    worker: WorkerId,
+    wants: Sequence[Want],
+    tasks: Sequence[str],
+) -> list[Claimed]:
+    wanted = _merged(wants)
+    known = list(dict.fromkeys(tasks))
+    if not wanted or not known:
+        return []
+    await restarts.require_none(connections)
+    if connections.options.partitions == 1:
+        return _claimed(await _take(connections, 0, worker, wanted, known))
+    shares = await _shares(connections, wanted, known)
+    given = await gathered(
+        [_take(connections, partition, worker, mine, known) for partition, mine in shares.items()]
+    )
+    return _in_line(given, wanted)
+
+
+def _merged(wants: Sequence[Want]) -> Wants:
+    """Each queue once: two wants of one queue must not be given the same job."""
+    limits: dict[str, int] = {}
+    for want in wants:
+        if want.limit > 0:
+            limits[want.queue] = limits.get(want.queue, 0) + want.limit
+    return [(queue, min(limit, MOST_AT_ONCE)) for queue, limit in limits.items()]
+
+
+async def _take(
+    connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
+) -> list[Any]:
+    """For each job its id, record, body and progress, one after the other."""
+    answer: list[Any] = await connections.call(
+        "claim", partition, {"worker": worker, "wants": wants, "tasks": tasks}, again=False
+    )
+    return answer[1:]
+
+
+def _claimed(answer: list[Any]) -> list[Claimed]:
+    return [
+        rows.claimed(answer[n], answer[n + 1], answer[n + 2], answer[n + 3])
+        for n in range(0, len(answer), 4)
+    ]
+
+
+async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
+    """How many of each queue every partition should give."""
+    heads = await connections.everywhere("peek", wants=wants, tasks=tasks)
+    shares: dict[int, Wants] = {}
+    for n, (queue, limit) in enumerate(wants):
+        line: list[tuple[float, bytes, int]] = []
+        for partition, answer in enumerate(heads):
+            members, priorities = answer[n][::2], answer[n][1::2]
+            line += [
+                (float(priority), member, partition)
+                for member, priority in zip(members, priorities, strict=True)
+            ]
+        won: dict[int, int] = {}
+        for _, _, partition in sorted(line)[:limit]:
+            won[partition] = won.get(partition, 0) + 1
+        for partition, count in won.items():
+            shares.setdefault(partition, []).append((queue, count))
+    return shares
+
+
+def _in_line(answers: list[list[Any]], wants: Wants) -> list[Claimed]:
+    """By want, then priority, then arrival, whichever partition they came from."""
+    place = {queue: n for n, (queue, _) in enumerate(wants)}
+    found = [
+        (place[job.queue], job.priority, rows.seq(answer[4 * n + 1]), job)
+        for answer in answers
+        for n, job in enumerate(_claimed(answer))
+    ]
+    return [job for *_, job in sorted(found, key=lambda one: one[:3])]

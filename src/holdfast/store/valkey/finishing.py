@@ -1,0 +1,83 @@
+"""Ends of attempts and other guarded moves, each partition's in one script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.job import JobId
+from holdfast.outcome import Transition
+from holdfast.store.contract import Verdict
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested
+
+BITE = 1_000
+
+
+async def finish(
+    connections: Connections, transitions: Sequence[Transition], *, reclaiming: bool = False
+) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    for some in bites(transitions, BITE):
+        verdicts += await _finish(connections, some, "1" if reclaiming else "")
+    return verdicts
+
+
+async def _finish(
+    connections: Connections, transitions: Sequence[Transition], reclaiming: str
+) -> list[Verdict]:
+    """Not repeated when the line is lost: the worker recognises its own end in the verdict."""
+    places: dict[int, list[int]] = {}
+    for n, transition in enumerate(transitions):
+        places.setdefault(connections.partition_of(transition.id), []).append(n)
+    answers = await connections.call_each(
+        [
+            (
+                "finish",
+                partition,
+                {"reclaiming": reclaiming, "moves": [_row(transitions[n]) for n in mine]},
+            )
+            for partition, mine in places.items()
+        ],
+        again=False,
+    )
+    verdicts = [Verdict(transition.id, True) for transition in transitions]
+    for (partition, mine), (refused, cooled) in zip(places.items(), answers, strict=True):
+        for place, state, fence in zip(refused[::3], refused[1::3], refused[2::3], strict=True):
+            verdicts[mine[place - 1]] = _refused(transitions[mine[place - 1]].id, state, fence)
+        await _cool_elsewhere(connections, partition, cooled)
+    return verdicts
+
+
+def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:
+    return Verdict(job_id, False, None if state is None else STATES[state.decode()], fence)
+
+
+async def _cool_elsewhere(connections: Connections, partition: int, cooled: list[bytes]) -> None:
+    """Every partition keeps a copy of the queues' rows, so that a claim need not ask another."""
+    others = [other for other in connections.partitions if other != partition]
+    calls = [
+        ("cool_queue", other, {"name": name, "row": row})
+        for name, row in zip(cooled[::2], cooled[1::2], strict=True)
+        for other in others
+    ]
+    if calls:
+        await connections.call_each(calls)
+
+
+def _row(move: Transition) -> tuple[Any, ...]:
+    return (
+        move.id,
+        move.fence,
+        move.to,
+        move.source,
+        move.spend,
+        move.crash,
+        move.bump,
+        finite(move.delay),
+        finite(move.keep_for),
+        move.result,
+        move.reason,
+        None if move.error is None else nested(error_values(move.error)),
+        finite(move.cool),
+    )

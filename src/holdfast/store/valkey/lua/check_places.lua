@@ -1,0 +1,28 @@
+-- Of some jobs: those without a record or body, and those that are not in the place they name.
+-- KEYS: partition
+-- ARGV: chosen
+-- uses: record changes places
+local function is_there(id, record)
+    sorted = {}
+    settle(id, record, true)
+    for name, members in pairs(sorted) do
+        for member in pairs(members) do
+            if not redis.call('ZSCORE', partition .. ':' .. name, member) then
+                return false
+            end
+        end
+    end
+    return (redis.call('ZSCORE', partition .. ':live', id) and true or false) == (LIVE[record[STATE]] or false)
+end
+
+local ids, bodiless, misplaced = cmsgpack.unpack(chosen), {}, {}
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    if not record or redis.call('EXISTS', partition .. ':b:' .. id) == 0 then
+        bodiless[#bodiless + 1] = id
+    elseif not is_there(id, record) then
+        misplaced[#misplaced + 1] = id
+    end
+end
+return {bodiless, misplaced}

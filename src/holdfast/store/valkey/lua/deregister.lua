@@ -1,0 +1,6 @@
+-- Remove a worker that is leaving; what it still holds becomes reclaimable.
+-- KEYS: partition
+-- ARGV: worker
+redis.call('ZREM', partition .. ':leases', worker)
+redis.call('HDEL', partition .. ':workers', worker)
+return 1

@@ -1,0 +1,72 @@
+-- A job is where its record says, and the sets of that place hold it: here they are kept in step.
+local names, fields = {}, {}
+
+-- The line of one task in one queue. The length keeps 'a:b' + 'c' apart from 'a' + 'b:c'.
+local function line(queue, task)
+    local of_queue = names[queue]
+    if not of_queue then
+        of_queue = {}
+        names[queue] = of_queue
+    end
+    local name = of_queue[task]
+    if not name then
+        name = #queue .. ':' .. queue .. ':' .. task
+        of_queue[task] = name
+    end
+    return name
+end
+
+-- The same behind a word; most jobs of a batch share it, so it is put together once.
+local function behind(word, name)
+    local of_word = fields[word]
+    if not of_word then
+        of_word = {}
+        fields[word] = of_word
+    end
+    local field = of_word[name]
+    if not field then
+        field = word .. ':' .. name
+        of_word[name] = field
+    end
+    return field
+end
+
+-- Enter the place that the record names, or leave it.
+local function settle(id, record, enters)
+    local state = record[STATE]
+    local name = line(record[QUEUE], record[TASK])
+    if state == 'ready' then
+        put(behind('ready', name), record[SEQ] .. id, enters and record[PRIORITY])
+    elseif state == 'running' then
+        put(behind('held', record[WORKER]), id, enters and 0)
+        workers_touched[record[WORKER]] = true
+        if record[AT] then
+            put('timeouts', id, enters and record[AT])
+        end
+    elseif LIVE[state] then
+        if record[AT] then
+            put('due', id, enters and record[AT])
+        end
+    else
+        put(behind('ended', state), id, enters and 0)
+        put('expiry', id, enters and record[EXPIRES_AT])
+    end
+    count(behind(state, name), enters and 1 or -1)
+end
+
+local function enter(id, record)
+    settle(id, record, true)
+    changed[id] = true
+end
+
+local function leave(id, record)
+    settle(id, record, false)
+end
+
+-- Among the live or no longer; a deadline concerns only the living.
+local function enlist(id, record, enters)
+    put('live', id, enters and 0)
+    if record[DEADLINE_AT] then
+        put('deadlines', id, enters and record[DEADLINE_AT])
+    end
+end

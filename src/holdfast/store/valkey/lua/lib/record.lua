@@ -1,0 +1,31 @@
+-- A job's record: a MessagePack list of these values, false where there is none (a list with
+-- holes would be packed as a map, and several values in one call cost three times as much).
+local STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = 1, 2, 3, 4, 5, 6, 7, 8
+local READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = 9, 10, 11, 12, 13, 14
+local DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT = 15, 16, 17, 18, 19
+local KEY, KEY_STATES, HAS_PROGRESS = 20, 21, 22
+
+local LIVE = {ready = true, scheduled = true, running = true, suspended = true, blocked = true}
+
+local records, changed = {}, {}
+
+-- Read the records of a batch once; what a verb changes in them is seen by its later steps.
+local function load(ids)
+    local keys = {}
+    for n = 1, #ids do
+        keys[n] = partition .. ':s:' .. ids[n]
+    end
+    for first = 1, #keys, 2000 do
+        local found = redis.call('MGET', unpack(keys, first, math.min(first + 1999, #keys)))
+        for n = 1, #found do
+            local id = ids[first + n - 1]
+            if found[n] and not records[id] then
+                records[id] = cmsgpack.unpack(found[n])
+            end
+        end
+    end
+end
+
+local function packed(record)
+    return cmsgpack.pack(record)
+end

@@ -1,0 +1,34 @@
+-- Make ready what is due, earliest first.
+-- KEYS: partition
+-- ARGV: now arrival limit chosen
+-- uses: time arrival record changes places queues moves
+--
+-- `chosen`: [id, index] where several partitions share one limit and the caller merged them; an
+-- empty list lets the script choose. Answers how many, the next due moment or '', the queues.
+local wanted, ids, index = cmsgpack.unpack(chosen), {}, {}
+local kept_otherwise = 0
+if #wanted == 0 then
+    ids = redis.call('ZRANGEBYSCORE', partition .. ':due', '-inf', moment, 'LIMIT', 0, limit)
+end
+for n = 1, #wanted do
+    ids[n], index[n] = wanted[n][1], wanted[n][2]
+end
+load(ids)
+local count_promoted, queues_served, seen = 0, {}, {}
+for n = 1, #ids do
+    local record = records[ids[n]]
+    local waits = record and (record[STATE] == 'scheduled' or record[STATE] == 'suspended')
+    if not waits then
+        put('due', ids[n], false)
+    elseif record[AT] and record[AT] <= moment then
+        make_ready(ids[n], record, arrive(index[n] or n))
+        count_promoted = count_promoted + 1
+        if not seen[record[QUEUE]] then
+            seen[record[QUEUE]] = true
+            queues_served[#queues_served + 1] = record[QUEUE]
+        end
+    end
+end
+flush()
+local due = redis.call('ZRANGE', partition .. ':due', 0, 0, 'WITHSCORES')
+return {count_promoted, due[2] or '', queues_served}

@@ -1,0 +1,19 @@
+-- Mark running jobs as to be cancelled and tell their workers.
+-- KEYS: partition
+-- ARGV: now chosen
+-- uses: time record changes places
+--
+-- `chosen`: ids. Answers those that are running.
+local ids, answer = cmsgpack.unpack(chosen), {}
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    if record and record[STATE] == 'running' then
+        record[CANCEL_AT] = record[CANCEL_AT] or moment
+        changed[id] = true
+        wake('cancel:' .. record[WORKER])
+        answer[#answer + 1] = id
+    end
+end
+flush()
+return answer

@@ -1,0 +1,110 @@
+"""`Queues` on Valkey. Every partition keeps a copy of the rows, so that a claim looks nowhere else.
+
+The first partition's copy is the one that is shown.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+
+from holdfast.job import LIVE, JobState
+from holdfast.store.contract import QueueInfo, QueueSettings
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.reading import counts
+from holdfast.store.valkey.rows import line_name, nested, paired, queue_row, values
+
+FIELDS = 8
+
+
+class ValkeyQueues:
+    """See `holdfast.store.contract.Queues`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
+        if queues:
+            rows = [(name, nested(queue_row(settings))) for name, settings in queues.items()]
+            await self._connections.everywhere("ensure_queues", rows=rows)
+
+    async def pause(self, names: Sequence[str]) -> None:
+        await self._change("pause_queues", names)
+
+    async def resume(self, names: Sequence[str]) -> None:
+        await self._change("resume_queues", names)
+
+    async def tune(self, name: str, settings: QueueSettings) -> None:
+        await self._connections.everywhere("tune_queue", name=name, row=queue_row(settings))
+
+    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
+        rows = await self._rows()
+        counted, oldest = await self._live(names)
+        shown = rows.keys() | counted.keys()
+        if names:
+            shown &= set(names)
+        now = await self._connections.now_micros()
+        return [
+            _info(now, name, rows.get(name), counted.get(name, {}), oldest.get(name))
+            for name in sorted(shown)
+        ]
+
+    async def _change(self, verb: str, names: Sequence[str]) -> None:
+        if names:
+            given = {"names": [*dict.fromkeys(names)], "fresh": queue_row(QueueSettings())}
+            await self._connections.everywhere(verb, **given)
+
+    async def _rows(self) -> dict[str, builtins.list[object]]:
+        found = await self._connections.command("HGETALL", self._connections.key(0, "queues"))
+        return {name: values(row, FIELDS) for name, row in paired(found)}
+
+    async def _live(
+        self, names: Sequence[str]
+    ) -> tuple[dict[str, dict[JobState, int]], dict[str, int]]:
+        """Live jobs by queue and state, and when the oldest ready one became so."""
+        counted: dict[str, dict[JobState, int]] = {}
+        lines: builtins.list[tuple[int, str, str]] = []
+        for partition, by_line in enumerate(await counts(self._connections)):
+            for (state, queue, task), number in by_line.items():
+                if state in LIVE and (not names or queue in names):
+                    states = counted.setdefault(queue, {})
+                    states[state] = states.get(state, 0) + number
+                    if state is JobState.READY:
+                        lines.append((partition, queue, task))
+        return counted, await self._oldest(lines)
+
+    async def _oldest(self, lines: builtins.list[tuple[int, str, str]]) -> dict[str, int]:
+        mine: dict[int, builtins.list[tuple[str, str]]] = {}
+        for partition, queue, task in lines:
+            mine.setdefault(partition, []).append((queue, line_name(queue, task)))
+        calls = [
+            ("oldest_ready", partition, {"lines": [name for _, name in some]})
+            for partition, some in mine.items()
+        ]
+        oldest: dict[str, int] = {}
+        answers = await self._connections.call_each(calls) if calls else []
+        for some, answer in zip(mine.values(), answers, strict=True):
+            for (queue, _), at in zip(some, answer, strict=True):
+                if at:
+                    oldest[queue] = min(oldest.get(queue, int(at)), int(at))
+        return oldest
+
+
+def _info(
+    now: int,
+    name: str,
+    row: list[object] | None,
+    counted: dict[JobState, int],
+    oldest: int | None,
+) -> QueueInfo:
+    age = None if oldest is None else max(0.0, (now - oldest) / 1e6)
+    if row is None:
+        return QueueInfo(name, False, None, 0, QueueSettings(), counted, age)
+    paused, cool_until, throttles, *settings = row
+    cooling = None
+    if isinstance(cool_until, int) and cool_until > now:
+        cooling = (cool_until - now) / 1e6
+    told = [None if one is None else float(str(one)) for one in settings]
+    assert isinstance(throttles, int)
+    tuned = QueueSettings(told[0] or 0.0, told[1] or 0.0, *told[2:])
+    return QueueInfo(name, bool(paused), cooling, throttles, tuned, counted, age)

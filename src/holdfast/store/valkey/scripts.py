@@ -1,0 +1,85 @@
+"""Lua lives in files, one for each verb, with its keys and arguments declared in the header.
+
+    -- What the verb does.
+    -- KEYS: partition
+    -- ARGV: now worker wants
+    -- uses: time record
+
+The loader turns the header into locals of these names, so that a script reads `worker` and not
+`ARGV[2]`, and puts the parts named by `uses` (files in `lua/lib`) before the verb. A call gives
+its arguments by name and is checked against the header: one too many, or one missing, is an error
+here and not a nil there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+Value = str | bytes | int | float
+_NAME = re.compile(r"[a-z_]+\Z")
+_pack = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One verb: its text, its digest, and what it must be given."""
+
+    verb: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]
+    text: str
+    digest: str
+
+    def values(self, given: Mapping[str, object]) -> list[Value]:
+        """The arguments in order; lists travel as MessagePack."""
+        if given.keys() != set(self.arguments):
+            wanted, got = ", ".join(self.arguments), ", ".join(given)
+            raise TypeError(f"{self.verb}.lua takes {wanted}; it was given {got}")
+        return [_encoded(given[name]) for name in self.arguments]
+
+
+@cache
+def script(verb: str) -> Script:
+    text = _read(f"{verb}.lua")
+    keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
+    parts = [
+        *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
+        *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
+        *(_read(f"lib/{part}.lua") for part in _declared(verb, text, "uses")),
+        text,
+    ]
+    whole = "\n".join(parts)
+    digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
+    return Script(verb, keys, arguments, whole, digest)
+
+
+def verbs() -> list[str]:
+    """Every verb that has a script."""
+    folder = files(__package__).joinpath("lua")
+    return sorted(f.name.removesuffix(".lua") for f in folder.iterdir() if f.name.endswith(".lua"))
+
+
+def _declared(verb: str, text: str, what: str) -> tuple[str, ...]:
+    found = re.search(rf"^-- {what}:(.*)$", text, re.MULTILINE)
+    names = tuple(found[1].split()) if found else ()
+    if what == "KEYS" and len(names) != 1:
+        raise ValueError(f"{verb}.lua must declare one key: all others are named after it")
+    bad = [name for name in names if not _NAME.match(name)]
+    if bad or len(set(names)) != len(names):
+        raise ValueError(f"{verb}.lua declares {what} that are no distinct names: {names}")
+    return names
+
+
+def _encoded(value: object) -> Value:
+    return value if isinstance(value, str | bytes | int | float) else _pack(value)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath("lua", name).read_text().strip()

@@ -1,0 +1,155 @@
+"""What the server is set to: whether it may forget jobs, and what it promises to keep.
+
+Managed services may forbid CONFIG; what INFO tells is used then, and what neither tells is said to
+be unknown.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from redis import exceptions
+from redis.asyncio.cluster import RedisCluster
+
+from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.store.valkey.connection import Client, Connections
+
+OLDEST = (6, 2)
+LOOK_EVERY = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One node as it is set up."""
+
+    version: str
+    max_memory: int
+    used_memory: int
+    policy: str
+    append_only: bool
+    fsync: str | None
+    snapshots: bool | None
+
+    @property
+    def evicts(self) -> bool:
+        return self.max_memory > 0 and self.policy != "noeviction"
+
+    @property
+    def is_old(self) -> bool:
+        numbers = [int(part) for part in self.version.split(".")[:2] if part.isdigit()]
+        return tuple(numbers) < OLDEST
+
+    @property
+    def promise(self) -> str:
+        """One word for what survives a crash."""
+        if self.append_only:
+            return self.fsync or "unknown"
+        return "snapshots" if self.snapshots else "none"
+
+
+PROMISES = {
+    "always": "always: an acknowledged write survives a crash of the server and of its machine",
+    "everysec": "everysec: a crash of the server's machine may lose the last second of writes",
+    "no": "no fsync: a crash of the server's machine may lose the last half minute of writes",
+    "unknown": "append-only file on, but the server does not tell how often it is synced",
+    "snapshots": "snapshots only: a crash loses all writes since the last one",
+    "none": "none: a restart of the server loses every job",
+}
+_FROM_WEAKEST = ("none", "snapshots", "no", "unknown", "everysec", "always")
+
+
+def weakest(servers: list[Server]) -> str:
+    """A cluster promises what its weakest node does."""
+    return min((server.promise for server in servers), key=_FROM_WEAKEST.index)
+
+
+async def look(connections: Connections) -> list[Server]:
+    """Every node that holds keys."""
+
+    async def all_nodes(client: Client) -> list[Server]:
+        if not connections.options.cluster:
+            return [await _look_at(client)]
+        return [await _look_at(client, target_nodes=node) for node in client.get_primaries()]
+
+    return await connections.run(all_nodes)
+
+
+async def _look_at(client: Client, **where: Any) -> Server:
+    info = await client.execute_command("INFO", **where)
+    config: dict[str, str] = {}
+    for pattern in ("append*", "save", "maxmemory*"):
+        config |= await _config(client, pattern, **where)
+    return Server(
+        version=str(info.get("valkey_version") or info.get("redis_version", "0")),
+        max_memory=int(info.get("maxmemory", config.get("maxmemory", 0))),
+        used_memory=int(info.get("used_memory", 0)),
+        policy=str(info.get("maxmemory_policy", config.get("maxmemory-policy", "noeviction"))),
+        append_only=bool(int(info.get("aof_enabled", 0))),
+        fsync=config.get("appendfsync"),
+        snapshots=bool(config["save"]) if "save" in config else None,
+    )
+
+
+async def _config(client: Client, pattern: str, **where: Any) -> dict[str, str]:
+    try:
+        found = await client.execute_command("CONFIG GET", pattern, **where)
+    except exceptions.ResponseError:
+        return {}
+    if isinstance(found, list):
+        found = dict(zip(found[::2], found[1::2], strict=True))
+    return {_text(name): _text(value) for name, value in found.items()}
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+class Restarts:
+    """Notices that a server is not the one it was: restarted, or replaced by its replica.
+
+    Either may have lost what the server before it acknowledged: a job that had ended is running
+    again by the record, at a worker that knows nothing of it. Whoever claims is told once, as of
+    an answer that was lost, and compares what the store says it runs with what it knows.
+    """
+
+    def __init__(self) -> None:
+        self._known: frozenset[str] | None = None
+        self._look_at = 0.0
+
+    async def require_none(self, connections: Connections) -> None:
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        known, self._known = self._known, await connections.run(_run_ids)
+        if known is not None and known != self._known:
+            raise StoreUnavailable(
+                f"{connections.options.where} was restarted or replaced, and may have lost its "
+                "last writes: what runs here is looked into"
+            )
+
+
+async def _run_ids(client: Client) -> frozenset[str]:
+    if not isinstance(client, RedisCluster):
+        return frozenset({_run_id(await client.execute_command("INFO", "server"))})
+    found = [
+        _run_id(await client.execute_command("INFO", "server", target_nodes=node))
+        for node in client.get_primaries()
+    ]
+    return frozenset(found)
+
+
+def _run_id(info: dict[str, object]) -> str:
+    return str(info.get("run_id", ""))
+
+
+def refuse_eviction(servers: list[Server], where: str) -> None:
+    """A server that evicts keys loses jobs in silence, and half of a job at that."""
+    for server in servers:
+        if server.evicts:
+            raise StoreError(
+                f"{where} may evict jobs: its maxmemory-policy is {server.policy!r}, and it must "
+                "be 'noeviction' (CONFIG SET maxmemory-policy noeviction)"
+            )

@@ -1,0 +1,88 @@
+"""A store on Valkey or Redis, bundled from its nouns."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract import Capability, Jobs, Queues, Telemetry, Wakeups, Workers
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.jobs import ValkeyJobs
+from holdfast.store.valkey.options import Options
+from holdfast.store.valkey.queues import ValkeyQueues
+from holdfast.store.valkey.rows import to_datetime
+from holdfast.store.valkey.schema import NAME, VERSION, Schema
+from holdfast.store.valkey.server import PROMISES, look, refuse_eviction, weakest
+from holdfast.store.valkey.telemetry import ValkeyTelemetry
+from holdfast.store.valkey.wakeups import ValkeyWakeups
+from holdfast.store.valkey.workers import ValkeyWorkers
+
+log = logging.getLogger("holdfast.store.valkey")
+
+
+class ValkeyStore:
+    """See `holdfast.store.contract.Store`; `options` describes the URL.
+
+    `role` is part of the connections' name, so that an operator sees in CLIENT LIST what each of
+    them is for.
+    """
+
+    kind: str = "valkey"
+    capabilities: frozenset[Capability] = frozenset({Capability.MANY_PROCESSES})
+
+    def __init__(self, url: str, *, clock: Clock | None = None, role: str = "store") -> None:
+        self._url = url
+        self._clock = clock or SystemClock()
+        self._connections = Connections(Options.of(url), self._clock, role)
+        self._schema = Schema(self._connections)
+        self._listener = ValkeyWakeups(self._connections)
+        self.durability: str = "as the server's settings promise, which opening the store reads"
+        self.jobs: Jobs = ValkeyJobs(self._connections)
+        self.queues: Queues = ValkeyQueues(self._connections)
+        self.workers: Workers = ValkeyWorkers(self._connections)
+        self.wakeups: Wakeups = self._listener
+        self.telemetry: Telemetry = ValkeyTelemetry(self._connections, self._schema)
+
+    async def open(self) -> None:
+        """Connect, refuse a server that may forget jobs, and record the layout if none is."""
+        await self._connections.open()
+        try:
+            await self._look_at_the_server()
+            await self._schema.migrate()
+        except BaseException:
+            await self._connections.close()
+            raise
+
+    async def _look_at_the_server(self) -> None:
+        where = self._connections.options.where
+        servers = await look(self._connections)
+        refuse_eviction(servers, where)
+        promise = weakest(servers)
+        self.durability = PROMISES[promise]
+        if promise in ("none", "snapshots"):
+            log.warning("the server may lose jobs", extra={"durability": self.durability})
+
+    async def close(self) -> None:
+        await self._listener.close()
+        await self._connections.close()
+
+    def sibling(self) -> ValkeyStore:
+        return ValkeyStore(self._url, clock=self._clock, role="heartbeat")
+
+    async def now(self) -> datetime:
+        return to_datetime(await self._connections.now_micros())
+
+    async def migrate(self) -> list[str]:
+        """Works on a store that is not open yet."""
+        was_open = self._connections.is_open
+        await self._connections.open()
+        try:
+            return await self._schema.migrate()
+        finally:
+            if not was_open:
+                await self._connections.close()
+
+    def migration_sql(self) -> str:
+        """No SQL, and nothing to be run by hand: the layout is recorded when a store is opened."""
+        return f"-- {NAME}: a valkey store has no tables; opening it records version {VERSION}.\n"

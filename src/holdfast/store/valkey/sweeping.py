@@ -1,0 +1,155 @@
+"""What reconcilers ask: the jobs that time has caught up with, a bounded page at a time.
+
+The sets by time say who is late; a page is by id, so that a sweep can go on after its last one.
+Usually few are late and one read finds them all. Where thousands are, they are read on in bites
+until the lowest ids after the cursor are known: no late job is hidden by others before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from holdfast.job import JobId, JobState, Live
+from holdfast.store.contract import Promoted
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.reading import live
+from holdfast.store.valkey.rows import SECOND, scored
+
+BITE = 5_000
+
+
+async def expired_leases(connections: Connections, limit: int, after: str | None) -> list[Live]:
+    """The workers who hold jobs without a trusted lease, and then what they hold."""
+    start = "-" if after is None else f"({after}"
+    reads = []
+    for partition, workers in enumerate(await _lapsed_holders(connections)):
+        for worker in workers:
+            key = connections.key(partition, f"held:{worker}")
+            reads.append(("ZRANGEBYLEX", key, start, "+", "LIMIT", 0, limit))
+    found = [job_id.decode() for ids in await connections.commands(reads) for job_id in ids]
+    held = await live(connections, heapq.nsmallest(limit, found))
+    return [job for job in _by_id(held) if job.state is JobState.RUNNING]
+
+
+async def _lapsed_holders(connections: Connections) -> list[list[str]]:
+    now = await connections.now_micros()
+    lapsed = []
+    for partition in connections.partitions:
+        holders, trusted = await connections.commands(
+            [
+                ("SMEMBERS", connections.key(partition, "holders")),
+                ("ZRANGEBYSCORE", connections.key(partition, "leases"), f"({now}", "+inf"),
+            ]
+        )
+        lapsed.append([worker.decode() for worker in set(holders) - set(trusted)])
+    return lapsed
+
+
+async def overdue_attempts(
+    connections: Connections, limit: int, after: str | None, slack: float
+) -> list[Live]:
+    since = await connections.now_micros() - round(slack * SECOND)
+    ids = await _late(connections, "timeouts", f"({since}", limit, after)
+    return [job for job in _by_id(await live(connections, ids)) if job.state is JobState.RUNNING]
+
+
+async def past_deadline(connections: Connections, limit: int, after: str | None) -> list[Live]:
+    """An end drops its own entry; what is dropped here was left by hand or by a bug."""
+    ids = await _late(connections, "deadlines", str(await connections.now_micros()), limit, after)
+    found = _by_id(await live(connections, ids))
+    gone = set(ids) - {job.id for job in found}
+    if gone:
+        await connections.call_each(
+            [
+                ("drop_deadlines", partition, {"chosen": mine})
+                for partition, mine in connections.by_partition(sorted(gone)).items()
+            ]
+        )
+    return found
+
+
+async def _late(
+    connections: Connections, name: str, until: str, limit: int, after: str | None
+) -> list[str]:
+    """The lowest ids after the cursor among the members up to a score."""
+    found: list[str] = []
+    for partition in connections.partitions:
+        key, offset = connections.key(partition, name), 0
+        while True:
+            read = ("ZRANGEBYSCORE", key, "-inf", until, "LIMIT", offset, BITE)
+            ids = [one.decode() for one in await connections.command(*read)]
+            found = heapq.nsmallest(limit, [*found, *(i for i in ids if i > (after or ""))])
+            offset += len(ids)
+            if len(ids) < BITE:
+                break
+    return found
+
+
+async def next_deadline_in(connections: Connections) -> float | None:
+    return await _soonest(connections, "deadlines")
+
+
+async def _soonest(connections: Connections, name: str) -> float | None:
+    reads = [
+        ("ZRANGE", connections.key(partition, name), 0, 0, "WITHSCORES")
+        for partition in connections.partitions
+    ]
+    answers = await connections.commands(reads)
+    moments = [score for answer in answers for _, score in scored(answer)]
+    if not moments:
+        return None
+    return max(0.0, (min(moments) - await connections.now_micros()) / SECOND)
+
+
+async def promote_due(connections: Connections, limit: int) -> Promoted:
+    if connections.options.partitions == 1:
+        calls = [("promote_due", 0, {"arrival": "", "limit": limit, "chosen": []})]
+    else:
+        calls = await _chosen_due(connections, limit)
+    count, queues = 0, set()
+    for promoted, _, served in await connections.call_each(calls) if calls else ():
+        count += promoted
+        queues |= {queue.decode() for queue in served}
+    return Promoted(count, tuple(sorted(queues)), await _soonest(connections, "due"))
+
+
+async def _chosen_due(
+    connections: Connections, limit: int
+) -> list[tuple[str, int, dict[str, object]]]:
+    """The earliest of all partitions, numbered in that order."""
+    until = await connections.now_micros()
+    due: list[tuple[float, str]] = []
+    for partition in connections.partitions:
+        key = connections.key(partition, "due")
+        read = ("ZRANGEBYSCORE", key, "-inf", until, "WITHSCORES", "LIMIT", 0, limit)
+        due += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
+    mine: dict[int, list[tuple[str, int]]] = {}
+    for index, (_, job_id) in enumerate(sorted(due)[:limit]):
+        mine.setdefault(connections.partition_of(job_id), []).append((job_id, index))
+    base = await connections.arrivals(1) if mine else ""
+    return [
+        ("promote_due", partition, {"arrival": base, "limit": limit, "chosen": chosen})
+        for partition, chosen in mine.items()
+    ]
+
+
+async def prune(connections: Connections, limit: int) -> int:
+    """Partitions take turns until so many are removed."""
+    removed = 0
+    for partition in connections.partitions:
+        while removed < limit:
+            bite = min(limit - removed, 1_000)
+            some = int(await connections.call("prune", partition, {"limit": bite}))
+            removed += some
+            if some < bite:
+                break
+    return removed
+
+
+def _by_id(jobs: Sequence[Live]) -> list[Live]:
+    return sorted(jobs, key=lambda job: job.id)
+
+
+def ids_of(answer: Sequence[bytes]) -> list[JobId]:
+    return [JobId(one.decode()) for one in answer]

@@ -1,0 +1,146 @@
+"""What Valkey can tell about the health of the store, each look bounded in cost."""
+
+from __future__ import annotations
+
+from holdfast.job import ENDED
+from holdfast.store.contract import Finding, Severity
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.reading import counts
+from holdfast.store.valkey.rows import paired
+from holdfast.store.valkey.schema import VERSION, Schema
+from holdfast.store.valkey.server import PROMISES, Server, look, weakest
+
+SAMPLE = 500
+MEMORY_LEFT = 0.1
+
+OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
+
+
+class ValkeyTelemetry:
+    """See `holdfast.store.contract.Telemetry`."""
+
+    def __init__(self, connections: Connections, schema: Schema) -> None:
+        self._connections = connections
+        self._schema = schema
+
+    async def check(self) -> list[Finding]:
+        servers = await look(self._connections)
+        return [
+            Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
+            *await self._places(),
+            await self._counters(),
+            await self._leases(),
+            *(_release(server) for server in servers),
+            _durability(servers),
+            *(_memory(server) for server in servers),
+        ]
+
+    async def _places(self) -> list[Finding]:
+        """A job belongs in the place its record names. Looked at: the oldest and the newest."""
+        looked, bodiless, misplaced = 0, 0, 0
+        for partition in self._connections.partitions:
+            chosen = await self._sample(partition)
+            looked += len(chosen)
+            missing, elsewhere = await self._connections.call(
+                "check_places", partition, {"chosen": chosen}
+            )
+            bodiless += len(missing)
+            misplaced += len(elsewhere)
+        return [
+            _judge(
+                "jobs without a record or body",
+                bodiless,
+                looked,
+                "something other than holdfast removed keys; enqueue these jobs again",
+            ),
+            _judge(
+                "jobs that are not where their record says",
+                misplaced,
+                looked,
+                "something other than holdfast wrote to its keys; report it if nothing did",
+            ),
+        ]
+
+    async def _sample(self, partition: int) -> list[str]:
+        names = ["live", *(f"ended:{state}" for state in sorted(ENDED))]
+        reads = []
+        for name in names:
+            key = self._connections.key(partition, name)
+            reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE))
+            reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE))
+        found = await self._connections.commands(reads)
+        return sorted({job_id.decode() for ids in found for job_id in ids})
+
+    async def _counters(self) -> Finding:
+        """The counters against the sizes of the sets they count; jobs may move in between."""
+        wrong = []
+        for partition, counted in enumerate(await counts(self._connections)):
+            names = ["live", *(f"ended:{state}" for state in sorted(ENDED))]
+            reads = [("ZCARD", self._connections.key(partition, name)) for name in names]
+            sizes = await self._connections.commands(reads)
+            for name, size in zip(names, sizes, strict=True):
+                state = name.removeprefix("ended:")
+                told = sum(
+                    number
+                    for (its_state, _, _), number in counted.items()
+                    if (its_state not in ENDED if name == "live" else its_state == state)
+                )
+                if abs(told - size) > max(1_000, size // 10):
+                    wrong.append(f"{name}: {told} counted, {size} there")
+        if not wrong:
+            return Finding("counters", OK, "they agree with what is there")
+        advice = "something other than holdfast wrote to its keys; counts and lags are wrong"
+        return Finding("counters", PROBLEM, "; ".join(wrong), advice)
+
+    async def _leases(self) -> Finding:
+        known = {
+            worker
+            for worker, _ in paired(
+                await self._connections.command("HGETALL", self._connections.key(0, "workers"))
+            )
+        }
+        reads = [
+            ("SMEMBERS", self._connections.key(p, "holders")) for p in self._connections.partitions
+        ]
+        holders = {w.decode() for some in await self._connections.commands(reads) for w in some}
+        orphans = holders - known
+        if not orphans:
+            return Finding("running jobs without a worker", OK, "none")
+        advice = "a running worker reclaims them; start one if none is up"
+        saw = f"{len(orphans)} workers are gone and still hold jobs"
+        return Finding("running jobs without a worker", WARNING, saw, advice)
+
+
+def _judge(check: str, count: int, looked: int, advice: str) -> Finding:
+    if not count:
+        return Finding(check, OK, f"none of {looked} looked at")
+    return Finding(check, PROBLEM, f"{count} of {looked} looked at", advice)
+
+
+def _release(server: Server) -> Finding:
+    if server.is_old:
+        return Finding("server version", PROBLEM, server.version, "upgrade to 6.2 or later")
+    return Finding("server version", OK, server.version)
+
+
+def _durability(servers: list[Server]) -> Finding:
+    promise = weakest(servers)
+    saw = PROMISES[promise]
+    if promise in ("always", "everysec"):
+        return Finding("durability", OK, saw)
+    advice = "turn on appendonly, with appendfsync everysec or always, on every node"
+    return Finding("durability", WARNING, saw, advice)
+
+
+def _memory(server: Server) -> Finding:
+    used = f"{server.used_memory / 2**20:.0f} MiB used"
+    if not server.max_memory:
+        return Finding("memory", OK, f"{used}, no limit set")
+    saw = f"{used} of {server.max_memory / 2**20:.0f} MiB"
+    if server.evicts:
+        advice = "set maxmemory-policy to noeviction: the server may remove jobs as it is"
+        return Finding("memory", PROBLEM, f"{saw}, evicts by {server.policy}", advice)
+    if server.used_memory > server.max_memory * (1 - MEMORY_LEFT):
+        advice = "enqueues will be refused: raise maxmemory, or shorten retention"
+        return Finding("memory", WARNING, saw, advice)
+    return Finding("memory", OK, saw)

@@ -1,0 +1,143 @@
+"""`Workers` on Valkey: who is alive, what they hold, and who leads.
+
+A lease is kept in every partition, so that each script can check it by itself; the worker's row is
+in the first, and whether a worker is known is decided there.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.job import JobId, WorkerId
+from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
+
+HOME = 0
+FIELDS = 8
+
+
+class ValkeyWorkers:
+    """See `holdfast.store.contract.Workers`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def register(self, worker: WorkerInfo, lease: float) -> None:
+        """Its row comes last: who is known has its lease everywhere."""
+        given = {"worker": worker.id, "lease": finite(lease)}
+        await self._elsewhere("register", **given, facts=None)
+        facts = (
+            worker.name,
+            worker.host,
+            worker.pid,
+            msgspec.json.encode(worker.queues).decode(),
+            msgspec.json.encode(worker.tasks).decode(),
+            worker.version,
+        )
+        await self._connections.call("register", HOME, {**given, "facts": facts})
+
+    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+        mine: dict[int, list[tuple[str, int]]] = {p: [] for p in self._connections.partitions}
+        for attempt in held:
+            mine[self._connections.partition_of(attempt.id)].append((attempt.id, attempt.fence))
+        given = {"worker": worker, "lease": finite(lease)}
+        first = await self._connections.call(
+            "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
+        )
+        if not first[0]:
+            return Beat(False, lost=tuple(attempt.id for attempt in held))
+        calls = [("heartbeat", p, {**given, "home": "", "held": some}) for p, some in mine.items()]
+        answers = [first, *(await self._connections.call_each(calls) if calls else ())]
+        cancel = {JobId(one.decode()) for answer in answers for one in answer[1]}
+        lost = {JobId(one.decode()) for answer in answers for one in answer[2]}
+        return Beat(
+            True,
+            tuple(attempt.id for attempt in held if attempt.id in cancel),
+            tuple(attempt.id for attempt in held if attempt.id in lost),
+        )
+
+    async def deregister(self, worker: WorkerId) -> None:
+        await self._connections.call("deregister", HOME, {"worker": worker})
+        await self._elsewhere("deregister", worker=worker)
+
+    async def list(self) -> builtins.list[WorkerInfo]:
+        connections = self._connections
+        rows, leases = await connections.commands(
+            [
+                ("HGETALL", connections.key(HOME, "workers")),
+                ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", "+inf", "WITHSCORES"),
+            ]
+        )
+        told = {worker: values(row, FIELDS) for worker, row in paired(rows)}
+        expires = dict(scored(leases))
+        running = await self._running([*told])
+        now = await connections.now_micros()
+        found = [
+            _info(worker, row, (expires.get(worker, 0.0) - now) / SECOND, running[worker])
+            for worker, row in told.items()
+        ]
+        return sorted(found, key=lambda worker: (worker.started_at, worker.id))
+
+    async def _running(self, workers: builtins.list[str]) -> dict[str, int]:
+        connections = self._connections
+        reads = [
+            ("ZCARD", connections.key(partition, f"held:{worker}"))
+            for worker in workers
+            for partition in connections.partitions
+        ]
+        held = await connections.commands(reads) if reads else []
+        each = connections.options.partitions
+        return {w: sum(held[n * each : (n + 1) * each]) for n, w in enumerate(workers)}
+
+    async def sweep(self, limit: int, lapsed_for: float) -> int:
+        """Candidates are read first; the script looks again before it removes one."""
+        connections = self._connections
+        before = await connections.now_micros() - round(lapsed_for * SECOND)
+        reads = [("SMEMBERS", connections.key(p, "holders")) for p in connections.partitions]
+        lapsed, *holders = await connections.commands(
+            [
+                ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", f"({before}"),
+                *reads,
+            ]
+        )
+        busy = {worker for some in holders for worker in some}
+        chosen = [worker.decode() for worker in lapsed if worker not in busy][:limit]
+        if not chosen:
+            return 0
+        given = {"lapsed_for": lapsed_for, "chosen": chosen}
+        swept = await connections.call("sweep", HOME, given)
+        await self._elsewhere("sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept])
+        return len(swept)
+
+    async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
+        given = {"role": role, "worker": worker, "ttl": finite(ttl)}
+        return bool(await self._connections.call("lead", HOME, given))
+
+    async def stop_leading(self, role: str, worker: WorkerId) -> None:
+        await self._connections.call("stop_leading", HOME, {"role": role, "worker": worker})
+
+    async def _elsewhere(self, verb: str, **given: object) -> None:
+        calls = [(verb, p, given) for p in self._connections.partitions if p != HOME]
+        if calls:
+            await self._connections.call_each(calls)
+
+
+def _info(worker: str, row: list[object], expires_in: float, running: int) -> WorkerInfo:
+    name, host, pid, queues, tasks, version, started_at, heartbeat_at = row
+    return WorkerInfo(
+        id=WorkerId(worker),
+        name=str(name),
+        host=str(host),
+        pid=int(str(pid)),
+        queues=msgspec.json.decode(str(queues), type=dict[str, int]),
+        tasks=msgspec.json.decode(str(tasks), type=tuple[str, ...]),
+        version=str(version),
+        started_at=to_datetime(int(str(started_at))),
+        heartbeat_at=to_datetime(int(str(heartbeat_at))),
+        expires_in=expires_in,
+        running=running,
+    )

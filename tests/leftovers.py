@@ -1,0 +1,49 @@
+"""What a Valkey store would keep for ever: found by ending and pruning everything in it.
+
+All live jobs are ended, the clock is moved past every retention, workers are swept. What is then
+left must be what `docs/reference/valkey-keys.md` says is kept: the layout's version, the queues,
+and roles that somebody led.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from holdfast.clock import ManualClock
+from holdfast.job import LIVE
+from holdfast.outcome import Cancelled, decide
+from holdfast.store.contract import JobFilter, Store
+from holdfast.store.open import open_store
+from holdfast.testing.servers import ValkeyServer
+
+KEPT = ("meta", "queues", "leaders")
+LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
+BEYOND = datetime(2299, 1, 1, tzinfo=UTC)
+
+
+async def leftovers(server: ValkeyServer, url: str) -> list[str]:
+    """The names of keys that nothing would ever remove."""
+    keys = server.keys(url)
+    if not any(key.endswith(":meta") for key in keys):
+        return keys  # nobody ever opened it, or the test emptied it: then nothing may be there
+    clock = ManualClock(LONG_AFTER)
+    store = open_store(url, clock=clock)
+    await store.open()
+    try:
+        await _end_all(store)
+        clock.now = BEYOND
+        while await store.jobs.prune(1_000):
+            pass
+        await store.workers.sweep(10_000, 0.0)
+    finally:
+        await store.close()
+    return [key for key in server.keys(url) if not key.endswith(tuple(f"}}:{k}" for k in KEPT))]
+
+
+async def _end_all(store: Store) -> None:
+    while True:
+        page = await store.jobs.page(JobFilter(states=LIVE), 500)
+        if not page.jobs:
+            return
+        live = await store.jobs.live([job.id for job in page.jobs])
+        await store.jobs.finish([decide(job, Cancelled()) for job in live])

@@ -1,0 +1,323 @@
+"""The machine that drives a store and a small model side by side.
+
+Each rule does one thing to both and compares their answers; after each step the places of all
+jobs are compared and every line of `always_true` is asserted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+)
+
+from holdfast.clock import ManualClock
+from holdfast.job import (
+    Claimed,
+    JobId,
+    Live,
+    WorkerId,
+)
+from holdfast.job import JobState as S
+from holdfast.outcome import (
+    Cancelled,
+    DeadlinePassed,
+    End,
+    TimedOut,
+    WorkerLost,
+    decide,
+)
+from holdfast.store.contract import Held, QueueSettings, Want
+from holdfast.store.open import open_store
+from tests.backends import Backend
+from tests.conformance.builders import TASK, new_worker
+from tests.properties import always_true
+from tests.properties.always_true import Record, Snapshot
+from tests.properties.model import Model
+from tests.properties.orders import END, QUEUES, Order, ends, orders, queues
+
+T = TypeVar("T")
+LEASE = 30.5
+SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers"]
+VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "delete"]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """One life of a store. `backend` says of which kind."""
+
+    backend: ClassVar[Backend]
+    jobs = Bundle("jobs")
+    attempts = Bundle("attempts")
+    workers = Bundle("workers")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.clock = ManualClock()
+        self.clock.now = self.clock.now.replace(microsecond=0)
+        self.model = Model()
+        self.record = Record()
+        self.numbers = itertools.count(1)
+        self.fractions: dict[JobId, float] = {}
+        self.store = open_store(self.do(self.backend.empty()), clock=self.clock)
+        self.do(self.store.open())
+        # The curve of throttles has its own tests; here every cool-down is the hint's.
+        steady = QueueSettings(throttle_base=0.3, throttle_cap=0.3)
+        self.do(self.store.queues.ensure(dict.fromkeys(QUEUES, steady)))
+
+    def do(self, step: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(step)
+
+    def teardown(self) -> None:
+        try:
+            drained = always_true.line_11_when_faults_stop_the_queue_drains
+            self.do(drained(self.store, self.clock))
+        finally:
+            self.do(self.store.close())
+            self.runner.close()
+
+    # Enqueueing
+
+    @initialize(target=workers)
+    def open_shop(self) -> Any:
+        return multiple(self.hire(), self.hire())
+
+    @initialize(target=jobs, orders=st.lists(orders, min_size=2, max_size=4))
+    def first_customers(self, orders: list[Order]) -> Any:
+        return multiple(*(self._enqueue(order) for order in orders))
+
+    @rule(target=jobs, orders=st.lists(orders, min_size=1, max_size=2))
+    def enqueue(self, orders: list[Order]) -> Any:
+        return multiple(*(self._enqueue(order) for order in orders))
+
+    def _enqueue(self, order: Order) -> JobId:
+        part = next(self.numbers) / 1000
+        job, twin = order.job(part), order.twin(part, self.model.now)
+        twin.id = job.id
+        mode = order.unique[1] if order.unique else "keep"
+        [answer] = self.do(self.store.jobs.insert([job]))
+        assert (answer.id, answer.how) == self.model.insert(twin, mode)
+        self.fractions.setdefault(answer.id, part)
+        self.record.acknowledged.add(answer.id)
+        return answer.id
+
+    # Workers
+
+    def hire(self) -> WorkerId:
+        worker = new_worker()
+        self.do(self.store.workers.register(worker, LEASE))
+        self.model.leases[worker.id] = self.model.now + LEASE
+        return worker.id
+
+    @rule(worker=workers, held=st.lists(attempts, max_size=3))
+    def heartbeat(self, worker: WorkerId, held: list[Claimed]) -> None:
+        beat = self.do(
+            self.store.workers.heartbeat(worker, LEASE, [Held(a.id, a.fence) for a in held])
+        )
+        assert beat.known == (worker in self.model.leases)
+        if beat.known:
+            self.model.leases[worker] = self.model.now + LEASE
+            lost = {a.id for a in held if not self._runs(a, worker)}
+            assert set(beat.lost) == lost
+            mine = {a.id for a in held if self._runs(a, worker) and self.model.jobs[a.id].cancel}
+            assert mine <= set(beat.cancel)
+
+    def _runs(self, attempt: Claimed, worker: WorkerId) -> bool:
+        job = self.model.jobs.get(attempt.id)
+        return job is not None and (job.worker, job.fence) == (worker, attempt.fence)
+
+    def _sweep_workers(self) -> None:
+        self.do(self.store.workers.sweep(100, 60.0))
+        busy = {job.worker for job in self.model.jobs.values()}
+        for worker, until in list(self.model.leases.items()):
+            if until + 60 < self.model.now and worker not in busy:
+                del self.model.leases[worker]
+
+    # Attempts
+
+    @rule(target=attempts, worker=workers, limit=st.integers(1, 4))
+    def claim(self, worker: WorkerId, limit: int) -> Any:
+        return multiple(*(job for queue in QUEUES for job in self._claim(worker, queue, limit)))
+
+    @rule(target=attempts, worker=workers, hows=st.lists(ends, min_size=1, max_size=4))
+    def work(self, worker: WorkerId, hows: list[str]) -> Any:
+        """A worker does what workers do: beats, takes something from each queue, ends some."""
+        self.heartbeat(worker, [])
+        claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 3)]
+        for attempt, how in zip(claimed, hows, strict=False):
+            self._finish(attempt, how, heard=False)
+        return multiple(*claimed)
+
+    def _claim(self, worker: WorkerId, queue: str, limit: int) -> list[Claimed]:
+        claimed = self.do(self.store.jobs.claim(worker, [Want(queue, limit)], [TASK]))
+        assert [job.id for job in claimed] == self.model.claim(worker, queue, limit)
+        for job in claimed:
+            twin = self.model.jobs[job.id]
+            assert (job.fence, job.attempts) == (twin.fence, twin.attempts)
+            assert (job.crashes, job.priority) == (twin.crashes, twin.priority)
+        return claimed
+
+    @rule(chosen=st.lists(attempts, min_size=1, max_size=3), how=ends, heard=st.booleans())
+    def finish(self, chosen: list[Claimed], how: str, heard: bool) -> None:
+        """By its own worker or by a zombie: any attempt there ever was may be ended again."""
+        for attempt in chosen:
+            self._finish(attempt, how, heard=heard)
+
+    @rule(attempt=attempts, how=ends)
+    def cancel_behind_the_workers_back(self, attempt: Claimed, how: str) -> None:
+        self._cancel(attempt.id)
+        self._finish(attempt, how, heard=False)
+
+    @rule(target=workers, worker=consumes(workers), found=st.booleans())
+    def crash(self, worker: WorkerId, found: bool) -> WorkerId:
+        """A worker goes, another comes in its place; what it held is found now or later."""
+        self.do(self.store.workers.deregister(worker))
+        self.model.leases.pop(worker, None)
+        if found:
+            self._reclaim_lost()
+        return self.hire()
+
+    def _finish(self, attempt: Claimed, how: str, *, heard: bool) -> None:
+        part = self.fractions[attempt.id]
+        twin = self.model.jobs.get(attempt.id)
+        cancel = heard and twin is not None and twin.cancel
+        move = decide(attempt, END[how](part), cancel_requested=cancel)
+        [verdict] = self.do(self.store.jobs.finish([move]))
+        assert verdict.accepted == self.model.apply(move)
+        if not verdict.accepted:
+            truth = (twin.state, twin.fence) if twin else (None, None)
+            assert (verdict.state, verdict.fence) == truth
+        self.record.saw_end(verdict, move)
+
+    # Time, and what mends what it breaks
+
+    @rule(seconds=st.sampled_from([1, 4, 4, 15, 15, 31, 70]), mend=st.booleans())
+    def pass_time(self, seconds: int, mend: bool) -> None:
+        self.clock.advance(seconds)
+        self.model.now += seconds
+        if mend:
+            self.sweep(SWEEPS)
+
+    @rule(sweeps=st.lists(st.sampled_from(SWEEPS), min_size=1, max_size=6, unique=True))
+    def sweep(self, sweeps: list[str]) -> None:
+        for name in sweeps:
+            getattr(self, f"_{name}")()
+
+    def _reclaim_lost(self) -> None:
+        found = self.do(self.store.jobs.expired_leases(1_000))
+        assert [live.id for live in found] == self.model.expired()
+        moves = [
+            decide(live, WorkerLost(), cancel_requested=live.cancel_requested) for live in found
+        ]
+        for move, verdict in zip(moves, self.do(self.store.jobs.reclaim(moves)), strict=True):
+            assert verdict.accepted
+            assert self.model.apply(move, only_if_lost=True)
+            self.record.saw_end(verdict, move)
+
+    def _end_overdue(self) -> None:
+        found = self.do(self.store.jobs.overdue_attempts(1_000))
+        assert [live.id for live in found] == self.model.overdue()
+        self._end_all(found, TimedOut(1))
+
+    def _expire(self) -> None:
+        found = self.do(self.store.jobs.past_deadline(1_000))
+        assert [live.id for live in found] == self.model.past_deadline()
+        self._end_all(found, DeadlinePassed())
+
+    def _promote(self) -> None:
+        assert self.do(self.store.jobs.promote_due(1_000)).count == self.model.promote()
+
+    def _prune(self) -> None:
+        over = self.model.prune()
+        assert self.do(self.store.jobs.prune(1_000)) == len(over)
+        self.record.removed |= set(over)
+
+    def _end_all(self, found: list[Live], end: End) -> None:
+        moves = [decide(live, end, cancel_requested=live.cancel_requested) for live in found]
+        for move, verdict in zip(moves, self.do(self.store.jobs.finish(moves)), strict=True):
+            assert verdict.accepted
+            assert self.model.apply(move)
+            self.record.saw_end(verdict, move)
+
+    # An operator
+
+    @rule(chosen=st.lists(jobs, min_size=1, max_size=3), verb=st.sampled_from(VERBS))
+    def operate(self, chosen: list[JobId], verb: str) -> None:
+        for job in chosen:
+            getattr(self, f"_{verb}")(job)
+
+    def _cancel(self, job: JobId) -> None:
+        """As the client does it: a waiting job is ended, a running one is marked."""
+        for live in self.do(self.store.jobs.live([job])):
+            if live.state is S.RUNNING:
+                assert self.do(self.store.jobs.request_cancel([job])) == [job]
+                assert self.model.request_cancel(job)
+            else:
+                self._end_all([live], Cancelled())
+
+    @rule(queue=queues, pause=st.sampled_from([True, False, False]))
+    def pause_or_resume(self, queue: str, pause: bool) -> None:
+        if pause:
+            self.do(self.store.queues.pause([queue]))
+            self.model.paused.add(queue)
+            return
+        self.do(self.store.queues.resume([queue]))
+        self.model.paused.discard(queue)
+        self.model.cooling.pop(queue, None)
+
+    def _resume(self, job: JobId) -> None:
+        assert self.do(self.store.jobs.resume([job])) == [job] * self.model.resume(job)
+
+    def _requeue(self, job: JobId) -> None:
+        expected = self.model.requeue(job)
+        assert self.do(self.store.jobs.requeue([job])) == [job] * expected
+        if expected:
+            self.record.saw_requeue(job)
+
+    def _postpone(self, job: JobId) -> None:
+        self._reschedule(job, 10 + self.fractions[job])
+
+    def _hasten(self, job: JobId) -> None:
+        self._reschedule(job, 0.0)
+
+    def _reschedule(self, job: JobId, wait: float) -> None:
+        expected = [job] * self.model.reschedule(job, wait)
+        assert self.do(self.store.jobs.reschedule([job], wait)) == expected
+
+    def _hurry(self, job: JobId) -> None:
+        expected = [job] * self.model.change(job, priority=-1)
+        assert self.do(self.store.jobs.reprioritise([job], -1)) == expected
+
+    def _move(self, job: JobId) -> None:
+        expected = [job] * self.model.change(job, queue=QUEUES[0])
+        assert self.do(self.store.jobs.move([job], QUEUES[0])) == expected
+
+    def _delete(self, job: JobId) -> None:
+        expected = self.model.remove(job)
+        assert self.do(self.store.jobs.delete([job])) == [job] * expected
+        if expected:
+            self.record.removed.add(job)
+
+    # What must hold after each of them
+
+    @invariant()
+    def what_is_always_true_holds(self) -> None:
+        seen = self.do(Snapshot.of(self.store))
+        always_true.check_all(seen, self.record)
+        for job in seen.jobs.values():
+            twin = self.model.jobs[job.id]
+            assert (job.state, job.fence) == (twin.state, twin.fence)
+            assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
+            assert (job.queue, job.priority) == (twin.queue, twin.priority)
+            assert job.worker_id == twin.worker or job.ended

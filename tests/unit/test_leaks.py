@@ -1,0 +1,62 @@
+"""The check for leaks finds each kind of leak. A check that cannot fail would prove nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import sys
+import threading
+
+import pytest
+
+from tests.leaks import nothing_leaks
+
+
+async def test_nothing_is_found_where_everything_was_given_back() -> None:
+    async with nothing_leaks():
+        sqlite3.connect(":memory:").close()
+        await asyncio.create_task(asyncio.sleep(0))
+
+
+async def test_a_task_that_goes_on_is_found() -> None:
+    task: asyncio.Task[None] | None = None
+    with pytest.raises(AssertionError, match="tasks"):
+        async with nothing_leaks():
+            task = asyncio.create_task(asyncio.sleep(60))
+    assert task is not None
+    task.cancel()
+
+
+async def test_a_thread_that_goes_on_is_found() -> None:
+    enough = threading.Event()
+    with pytest.raises(AssertionError, match="threads"):
+        async with nothing_leaks():
+            threading.Thread(target=enough.wait, name="holdfast-test", daemon=True).start()
+    enough.set()
+
+
+async def test_a_process_that_goes_on_is_found() -> None:
+    child: asyncio.subprocess.Process | None = None
+    with pytest.raises(AssertionError, match="processes"):
+        async with nothing_leaks():
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE
+            )
+    assert child is not None
+    await child.communicate(b"\n")
+
+
+async def test_an_open_socket_is_found() -> None:
+    pair: tuple[socket.socket, ...] = ()
+    with pytest.raises(AssertionError, match="sockets"):
+        async with nothing_leaks():
+            pair = socket.socketpair()
+    for end in pair:
+        end.close()
+
+
+async def test_an_open_sqlite_connection_is_found_even_if_nobody_remembers_it() -> None:
+    with pytest.raises(AssertionError, match="sqlite_connections"):
+        async with nothing_leaks():
+            sqlite3.connect(":memory:", check_same_thread=False)
