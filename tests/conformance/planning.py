@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from holdfast.job import JobId, NewJob
+from holdfast.job import JobId, NewJob, new_job_id
 from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.store.contract import Schedules
 from tests.conformance.builders import QUEUE, TASK, Scene, new_job
@@ -51,8 +51,12 @@ class Diary:
 
     def fire(self, number: int = 0, scope: str = NO_SCOPE, **options: Any) -> Plan:
         """A plan with a job of its own; `job` options are those of `new_job`."""
-        job: NewJob = new_job(**options.pop("job", {}))
+        job = self.job(**options.pop("job", {}))
         return self.plan(number, scope, job=job, **options)
+
+    def job(self, **options: Any) -> NewJob:
+        """A job that may be started by this schedule: it lies beside it."""
+        return new_job(**({"id": new_job_id(self.name)} | options))
 
     async def record(self, *plans: Plan) -> list[bool]:
         return await self.schedules.record(plans)

@@ -14,7 +14,7 @@ from holdfast.outcome import WasSuspended
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.contract import JobFilter
 from tests.backends import siblings
-from tests.conformance.builders import QUEUE, Scene, ids, new_job
+from tests.conformance.builders import QUEUE, Scene, ids
 from tests.conformance.planning import NAME, Diary, definition, instants, job_of
 
 FINAL = sorted(set(Decision) - OPEN)
@@ -50,7 +50,7 @@ async def test_a_delayed_job_is_scheduled(scene: Scene, diary: Diary) -> None:
 async def test_a_plan_that_does_not_fire_starts_nothing(
     scene: Scene, diary: Diary, decision: Decision
 ) -> None:
-    plan = diary.plan(decision=decision, reason="because", job=new_job())
+    plan = diary.plan(decision=decision, reason="because", job=diary.job())
     assert await diary.record(plan) == [True]
     entry = await diary.entry()
     assert (entry.decision, entry.reason, entry.job_id) == (decision, "because", None)
@@ -63,7 +63,7 @@ async def test_a_final_row_is_never_overwritten(
     scene: Scene, diary: Diary, first: Decision, second: Decision
 ) -> None:
     await diary.record(diary.plan(decision=first, reason="first"))
-    late = diary.plan(decision=second, reason="second", job=new_job())
+    late = diary.plan(decision=second, reason="second", job=diary.job())
     assert await diary.record(late) == [False]
     assert (await diary.entry()).reason == "first"
     assert await scene.state(job_of(late)) is None
@@ -120,7 +120,7 @@ async def test_of_two_plans_of_a_batch_for_one_row_the_first_counts(
 async def test_one_instant_is_one_row_whatever_zone_tells_it(diary: Diary) -> None:
     plan = diary.fire()
     there = plan.at.astimezone(ZoneInfo("Asia/Kathmandu"))
-    same = Plan(NAME, "", there, Decision.FIRED, job=new_job())
+    same = Plan(NAME, "", there, Decision.FIRED, job=diary.job())
     assert await diary.record(plan, same) == [True, False]
     assert await diary.record(same) == [False]
 
@@ -234,7 +234,7 @@ async def test_a_running_predecessor_is_asked_to_stop(scene: Scene, diary: Diary
 async def test_an_ended_or_unknown_predecessor_is_left_alone(scene: Scene, diary: Diary) -> None:
     old = await diary.started(0)
     await scene.finish(await scene.claim_one())
-    await diary.started(1, cancel=(old, new_job().id))
+    await diary.started(1, cancel=(old, diary.job().id))
     assert await scene.state(old) is JobState.SUCCEEDED
 
 

@@ -39,9 +39,7 @@ definitions = st.builds(
 pauses = st.lists(st.integers(1, 900), min_size=1, max_size=6)
 
 
-def look_again_and_again(
-    definition: Definition, start: datetime, minutes: list[int]
-) -> list[Look]:
+def look_again_and_again(definition: Definition, start: datetime, minutes: list[int]) -> list[Look]:
     """Looks with pauses between them, each going on while there is more."""
     looks: list[Look] = []
     last, now = None, start

@@ -56,30 +56,35 @@ def _listed(values: frozenset[int] | None) -> str:
     return "*" if values is None else ",".join(map(str, sorted(values)))
 
 
-def walk(expression: Expression, zone: str, after: datetime, until: datetime) -> list[datetime]:
-    """The plans later than `after`, up to and with `until`, by the documented rules."""
+def walk(
+    expression: Expression, zone: str, after: datetime, until: datetime, step: timedelta = MINUTE
+) -> list[datetime]:
+    """The plans later than `after`, up to and with `until`, by the documented rules.
+
+    A longer `step` will do where it divides all minutes of the expression and every offset.
+    """
+    start = (after - BACK).replace(minute=0, second=0, microsecond=0)
     found = _elapsed if expression.hours == ALL_HOURS else _on_the_wall
-    return [
-        at for at in found(expression, ZoneInfo(zone), after - BACK, until) if after < at <= until
-    ]
+    plans = found(expression, ZoneInfo(zone), start, until, step)
+    return [at for at in plans if after < at <= until]
 
 
 def _elapsed(
-    expression: Expression, zone: ZoneInfo, start: datetime, end: datetime
+    expression: Expression, zone: ZoneInfo, start: datetime, end: datetime, step: timedelta
 ) -> Iterator[datetime]:
-    for moment in _minutes(start, end):
+    for moment in _steps(start, end, step):
         if expression.matches(_wall(zone, moment)):
             yield moment
 
 
 def _on_the_wall(
-    expression: Expression, zone: ZoneInfo, start: datetime, end: datetime
+    expression: Expression, zone: ZoneInfo, start: datetime, end: datetime, step: timedelta
 ) -> Iterator[datetime]:
     shown: set[datetime] = set()
-    previous = _wall(zone, start - MINUTE)
-    for moment in _minutes(start, end):
+    previous = _wall(zone, start - step)
+    for moment in _steps(start, end, step):
         wall = _wall(zone, moment)
-        skipped = _minutes(previous + MINUTE, wall - MINUTE)
+        skipped = _steps(previous + step, wall - step, step)
         fires = any(expression.matches(each) for each in skipped)
         if fires or (wall not in shown and expression.matches(wall)):
             yield moment
@@ -87,11 +92,11 @@ def _on_the_wall(
         previous = wall
 
 
-def _minutes(start: datetime, end: datetime) -> Iterator[datetime]:
-    moment = start.replace(second=0, microsecond=0)
+def _steps(start: datetime, end: datetime, step: timedelta) -> Iterator[datetime]:
+    moment = start
     while moment <= end:
         yield moment
-        moment += MINUTE
+        moment += step
 
 
 def _wall(zone: ZoneInfo, moment: datetime) -> datetime:

@@ -8,13 +8,13 @@ from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
-from holdfast.job import JobId, Live, WorkerId, new_worker_id
+from holdfast.job import Claimed, JobId, Live, WorkerId, new_worker_id
 from holdfast.outcome import Returned, decide
 from holdfast.plan import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.schedule.defining import checked
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store, Want, WorkerInfo
+from holdfast.store.contract import JobFilter, Store, Want, WorkerInfo
 
 TASK = "task"
 QUEUE = "default"
@@ -74,8 +74,6 @@ class Scene:
         return found
 
     async def jobs(self, tasks: Iterable[str] = (TASK,)) -> int:
-        from holdfast.store.contract import JobFilter
-
         return sum((await self.store.jobs.count(JobFilter(tasks=tuple(tasks)))).values())
 
     async def run_all(self) -> list[JobId]:
@@ -84,10 +82,10 @@ class Scene:
         await self.store.jobs.finish([decide(job, Returned("1")) for job in claimed])
         return [job.id for job in claimed]
 
-    async def claim(self, limit: int = 1_000) -> list[Any]:
+    async def claim(self, limit: int = 1_000) -> list[Claimed]:
         info = WorkerInfo(self.worker, "w", "host", 1, {QUEUE: limit}, (TASK,), "0")
         await self.store.workers.register(info, 1e9)
-        return list(await self.store.jobs.claim(self.worker, [Want(QUEUE, limit)], [TASK]))
+        return await self.store.jobs.claim(self.worker, [Want(QUEUE, limit)], [TASK])
 
     async def live(self, *ids: JobId) -> list[Live]:
         return await self.store.jobs.live(ids)

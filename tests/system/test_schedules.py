@@ -12,6 +12,7 @@ from holdfast.client import Client
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.job import JobState
+from holdfast.outcome import Returned, decide
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.starting import PLAN, SCOPE
 from holdfast.store.contract import Store
@@ -234,8 +235,8 @@ async def test_overlap_is_a_matter_of_one_scope(scene: Scene) -> None:
     scene.providers.scopes["tenants"] = lambda: ["a", "b"]
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP, scopes="tenants")
     await scene.after(minutes=10)
-    [claimed] = [job for job in await scene.claim(1)]
-    await scene.store.jobs.finish([_success(claimed)])
+    [claimed] = await scene.claim(1)
+    await scene.store.jobs.finish([decide(claimed, Returned(None))])
     await scene.after(minutes=10)
     later = {row.scope: row.decision for row in await scene.rows() if row.at.minute == 20}
     assert sorted(later.values()) == [FIRED, SKIPPED]
@@ -351,9 +352,3 @@ async def test_many_that_look_at_once_fire_each_plan_once(scene: Scene) -> None:
 async def test_on_crash_fail_is_frozen_into_the_policy(scene: Scene) -> None:
     await scene.declare(cron="@hourly", on_crash=OnCrash.FAIL)
     assert '"max_crashes":1' in (await scene.schedule()).definition.policy
-
-
-def _success(job: object) -> object:
-    from holdfast.outcome import Returned, decide
-
-    return decide(job, Returned(None))  # type: ignore[arg-type]

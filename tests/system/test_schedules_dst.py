@@ -1,4 +1,4 @@
-"""Thirty days around each change of clocks: whoever dies meanwhile, the ledger is the expected list.
+"""Thirty days around each change of clocks: whoever dies, the ledger is the expected list.
 
 Four evaluators share one store whose clock the test moves. In each window five of them die at a
 write of the ledger, before or after it, which makes fifty over the ten windows of a store. Their
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import pytest
 
@@ -48,6 +49,12 @@ EXPRESSIONS = {
 }
 
 
+@lru_cache
+def expected_plans(text: str, zone: str, start: datetime, end: datetime) -> list[datetime]:
+    """A walk of thirty days takes a while, and every store expects the same."""
+    return walk(EXPRESSIONS[text], zone, start, end, timedelta(minutes=5))
+
+
 def name_of(expression: str) -> str:
     return expression.replace(" ", "-")
 
@@ -57,8 +64,8 @@ def steps(rng: random.Random, change: datetime) -> list[datetime]:
     moment, end = change - timedelta(days=DAYS / 2), change + timedelta(days=DAYS / 2)
     found = []
     while moment < end:
-        near = abs(moment - change) < timedelta(hours=8)
-        hours = rng.uniform(0.2, 0.9) if near else rng.uniform(6, 18)
+        near = abs(moment - change) < timedelta(hours=5)
+        hours = rng.uniform(0.3, 0.9) if near else rng.uniform(4, 30)
         moment += timedelta(hours=hours)
         found.append(min(moment, end))
     return found
@@ -76,21 +83,20 @@ class Fleet:
 
     def _replica(self, number: int) -> Evaluator:
         skew = SKEWS[number]
-        mortal: Store = Dying(self._stores[number], self._verdict)  # type: ignore[assignment]
-        replica = Evaluator(
+        mortal: Store = Dying(self._stores[number], self._verdict)
+        return Evaluator(
             mortal,
             self._scene.events,
             monotonic=lambda: time.monotonic() + skew,
         )
-        return replica
 
     def _verdict(self) -> str | None:
         side, self._doomed = self._doomed, ""
         return side or None
 
     async def look(self, *, deadly: bool) -> None:
-        """The leader looks first, and dies if it must; then the others look, all at once."""
-        leader, *others = self._rng.sample(range(REPLICAS), 2)
+        """One leads and looks first, and dies if it must; then others look, or none does."""
+        leader, *others = self._rng.sample(range(REPLICAS), 3)
         self._doomed = self._rng.choice(["before", "after"]) if deadly else ""
         with suppress(asyncio.CancelledError):
             await self._replica(leader).run_once()
@@ -98,7 +104,8 @@ class Fleet:
                 raise AssertionError("the doomed replica outlived its own death")
         self.deaths += deadly and not self._doomed
         self._doomed = ""
-        await asyncio.gather(*(self._replica(other).run_once() for other in others))
+        if deadly or self._rng.random() < 0.2:
+            await asyncio.gather(*(self._replica(other).run_once() for other in others))
 
 
 @pytest.mark.parametrize(("zone", "change"), WINDOWS, ids=[f"{z} {c[:10]}" for z, c in WINDOWS])
@@ -141,8 +148,8 @@ async def assert_the_ledger_is_complete(
 ) -> None:
     start = change - timedelta(days=DAYS / 2)
     total = 0
-    for text, expression in EXPRESSIONS.items():
-        expected = walk(expression, zone, start, end)
+    for text in EXPRESSIONS:
+        expected = expected_plans(text, zone, start, end)
         rows = await scene.rows(name_of(text))
         assert {row.decision for row in rows} == {Decision.FIRED}
         assert [row.at for row in rows] == expected

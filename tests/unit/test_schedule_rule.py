@@ -100,7 +100,9 @@ def test_expressions_of_every_kind_are_read(cron: str, first: str) -> None:
     assert times_of(Rule(cron=cron)).after(at("2027-01-01T12:29:59")) == at(first)
 
 
-@pytest.mark.parametrize("cron", ["", "* * * *", "61 * * * *", "0 0 31 2 *", "@reboot", "a b c d e"])
+@pytest.mark.parametrize(
+    "cron", ["", "* * * *", "61 * * * *", "0 0 31 2 *", "@reboot", "a b c d e"]
+)
 def test_a_bad_expression_is_told_with_what_was_expected(cron: str) -> None:
     with pytest.raises(BadOption, match="cron must be"):
         times_of(Rule(cron=cron))

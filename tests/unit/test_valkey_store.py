@@ -122,6 +122,7 @@ async def test_a_listener_comes_back_and_looks_at_everything(
         await asyncio.to_thread(own_server.say, "CLIENT", "KILL", "TYPE", "pubsub")
         assert await ear.hears(Topic.READY, "")
         assert await ear.hears(Topic.DUE, "")
+        assert await ear.hears(Topic.SCHEDULES, "")
         ear.heard.clear()
         await scene.enqueue(queue="mail")
         assert await ear.hears(Topic.READY, "mail")

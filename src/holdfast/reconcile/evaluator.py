@@ -29,6 +29,7 @@ from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.schedule.look import Looked
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import shift_of, times_of
+from holdfast.schedule.standing import newest_due
 from holdfast.store.contract import Store
 
 REREAD = 30.0
@@ -37,6 +38,7 @@ BEHIND = 2.0
 """Seconds that a replica which does not lead leaves to the leader."""
 MOST_LOOKS = 256
 MOST_FIRST_LOOKS = 8
+BREATH = 50
 TIMER_SLACK = 0.001
 
 
@@ -72,6 +74,11 @@ class Evaluator:
         self._read_at = self._asked_at = float("-inf")
         self._clock = datetime(1970, 1, 1, tzinfo=UTC), 0.0
         self._backoff = Backoff(first=0.25, cap=5.0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a look is under way or a first one is still to come."""
+        return bool(self._looks or self._unseen)
 
     def wake(self) -> None:
         """Schedules were changed: read them again. To be called on the loop's thread."""
@@ -146,9 +153,12 @@ class Evaluator:
             self._stale = True
             raise
         self._read_at = self._monotonic()
-        known, self._entries = self._entries, {}
-        for schedule in schedules:
-            self._entries[schedule.name] = self._entry(known.get(schedule.name), schedule, now)
+        entries: dict[str, Entry] = {}
+        for number, schedule in enumerate(schedules):
+            entries[schedule.name] = self._entry(self._entries.get(schedule.name), schedule, now)
+            if number % BREATH == 0:
+                await asyncio.sleep(0)  # thousands of new ones take a while to compute
+        self._entries = entries
         self._heap = [(e.due, name) for name, e in self._entries.items() if e.due is not None]
         heapq.heapify(self._heap)
 
@@ -159,10 +169,19 @@ class Evaluator:
         entry.schedule = schedule
         entry.backoff.reset()
         entry.due = self._next_plan(schedule, now)
-        # Others than the leader only need to look where the leader may lack the code.
-        if self._leading or schedule.definition.scopes or schedule.definition.planner:
+        if entry.due == now or self._needs_first_look(schedule, now):
             self._unseen[schedule.name] = None
         return entry
+
+    def _needs_first_look(self, schedule: Schedule, now: datetime) -> bool:
+        """Not where nothing can be due yet; and where another leads, only if that one may lack
+        the code."""
+        chosen = schedule.definition
+        if not self._leading and not chosen.scopes and not chosen.planner:
+            return False
+        if schedule.error is not None or schedule.changed_at is not None or chosen.planner:
+            return True
+        return newest_due(schedule, now) is not None
 
     def _next_plan(self, schedule: Schedule, now: datetime) -> datetime | None:
         try:

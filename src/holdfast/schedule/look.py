@@ -76,6 +76,7 @@ class _Look:
         self._times = times_of(self._definition.rule)
         self._shift = shift_of(self._definition.rule, schedule.name)
         self._more = False
+        self._now: datetime | None = None
         self._waiting: frozenset[str] = frozenset()
 
     async def run(self) -> Looked:
@@ -90,7 +91,7 @@ class _Look:
             await self._all_scopes(chosen.scopes)
         if self._book.error is not None:
             raise self._book.error
-        now = await self._store.now()
+        now = self._now or await self._store.now()
         return Looked(
             self._next_due(now),
             now,
@@ -99,6 +100,13 @@ class _Look:
             still_open.failed or self._book.failed,
             bool(still_open.waiting) or self._book.waiting,
         )
+
+    async def _begun(self) -> datetime:
+        """The time it is now. The first reading of a look decides when the next plan is due: one
+        that comes due on the way is new to those who were looked at before it."""
+        now = await self._store.now()
+        self._now = self._now or now
+        return now
 
     def _next_due(self, now: datetime) -> datetime | None:
         following = self._times.after(now - self._shift)
@@ -117,7 +125,7 @@ class _Look:
     # Scopes ------------------------------------------------------------------------------
 
     async def _all_scopes(self, provider: str) -> None:
-        horizon = await self._store.now() - self._shift
+        horizon = await self._begun() - self._shift
         mark = (await self._store.schedules.cursors(self._name, [NO_SCOPE])).get(NO_SCOPE)
         newest = self._times.before(horizon + MICRO)
         if newest is None or newest <= max(filter(None, (mark, self._since - self._shift))):
@@ -140,7 +148,7 @@ class _Look:
 
     async def _batch(self, scopes: Sequence[str], mark: datetime | None) -> None:
         async with self._turns:
-            now = await self._store.now()
+            now = await self._begun()
             cursors = await self._store.schedules.cursors(self._name, scopes)
         lasts = {scope: _later(cursors.get(scope), mark) for scope in scopes}
         due = await self._due(lasts, now)

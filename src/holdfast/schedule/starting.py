@@ -18,6 +18,7 @@ class Starter:
     """Makes the jobs of one schedule: what is the same for all is read once."""
 
     def __init__(self, name: str, definition: Definition) -> None:
+        self._name = name
         self._definition = definition
         self._takes = bool(definition.scope_as or definition.plan_as)
         self._args: dict[str, Any] = msgspec.json.decode(definition.args) if self._takes else {}
@@ -28,7 +29,7 @@ class Starter:
         chosen = self._definition
         headers = self._headers | {SCOPE: scope, PLAN: at.astimezone(UTC).isoformat()}
         return NewJob(
-            new_job_id(),
+            new_job_id(beside=self._name),  # a store in parts starts it where the schedule is
             chosen.task,
             chosen.queue,
             self._arguments(scope, at) if self._takes else chosen.args,

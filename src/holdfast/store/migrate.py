@@ -30,16 +30,16 @@ def load_migrations(package: str) -> list[Migration]:
     """The migration files of a backend, by version."""
     folder = files(package).joinpath("migrations")
     found = [
-        Migration(int(file.name.partition("_")[0]), file.name.removesuffix(".sql"), file.read_text())
+        Migration(
+            int(file.name.partition("_")[0]), file.name.removesuffix(".sql"), file.read_text()
+        )
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     ]
     return sorted(found, key=lambda migration: migration.version)
 
 
-def pending(
-    known: list[Migration], applied: Mapping[int, str], where: str
-) -> list[Migration]:
+def pending(known: list[Migration], applied: Mapping[int, str], where: str) -> list[Migration]:
     """Which migrations still have to run; raises if the store is not ours to touch.
 
     `applied` maps each applied version to its checksum.

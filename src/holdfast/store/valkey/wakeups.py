@@ -1,8 +1,8 @@
 """Wakeups on Valkey: one connection that subscribes, and comes back by itself.
 
-A message is `ready:<queue>`, `due` or `cancel:<worker>`. The line is asked now and then whether it
-still works, because a peer that vanished without a word (a failover, a dropped route) is silent
-exactly like an idle one.
+A message is `ready:<queue>`, `due`, `cancel:<worker>` or `schedules`. The line is asked now and
+then whether it still works, because a peer that vanished without a word (a failover, a dropped
+route) is silent exactly like an idle one.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class ValkeyWakeups:
                 if missed:
                     self._tell(Wakeup(Topic.READY))
                     self._tell(Wakeup(Topic.DUE))
+                    self._tell(Wakeup(Topic.SCHEDULES))
                 await self._hear(line)
         finally:
             await close_client(client)
