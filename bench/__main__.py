@@ -11,16 +11,16 @@ from typing import Any
 from rich.console import Console
 
 from bench import drain
-from bench.drain import drain_on_postgres, drain_on_sqlite
+from bench.drain import drain_on_postgres, drain_on_sqlite, drain_on_valkey
 from bench.enqueue import bulk_enqueue, single_enqueue
 from bench.measure import Result, Workload, alternate
 from bench.pickup import pickup
-from bench.places import OnPostgres, OnSqlite, Place
+from bench.places import OnPostgres, OnSqlite, OnValkey, Place
 from bench.program import on_fast_loop
 from bench.report import save, table
-from holdfast.testing.servers import postgres_server
+from holdfast.testing.servers import ThrowawayValkey, find_valkey, postgres_server
 
-STORES = ("postgres", "sqlite")
+STORES = ("postgres", "sqlite", "valkey")
 WORKLOADS = ("drain", "pickup", "enqueue")
 
 
@@ -34,10 +34,14 @@ def main() -> None:
         server = None
         if "postgres" in (chosen.store or STORES):
             server = OnPostgres(stack.enter_context(postgres_server(own=True, durable=True)))
-        on_fast_loop(run(chosen, server))
+        valkey = None
+        if "valkey" in (chosen.store or STORES):
+            own = ThrowawayValkey(find_valkey(), fsync="everysec")
+            valkey = OnValkey(stack.enter_context(own))
+        on_fast_loop(run(chosen, server, valkey))
 
 
-async def run(chosen: Namespace, server: OnPostgres | None) -> None:
+async def run(chosen: Namespace, server: OnPostgres | None, valkey: OnValkey | None) -> None:
     console = Console()
     workloads: list[Workload] = []
     settings: dict[str, Any] = {"slots": drain.SLOTS, "jobs": drain.JOBS, "rounds": chosen.rounds}
@@ -49,6 +53,9 @@ async def run(chosen: Namespace, server: OnPostgres | None) -> None:
         files = OnSqlite()
         settings["sqlite"] = await files.describe()
         workloads += _workloads(chosen, files, partial(drain_on_sqlite, files))
+    if valkey is not None:
+        settings["valkey"] = await valkey.describe()
+        workloads += _workloads(chosen, valkey, partial(drain_on_valkey, valkey))
     results: list[Result] = []
     with console.status("starting") as status:
         for workload in workloads:

@@ -9,9 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 
-from bench.floors import postgres, sqlite
+from bench.floors import postgres, sqlite, valkey
 from bench.measure import Contender, Figure, Sample, Workload
-from bench.places import OnPostgres, OnSqlite, Place, bare_url, sqlite_path, store_url
+from bench.places import (
+    OnPostgres,
+    OnSqlite,
+    OnValkey,
+    Place,
+    bare_url,
+    sqlite_path,
+    store_url,
+)
 from bench.program import program
 from bench.ticks import new_ticks
 from bench.worker_process import until, worker_process
@@ -46,6 +54,15 @@ def drain_on_sqlite(place: OnSqlite) -> Workload:
 
     contenders = (Contender("floor", floor), Contender("holdfast", lambda: drained(place)))
     return _workload(place, contenders, least=0.08)
+
+
+def drain_on_valkey(place: OnValkey) -> Workload:
+    async def floor() -> Sample:
+        async with bare_url(place) as url:
+            return {"rate": await valkey.in_sequence(url, JOBS)}
+
+    contenders = (Contender("floor", floor), Contender("holdfast", lambda: drained(place)))
+    return _workload(place, contenders, least=0.25)
 
 
 def _workload(place: Place, contenders: tuple[Contender, ...], least: float) -> Workload:

@@ -12,7 +12,7 @@ from typing import Protocol
 import asyncpg
 
 from holdfast.store.open import open_store
-from holdfast.testing.servers import PostgresServer
+from holdfast.testing.servers import PostgresServer, ThrowawayValkey
 
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
 """What a server of this size would be given; fsync and synchronous_commit stay on."""
@@ -90,6 +90,29 @@ class OnSqlite:
     def discard(self, url: str) -> None:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{sqlite_path(url)}{suffix}").unlink(missing_ok=True)
+
+
+class OnValkey:
+    """A namespace of its own on one server that syncs its file every second."""
+
+    name = "valkey"
+
+    def __init__(self, server: ThrowawayValkey) -> None:
+        self._server = server
+
+    async def describe(self) -> dict[str, str]:
+        info = str(self._server.say("INFO", "server")).split()
+        [version] = [line for line in info if line.startswith("redis_version:")]
+        return {"version": version.partition(":")[2], "appendfsync": "everysec"}
+
+    def new_url(self) -> str:
+        return self._server.new_namespace()
+
+    async def settle(self, url: str) -> None:
+        """Nothing: the store keeps no statistics."""
+
+    def discard(self, url: str) -> None:
+        self._server.say("FLUSHALL")
 
 
 def sqlite_path(url: str) -> Path:

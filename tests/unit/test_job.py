@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from holdfast.job import (
     encode_policy,
     new_job_id,
     new_worker_id,
+    partition_bits,
 )
 from holdfast.retry import Retry
 
@@ -113,3 +115,20 @@ def test_the_usual_policy_costs_next_to_nothing() -> None:
 
 def test_a_policy_of_a_newer_program_can_be_read() -> None:
     assert decode_policy('{"timeout":5,"something_new":1}').timeout == 5
+
+
+def test_ids_minted_beside_one_text_lie_in_one_partition_however_many_there_are() -> None:
+    one, other = new_job_id("welcome:42"), new_job_id("welcome:42")
+    assert one != other
+    assert one[-3:] == other[-3:] == f"{partition_bits('welcome:42'):03x}"
+    assert uuid.UUID(one).version == 7
+
+
+def test_ids_minted_beside_different_texts_spread_over_all_partitions() -> None:
+    assert {int(new_job_id(f"key {n}")[-3:], 16) % 16 for n in range(500)} == set(range(16))
+
+
+def test_where_a_text_lies_never_changes() -> None:
+    """It is stored by where it lies: another answer would lose sight of what is there."""
+    assert partition_bits("task:mail:welcome") == zlib.crc32(b"task:mail:welcome") & 0xFFF
+    assert (partition_bits(""), partition_bits("größe")) == (0, zlib.crc32("größe".encode()) % 4096)

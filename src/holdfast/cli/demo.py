@@ -42,9 +42,9 @@ async def demo(
         bool, typer.Option("--quick", help="A few seconds instead of fifteen.")
     ] = False,
 ) -> None:
-    """Watch jobs of every kind run, on a temporary SQLite file or on --url postgres://…
+    """Watch jobs of every kind run, on a temporary SQLite file or on --url postgres://… or valkey://…
 
-    On Postgres it works in a schema of its own and drops it at the end.
+    On a server it works in a schema or namespace of its own and drops it at the end.
     """
     from holdfast.cli import demo_script, demo_view
 
@@ -80,7 +80,7 @@ async def _store_url(given: str | None) -> AsyncIterator[str]:
         with TemporaryDirectory(prefix="holdfast-demo-") as folder:
             yield f"sqlite:///{Path(folder) / 'demo.db'}"
         return
-    url = _in_own_schema(given)
+    url = _in_own_corner(given)
     store = open_store(url)
     try:
         await store.migrate()
@@ -90,10 +90,11 @@ async def _store_url(given: str | None) -> AsyncIterator[str]:
         await drop_store(url)
 
 
-def _in_own_schema(url: str) -> str:
+def _in_own_corner(url: str) -> str:
     """A name nobody has: what is dropped at the end was made at the start."""
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query)) | {"schema": f"holdfast_demo_{new_job_id()[-12:]}"}
+    corner = "schema" if parts.scheme.startswith("postgres") else "namespace"
+    query = dict(parse_qsl(parts.query)) | {corner: f"holdfast_demo_{new_job_id()[-12:]}"}
     return parts._replace(query=urlencode(query)).geturl()
 
 

@@ -45,10 +45,16 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
 
 
 async def drop_store(url: str) -> None:
-    """Remove a Postgres store with every job in it, as the demo does with its own schema."""
+    """Remove a store on a server with every job in it, as the demo does with its own schema or
+    namespace."""
     scheme = url.partition("://")[0]
+    if scheme in VALKEY:
+        from holdfast.store.valkey.store import ValkeyStore
+
+        await ValkeyStore(url).drop()
+        return
     if scheme not in ("postgres", "postgresql"):
-        raise BadOption("a store to drop", "a postgres:// URL", f"{scheme}://…")
+        raise BadOption("a store to drop", "a postgres:// or valkey:// URL", f"{scheme}://…")
     from holdfast.store.postgres.store import PostgresStore
 
     await PostgresStore(url).drop()

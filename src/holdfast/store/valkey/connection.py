@@ -7,29 +7,21 @@ failover) is sent the text, which it then keeps, so nothing has to be loaded bef
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from redis.asyncio import BlockingConnectionPool, Connection, Redis, SSLConnection
-from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
-from redis.backoff import NoBackoff
-
 from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
 from holdfast.job import Retention
+from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients, close_client
 from holdfast.store.valkey.failures import line_lost, script_missing, translated
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.rows import to_micros
 from holdfast.store.valkey.scripts import Script, script
 
-CONNECT_TIMEOUT = 10.0
-ACQUIRE_TIMEOUT = 15.0
+NODES = 4
 
-Client = Any  # Redis or RedisCluster: their annotations describe the sync clients as well
 Answer = TypeVar("Answer")
 Given = Mapping[str, object]
 Call = tuple[str, int, Given]
@@ -43,7 +35,10 @@ class Connections:
         self.clock = clock
         self.role = role
         self._client: Client | None = None
-        self._sentinel: Any = None
+        self._clients = Clients(options)
+        # One call uses one connection at a time, so this many calls need no more of them.
+        self._size = options.pool_size * (NODES if options.cluster else 1)
+        self._room = asyncio.Semaphore(self._size)
         self._last_arrival = 0
         self._kept_otherwise = Retention().other
 
@@ -85,92 +80,32 @@ class Connections:
     async def open(self) -> None:
         if self._client is not None:
             return
-        client = self._make_client(self.role, self.options.pool_size)
+        client = self._clients.make(self.role, self._size)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT + 5):
                 await (client.initialize() if self.options.cluster else client.ping())
-        except Exception as error:
+        except BaseException as error:  # also when the caller is cancelled: nothing may be left
             await close_client(client)
-            raise translated(error, self.options.where) or error from error
+            known = translated(error, self.options.where) if isinstance(error, Exception) else None
+            raise known or error from error
         self._client = client
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await close_client(client)
-        sentinel, self._sentinel = self._sentinel, None
-        for one in sentinel.sentinels if sentinel else ():
-            await close_client(one)
+        await self._clients.close()
 
     def listener(self) -> Client:
         """A client of its own for the one who listens: it needs no more than one connection.
         In a cluster any node will do, since what is published is told to all."""
+        role = f"{self.role}-listen"
         if not self.options.cluster:
-            return self._make_client(f"{self.role}-listen", 1)
+            return self._clients.make(role, 1)
         if self._client is None:
             raise StoreUnavailable(f"{self.options.where}: the store is not open")
         node = self._client.get_random_node()
-        return self._plain(node.host, node.port, f"{self.role}-listen", 1)
-
-    def _make_client(self, role: str, size: int) -> Client:
-        options = self.options
-        if options.cluster:
-            nodes = [ClusterNode(host, port) for host, port in options.hosts]
-            settings = self._settings(role) | ({"ssl": True} if options.tls else {})
-            return RedisCluster(startup_nodes=nodes, max_connections=size * 4, **settings)
-        if options.sentinel:
-            return self._by_sentinel(role, size)
-        host, port = options.hosts[0]
-        return self._plain(host, port, role, size)
-
-    def _plain(self, host: str, port: int, role: str, size: int) -> Client:
-        settings = self._settings(role)
-        kind = SSLConnection if self.options.tls else Connection
-        database = 0 if self.options.cluster else self.options.database
-        pool = BlockingConnectionPool(
-            max_connections=size,
-            timeout=ACQUIRE_TIMEOUT,
-            connection_class=kind,
-            host=host,
-            port=port,
-            db=database,
-            **settings,
-        )
-        return Redis.from_pool(pool)
-
-    def _by_sentinel(self, role: str, size: int) -> Client:
-        options = self.options
-        settings = self._settings(role)
-        if self._sentinel is None:
-            timeouts = {"socket_timeout": None, "socket_connect_timeout": CONNECT_TIMEOUT}
-            self._sentinel = Sentinel(  # type: ignore[no-untyped-call]  # the driver has no types here
-                options.hosts, sentinel_kwargs=timeouts
-            )
-        if options.tls:
-            settings["ssl"] = True
-        return self._sentinel.master_for(
-            options.sentinel, db=options.database, max_connections=size, **settings
-        )
-
-    def _settings(self, role: str) -> dict[str, Any]:
-        """The driver tries nothing again by itself: whether that is safe, the verb knows.
-
-        Nor does it measure time once it is connected. `run` does, for a call as a whole: the
-        driver's own timeout starts a task for every command, and on Python 3.11 that task can
-        swallow the cancellation of the caller.
-        """
-        options = self.options
-        return {
-            "username": options.username,
-            "password": options.password,
-            "socket_timeout": None,
-            "socket_connect_timeout": CONNECT_TIMEOUT,
-            "socket_keepalive": True,
-            "retry": Retry(NoBackoff(), 0),
-            "client_name": f"holdfast-{role}-{os.getpid()}",
-            "protocol": 2,
-            **(options.tls_settings if options.tls else {}),
-        }
+        return self._clients.plain(node.host, node.port, role, 1)
 
     # Calling
 
@@ -231,7 +166,7 @@ class Connections:
             if self._client is None:
                 raise StoreUnavailable(f"{self.options.where}: the store is not open")
             try:
-                async with asyncio.timeout(self.options.timeout):
+                async with asyncio.timeout(self.options.timeout), self._room:
                     return await work(self._client)
             except Exception as error:
                 if not (again and line_lost(error)):
@@ -299,11 +234,3 @@ async def _evaluate_in_order(
                 raise answer
             answers[n] = await evaluate(client, chosen, tag, many[n])
     return answers
-
-
-async def close_client(client: Client) -> None:
-    """The pool is closed too: the driver leaves one that it was given alone."""
-    await client.aclose()
-    pool = getattr(client, "connection_pool", None)
-    if pool is not None:
-        await pool.disconnect()

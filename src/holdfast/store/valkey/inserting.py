@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import BadOption
 from holdfast.job import Inserted, JobId, NewJob, decode_policy, partition_bits
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.rows import bites, body, finite, nested, to_micros
 
 BITE = 500
@@ -52,13 +52,24 @@ async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> lis
     for index, job in enumerate(jobs):
         rows.setdefault(connections.partition_of(job.id), []).append(job_row(job, index))
     told: dict[int, Inserted] = {}
-    for partition, mine in rows.items():
-        calls = [{"arrival": base, "jobs": bite} for bite in bites(mine, BITE)]
-        answers = await connections.call_in_order("insert", partition, calls)
-        flat = [text.decode() for answer in answers for text in answer]
-        for row, job_id, how in zip(mine, flat[::2], flat[1::2], strict=True):
-            told[row[-1]] = Inserted(JobId(job_id), how)
+    for some in await gathered(
+        [_insert_in(connections, p, base, mine) for p, mine in rows.items()]
+    ):
+        told |= some
     return [told[index] for index in range(len(jobs))]
+
+
+async def _insert_in(
+    connections: Connections, partition: int, base: str, rows: list[Row]
+) -> dict[int, Inserted]:
+    """The answers of one partition, by their places in the round."""
+    calls = [{"arrival": base, "jobs": bite} for bite in bites(rows, BITE)]
+    answers = await connections.call_in_order("insert", partition, calls)
+    flat = [text.decode() for answer in answers for text in answer]
+    return {
+        row[-1]: Inserted(JobId(job_id), how)
+        for row, job_id, how in zip(rows, flat[::2], flat[1::2], strict=True)
+    }
 
 
 def job_row(job: NewJob, index: int) -> Row:

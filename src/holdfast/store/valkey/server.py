@@ -14,7 +14,8 @@ from redis import exceptions
 from redis.asyncio.cluster import RedisCluster
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.valkey.connection import Client, Connections
+from holdfast.store.valkey.clients import Client
+from holdfast.store.valkey.connection import Connections
 
 OLDEST = (6, 2)
 LOOK_EVERY = 2.0

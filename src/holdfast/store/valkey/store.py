@@ -15,6 +15,7 @@ from holdfast.store.contract import (
     Wakeups,
     Workers,
 )
+from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.options import Options
@@ -43,6 +44,7 @@ class ValkeyStore:
     def __init__(self, url: str, *, clock: Clock | None = None, role: str = "store") -> None:
         self._url = url
         self._clock = clock or SystemClock()
+        self._is_sibling = role != "store"
         self._connections = Connections(Options.of(url), self._clock, role)
         self._schema = Schema(self._connections)
         self._listener = ValkeyWakeups(self._connections)
@@ -70,8 +72,8 @@ class ValkeyStore:
         refuse_eviction(servers, where)
         promise = weakest(servers)
         self.durability = PROMISES[promise]
-        if promise in ("none", "snapshots"):
-            log.warning("the server may lose jobs", extra={"durability": self.durability})
+        if promise in ("none", "snapshots") and not self._is_sibling:
+            log.warning("the server may lose jobs: durability=%s", self.durability)
 
     async def close(self) -> None:
         await self._listener.close()
@@ -92,6 +94,22 @@ class ValkeyStore:
         finally:
             if not was_open:
                 await self._connections.close()
+
+    async def drop(self) -> None:
+        """Remove the namespace with everything in it; the store need not be open. This walks every
+        key of the server, so it is for demos and tests."""
+        was_open = self._connections.is_open
+        await self._connections.open()
+        try:
+            await self._connections.run(self._unlink_all)
+        finally:
+            if not was_open:
+                await self._connections.close()
+
+    async def _unlink_all(self, client: Client) -> None:
+        pattern = f"{{{self._connections.options.namespace}[:}}]*"
+        async for key in client.scan_iter(match=pattern, count=1_000):
+            await client.unlink(key)
 
     def migration_sql(self) -> str:
         """No SQL, and nothing to be run by hand: the layout is recorded when a store is opened."""

@@ -18,7 +18,8 @@ from redis import exceptions
 
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import Listener, Topic, Wakeup
-from holdfast.store.valkey.connection import Connections, close_client
+from holdfast.store.valkey.clients import close_client
+from holdfast.store.valkey.connection import Connections
 
 log = logging.getLogger("holdfast.store.valkey")
 

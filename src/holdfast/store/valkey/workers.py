@@ -97,14 +97,14 @@ class ValkeyWorkers:
         """Candidates are read first; the script looks again before it removes one."""
         connections = self._connections
         before = await connections.now_micros() - round(lapsed_for * SECOND)
-        reads = [("SMEMBERS", connections.key(p, "holders")) for p in connections.partitions]
-        lapsed, *holders = await connections.commands(
-            [
-                ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", f"({before}"),
-                *reads,
-            ]
-        )
-        busy = {worker for some in holders for worker in some}
+        reads: builtins.list[tuple[str, ...]] = []
+        for partition in connections.partitions:
+            reads.append(("SMEMBERS", connections.key(partition, "holders")))
+            leases = connections.key(partition, "leases")
+            reads.append(("ZRANGEBYSCORE", leases, "-inf", f"({before}"))
+        answers = await connections.commands(reads)
+        busy = {worker for holders in answers[::2] for worker in holders}
+        lapsed = dict.fromkeys(worker for leases in answers[1::2] for worker in leases)
         chosen = [worker.decode() for worker in lapsed if worker not in busy][:limit]
         if not chosen:
             return 0

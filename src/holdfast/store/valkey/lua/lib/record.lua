@@ -1,5 +1,5 @@
--- A job's record: a MessagePack list of these values, false where there is none (a list with
--- holes would be packed as a map, and several values in one call cost three times as much).
+-- A job's record: a MessagePack list of these values, false where there is none: a list with
+-- holes would be packed as a map.
 local STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = 1, 2, 3, 4, 5, 6, 7, 8
 local READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = 9, 10, 11, 12, 13, 14
 local DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT = 15, 16, 17, 18, 19
