@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract import Topic, Wakeup
-from holdfast.store.postgres.wakeups import parse
+from holdfast.store.listening import parse
 from tests.conformance.builders import (
     Scene,
     new_job,

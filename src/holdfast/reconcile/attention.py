@@ -10,7 +10,7 @@ from holdfast.plan import NO_SCOPE, Schedule
 from holdfast.reconcile.waiting import Backoff
 from holdfast.schedule.look import Looked, Looker
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.rule import shift_of, times_of
+from holdfast.schedule.standing import undecided_for
 from holdfast.store.contract import Store
 
 SOON = 1.0
@@ -87,10 +87,8 @@ class Attention:
     async def _nobody_knows(self, schedule: Schedule, now: datetime) -> None:
         """Code that this program lacks another may have; if none has, it shows."""
         chosen = schedule.definition
-        newest = times_of(chosen.rule).before(now - shift_of(chosen.rule, schedule.name))
         cursors = await self._store.schedules.cursors(schedule.name, [NO_SCOPE])
-        done = max(cursors.get(NO_SCOPE, schedule.created_at), schedule.created_at)
-        if newest is None or newest <= done or now - newest < timedelta(seconds=OVERDUE):
+        if undecided_for(schedule, cursors.get(NO_SCOPE), now) < timedelta(seconds=OVERDUE):
             return
         missing = [
             f"{kind} {name!r}"

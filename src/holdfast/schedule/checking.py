@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError
 from holdfast.plan import NO_SCOPE, Schedule
-from holdfast.schedule.rule import shift_of
-from holdfast.schedule.standing import newest_due, undeclared
+from holdfast.schedule.standing import undecided_for, undeclared
 from holdfast.store.contract import Finding, Severity, Store, WorkerInfo
 
 OVERDUE = timedelta(seconds=60)
@@ -48,16 +47,14 @@ async def _overdue(
     """A planner's plans are its own, so they cannot be missed here."""
     if schedule.paused or schedule.error or schedule.definition.planner is not None:
         return []
+    cursors = await store.schedules.cursors(schedule.name, [NO_SCOPE])
     try:
-        newest = newest_due(schedule, now)
+        waits = undecided_for(schedule, cursors.get(NO_SCOPE), now)
     except HoldfastError as error:
         return [Finding("schedules", Severity.PROBLEM, f"schedule {schedule.name!r}: {error}")]
-    if newest is None or now - newest - shift_of(schedule.definition.rule, schedule.name) < OVERDUE:
+    if waits < OVERDUE:
         return []
-    cursors = await store.schedules.cursors(schedule.name, [NO_SCOPE])
-    if NO_SCOPE in cursors and cursors[NO_SCOPE] >= newest:
-        return []
-    saw = f"schedule {schedule.name!r}: nobody has decided about its plan of {newest.isoformat()}"
+    saw = f"schedule {schedule.name!r}: nobody has decided about a plan due {waits} ago"
     if any(worker.alive for worker in workers):
         return [Finding("schedules", Severity.PROBLEM, saw, "look for errors in the workers' logs")]
     return [Finding("schedules", Severity.WARNING, saw, "start a worker: holdfast worker app:app")]

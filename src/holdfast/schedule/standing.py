@@ -31,6 +31,15 @@ def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
     return None if newest is None or newest + shift <= since else newest
 
 
+def undecided_for(schedule: Schedule, cursor: datetime | None, now: datetime) -> timedelta:
+    """How long its oldest plan after the cursor has been due; not at all: zero or less."""
+    rule = schedule.definition.rule
+    shift = shift_of(rule, schedule.name)
+    since = max(filter(None, (schedule.created_at, schedule.changed_at))) - shift
+    first = times_of(rule).after(since if cursor is None else max(cursor, since))
+    return timedelta(0) if first is None else now - shift - first
+
+
 def undeclared(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime) -> bool:
     """Whether code declared it once and no live worker's code does any more.
 
