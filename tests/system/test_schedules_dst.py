@@ -65,7 +65,7 @@ def steps(rng: random.Random, change: datetime) -> list[datetime]:
     found = []
     while moment < end:
         near = abs(moment - change) < timedelta(hours=5)
-        hours = rng.uniform(0.3, 0.9) if near else rng.uniform(4, 30)
+        hours = rng.uniform(0.3, 0.9) if near else rng.uniform(10, 40)
         moment += timedelta(hours=hours)
         found.append(min(moment, end))
     return found

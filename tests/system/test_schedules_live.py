@@ -115,7 +115,7 @@ async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedu
         assert max(delays) < 1
 
 
-IDLE_SECONDS = 1.5
+IDLE_SECONDS = 1.0
 
 
 def at_rest(evaluator: Evaluator) -> bool:

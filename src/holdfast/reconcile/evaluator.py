@@ -124,6 +124,10 @@ class Evaluator:
             self.counters.count_error(error)
             self._outage.noticed(self.name, error)
             return self._backoff.next()
+        except Exception as error:  # noqa: BLE001 - counted and reported; the loop goes on
+            self.counters.count_error(error)
+            self._events.error("schedule.tick_failed", error=repr(error))
+            return self._backoff.next()
         self._outage.over(self.name)
         self._backoff.reset()
         self._start_unseen()
