@@ -113,8 +113,16 @@ def encode_definition(definition: Definition | Rule) -> str:
 
 @lru_cache(maxsize=16_384)
 def decode_definition(text: str) -> Definition:
-    """Definitions seldom change and are listed at every evaluation."""
-    return _definition_decoder.decode(text)
+    """Definitions seldom change and are listed at every evaluation.
+
+    One that this program cannot read, because a newer one wrote it, must not hide the others:
+    it becomes a definition of no task whose rule is the complaint, so that whoever evaluates it
+    finds a bad expression and shows it on this schedule alone.
+    """
+    try:
+        return _definition_decoder.decode(text)
+    except (msgspec.DecodeError, BadOption) as error:
+        return Definition(Rule(cron=f"unreadable by this program: {error}"), task="", queue="")
 
 
 class Schedule(msgspec.Struct, frozen=True):

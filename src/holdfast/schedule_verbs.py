@@ -59,6 +59,8 @@ class ScheduleVerbs:
         """
         for _ in range(EDITS):
             found = await self.schedule(name)
+            if not found.definition.task:
+                raise Refused(f"schedule {name!r} is {found.definition.rule.cron}: upgrade first")
             edited = checked(_changed(found.definition, changes))
             if await self._store.schedules.put(name, edited, found.revision):
                 return await self.schedule(name)

@@ -13,7 +13,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnavailable
 from holdfast.job import JobState, Policy, encode_policy
 from holdfast.outcome import MESSAGE_LIMIT, Raised, Transition, WorkerLost, decide
-from holdfast.plan import CatchUp, Decision, OnCrash, Overlap, Plan
+from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.retry import Retry
 from holdfast.store.contract import Held, Store
 from tests.system.flaky import FlakyStore, Line
@@ -358,3 +358,14 @@ async def test_a_clock_that_jumps_back_fires_nothing_twice(scene: Scene) -> None
     await scene.at(START + timedelta(minutes=41))
     assert [f"{at:%H:%M}" for at in await scene.fired()] == ["00:30", "00:40"]
     assert await scene.jobs([TASK]) == 2
+
+
+async def test_a_definition_of_a_newer_program_hides_no_other_schedule(scene: Scene) -> None:
+    newer: Any = "a rule of tomorrow"
+    strange = Definition(Rule(cron="* * * * *"), task=TASK, queue="default", overlap=newer)
+    await scene.store.schedules.declare({"strange": strange})
+    await scene.declare(cron="* * * * *")
+    await scene.after(minutes=1)
+    assert await scene.told() == [("00:01", FIRED)]
+    assert await scene.told("strange") == []
+    assert "unreadable by this program" in str((await scene.schedule("strange")).error)
