@@ -2,7 +2,8 @@
 
 All live jobs are ended, the clock is moved past every retention, workers are swept. What is then
 left must be what `docs/reference/valkey-keys.md` says is kept: the layout's version, the queues,
-and roles that somebody led.
+roles that somebody led, and schedules with their cursors. When these are deleted too, nothing of
+them may be left.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from datetime import UTC, datetime
 from holdfast.clock import ManualClock
 from holdfast.job import LIVE
 from holdfast.outcome import Cancelled, decide
+from holdfast.plan import Schedule
 from holdfast.store.contract import JobFilter, Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
 KEPT = ("meta", "queues", "leaders")
+LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
+AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
 BEYOND = datetime(2299, 1, 1, tzinfo=UTC)
 
@@ -34,10 +38,28 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
         clock.now = BEYOND
         while await store.jobs.prune(1_000):
             pass
+        while await store.schedules.prune_ledger(1_000):
+            pass
         await store.workers.sweep(10_000, 0.0)
+        schedules = await store.schedules.list()
+        left = _not_kept(server.keys(url), schedules)
+        await store.schedules.delete([schedule.name for schedule in schedules])
     finally:
         await store.close()
-    return [key for key in server.keys(url) if not key.endswith(tuple(f"}}:{k}" for k in KEPT))]
+    return left or _not_kept(server.keys(url), [])
+
+
+def _not_kept(keys: list[str], schedules: list[Schedule]) -> list[str]:
+    """Besides what is always kept, schedules keep cursors; one that keeps its ledger beyond any
+    calendar may have it."""
+    kept = [f"}}:{name}" for name in KEPT]
+    if schedules:
+        kept.append("}:schedules")
+    for schedule in schedules:
+        kept.append(f"}}:cursors:{schedule.name}")
+        if schedule.definition.keep > AGES:
+            kept += [f"}}:{kind}:{schedule.name}" for kind in LEDGER] + ["}:ledgers"]
+    return [key for key in keys if not key.endswith(tuple(kept))]
 
 
 async def _end_all(store: Store) -> None:

@@ -29,6 +29,7 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailable,
     UnknownJob,
+    UnknownSchedule,
     UnknownTask,
 )
 from holdfast.events import Event
@@ -36,6 +37,15 @@ from holdfast.insights import Explanation, Reason, Who
 from holdfast.job import Job, JobId, JobState, Retention
 from holdfast.options import UniqueBy
 from holdfast.outcome import Fail, Snooze, Suspend, Throttled
+from holdfast.plan import (
+    CatchUp,
+    Decision,
+    Definition,
+    LedgerEntry,
+    OnCrash,
+    Overlap,
+    Schedule,
+)
 from holdfast.retry import Retry
 from holdfast.selection import BulkReport
 from holdfast.task import JobHandle, Task
@@ -50,8 +60,11 @@ __all__ = [
     "BadResult",
     "BadTask",
     "BulkReport",
+    "CatchUp",
     "Client",
     "Context",
+    "Decision",
+    "Definition",
     "Event",
     "Explanation",
     "Fail",
@@ -65,14 +78,18 @@ __all__ = [
     "JobNotSucceeded",
     "JobSkipped",
     "JobState",
+    "LedgerEntry",
     "NotCapable",
     "NotOpen",
+    "OnCrash",
+    "Overlap",
     "PayloadTooLarge",
     "Reason",
     "Refused",
     "ResultTimeout",
     "Retention",
     "Retry",
+    "Schedule",
     "SchemaMissing",
     "SchemaOutdated",
     "SchemaTampered",
@@ -85,6 +102,7 @@ __all__ = [
     "Throttled",
     "UniqueBy",
     "UnknownJob",
+    "UnknownSchedule",
     "UnknownTask",
     "Who",
 ]

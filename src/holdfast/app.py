@@ -14,12 +14,18 @@ from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
+from holdfast.declaring import ScheduleDecorator, declared_on, registering
 from holdfast.errors import NotOpen
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.options import EnqueueOptions, Options, check_name
+from holdfast.plan import Definition
 from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileService
+from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.reconcile.service import Service
+from holdfast.schedule.defining import ScheduleCall
+from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
@@ -29,6 +35,7 @@ from holdfast.worker.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Decorator:
@@ -55,6 +62,8 @@ class _Decorator:
         self._app.registry.add(handler)
         task: Task[..., Any] = Task(self._app, handler, self._options)
         self._app.tasks[name] = task
+        for waiting in declared_on(fn):
+            waiting(task)
         return task
 
 
@@ -80,6 +89,8 @@ class App:
         )
         self.registry = Registry()
         self.tasks: dict[str, Task[..., Any]] = {}
+        self.schedules: dict[str, Definition] = {}
+        self.providers = Providers()
         self.events = Events(log_event)
         self._clock = clock
         self._store: Store | None = None
@@ -105,6 +116,31 @@ class App:
         """
         return _Decorator(self, name, process, Options().using(options))
 
+    def schedule(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **options: Unpack[ScheduleCall],
+    ) -> ScheduleDecorator:
+        """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
+        or `@app.schedule(every=timedelta(minutes=5))`, above or below `@app.task`.
+
+        Its name is the task's unless given; a task may have several.
+        """
+        return ScheduleDecorator(self.schedules, name, cron, options)
+
+    def scopes(self, name: str) -> Callable[[F], F]:
+        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`: a function,
+        coroutine function or generator of either kind that gives the scopes as text."""
+        return registering(self.providers.scopes, "scope provider", name)
+
+    def planner(self, name: str) -> Callable[[F], F]:
+        """Register a planner, for `@app.schedule(…, planner=name)`: a function of
+        `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
+        return registering(self.providers.planners, "planner", name)
+
     # Opening -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
@@ -124,7 +160,7 @@ class App:
         if self._store is None:
             store = open_store(self.settings.url, clock=self._clock)
             await store.open()
-            self._store, self._client = store, Client(store)
+            self._store, self._client = store, Client(store, self.providers)
 
     async def __aexit__(
         self,
@@ -220,7 +256,10 @@ class _OpenedWorker:
     async def __aenter__(self) -> Worker:
         app = await self._app.__aenter__()
         try:
-            services = [ReconcileService(app.store, app.events)]
+            services: list[Service] = [
+                ReconcileService(app.store, app.events),
+                ScheduleService(app.store, app.events, app.schedules, app.providers),
+            ]
             self._worker = Worker(app.store, app.registry, self._options, app.events, services)
             return await self._worker.__aenter__()
         except BaseException:

@@ -30,6 +30,8 @@ from holdfast.job import (
 from holdfast.options import check_job_id, check_name, check_priority, check_wait
 from holdfast.outcome import Cancelled, decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
+from holdfast.schedule.providers import Providers
+from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
 from holdfast.store.contract import (
     Page,
@@ -44,11 +46,11 @@ ENQUEUE_PATIENCE = 10.0
 RACES = 10
 
 
-class Client:
+class Client(ScheduleVerbs):
     """The verbs of one opened store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, providers: Providers | None = None) -> None:
+        super().__init__(store, providers or Providers())
         self._jobs = store.jobs
         self._inserts: Batcher[NewJob, Inserted] = Batcher(self._insert)
         self._results = ResultWaiter(store.jobs)

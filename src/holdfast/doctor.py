@@ -17,6 +17,7 @@ import msgspec
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job import Job, JobState
+from holdfast.schedule.checking import check_schedules
 from holdfast.store.contract import (
     Finding,
     JobFilter,
@@ -83,6 +84,7 @@ async def _examine(store: Store) -> list[Finding]:
         *await check_tasks(store, facts),
         *await check_running(store, facts),
         *await check_waiting(store, facts),
+        *await check_schedules(store, facts.workers, facts.now),
     ]
 
 

@@ -8,6 +8,7 @@
     ├── PayloadTooLarge       arguments or result over the limit
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
+    ├── UnknownSchedule       a name that no schedule of the store has
     ├── JobNotSucceeded       a result was asked of a job that has none
     │   ├── JobFailed
     │   ├── JobCancelled
@@ -95,6 +96,17 @@ class UnknownJob(HoldfastError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"no job {job_id}: it was never enqueued here, or retention removed it")
         self.job_id = job_id
+
+
+class UnknownSchedule(HoldfastError):
+    """A name that no schedule of the store has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"no schedule {name!r}: see 'holdfast schedules list'; one declared in code is there "
+            "once a worker of that code has started"
+        )
+        self.name = name
 
 
 class JobNotSucceeded(HoldfastError):

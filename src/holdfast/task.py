@@ -25,6 +25,8 @@ from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
 from holdfast.job import Inserted, Job, JobId, JobState, NewJob
 from holdfast.options import EnqueueOptions, JobMaker, Options, check_job_id
+from holdfast.plan import Definition
+from holdfast.schedule.defining import ScheduleCall, define
 from holdfast.store.contract import Store
 
 T = TypeVar("T")
@@ -173,6 +175,12 @@ class Task(Generic[P, R]):
         """Enqueue from arguments that are JSON already (a command line, a web form)."""
         self.handler.signature.check(text)
         return JobHandle(self, await self.client.insert(self._job_of(text)))
+
+    def scheduled(self, cron: str | None = None, /, **options: Unpack[ScheduleCall]) -> Definition:
+        """A schedule of this task's jobs, to be given to `client.create_schedule`: a cron
+        expression, or `every=…`; options as in `@app.schedule`."""
+        handler = self.handler
+        return define(self.name, handler.signature, self.options, cron, options)
 
     def read_result(self, text: str | None) -> R:
         return cast("R", None if text is None else self.handler.signature.decode_result(text))

@@ -1,5 +1,13 @@
 CREATE INDEX deadline_at on deadline (at);
 
+CREATE INDEX ledger_expiry on ledger (keep_until);
+
+CREATE INDEX ledger_job on ledger (job_id) where job_id is not null;
+
+CREATE INDEX ledger_newest on ledger (schedule, at desc, scope);
+
+CREATE INDEX ledger_open on ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+
 CREATE INDEX outcome_expires on outcome (expires_at);
 
 CREATE UNIQUE INDEX ready_job on ready (job_id);
@@ -62,6 +70,18 @@ CREATE TABLE lease (
     timeout_at integer
 ) without rowid;
 
+CREATE TABLE ledger (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    decision text not null,
+    reason text not null,
+    recorded_at integer not null,
+    keep_until integer not null,
+    job_id text,
+    primary key (schedule, scope, at)
+) without rowid;
+
 CREATE TABLE migration (
     version integer primary key,
     name text not null,
@@ -122,6 +142,30 @@ CREATE TABLE ready (
     primary key (queue, priority, seq)
 ) without rowid;
 
+CREATE TABLE schedule (
+    name text primary key,
+    definition text not null,
+    rule text not null,
+    keep real not null,
+    edited integer not null,
+    revision integer not null,
+    created_at integer not null,
+    changed_at integer,
+    declared_at integer,
+    paused integer not null default 0,
+    paused_at integer,
+    resumed_at integer,
+    error text,
+    error_at integer
+) without rowid;
+
+CREATE TABLE schedule_cursor (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    primary key (schedule, scope)
+) without rowid;
+
 CREATE TABLE scheduled (
     job_id text primary key,
     queue text not null,
@@ -140,6 +184,14 @@ CREATE TABLE signal (
     name text not null,
     n integer not null,
     primary key (topic, name)
+) without rowid;
+
+CREATE TABLE started (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    job_id text not null,
+    primary key (schedule, scope, at)
 ) without rowid;
 
 CREATE TABLE suspended (

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract import Topic, Wakeup
-from holdfast.store.postgres.wakeups import parse
+from holdfast.store.listening import parse
 from tests.conformance.builders import (
     Scene,
     new_job,
@@ -24,7 +24,7 @@ async def test_a_listener_that_lost_its_line_comes_back_and_says_look_at_everyth
         await store.wakeups.subscribe(heard.append)
         assert await terminate(url, "holdfast-store-listen-%") == 1
         await wait_until(lambda: Wakeup(Topic.READY) in heard, 10, "the listener is back")
-        assert heard == [Wakeup(Topic.READY), Wakeup(Topic.DUE)]
+        assert heard == [Wakeup(Topic.READY), Wakeup(Topic.DUE), Wakeup(Topic.SCHEDULES)]
         await store.jobs.insert([new_job(queue="mail")])
         await wait_until(lambda: Wakeup(Topic.READY, "mail") in heard, 5, "it hears again")
 

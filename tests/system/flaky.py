@@ -59,7 +59,7 @@ class _Noun:
 
 
 class FlakyStore:
-    """Looks like the store it wraps; jobs, workers and queues go over the line."""
+    """Looks like the store it wraps; jobs, workers, queues and schedules go over the line."""
 
     def __init__(self, store: Store, line: Line) -> None:
         self._store = store
@@ -67,6 +67,7 @@ class FlakyStore:
         self.jobs: Any = _Noun(store.jobs, line)
         self.workers: Any = _Noun(store.workers, line)
         self.queues: Any = _Noun(store.queues, line)
+        self.schedules: Any = _Noun(store.schedules, line)
         self.wakeups = store.wakeups
         self.telemetry = store.telemetry
         self.kind = store.kind

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import Transition
+from holdfast.plan import Decision, Definition, Plan, Rule
 from holdfast.reconcile import Tally
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
@@ -229,6 +231,20 @@ async def test_one_replica_at_a_time_prunes_and_the_next_takes_over_when_it_leav
     assert await second.run_once() == Tally()
     await first.close()
     assert await second.run_once() == Tally(found=1, mended=1)
+
+
+async def test_the_ledger_is_pruned_as_its_schedules_say(scene: Scene) -> None:
+    rule = Definition(Rule(cron="@hourly"), "greet", "default", keep=60.0)
+    await scene.store.schedules.declare({"hourly": rule})
+    first = scene.clock.now
+    plans = [
+        Plan("hourly", "", first + timedelta(hours=hour), Decision.SKIPPED) for hour in range(7)
+    ]
+    await scene.store.schedules.record(plans)
+    assert await made(Retention, scene.store).run_once() == Tally()
+    scene.clock.advance(3 * 60 + 1)
+    assert await made(Retention, scene.store, batch=3).run_once() == Tally(found=7, mended=7)
+    assert await scene.store.schedules.history("hourly") == []
 
 
 async def test_a_leader_that_vanished_is_followed_after_its_ttl(scene: Scene) -> None:

@@ -20,6 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.job import JobState, Policy, Progress, Retention, Unique, new_job_id
 from holdfast.outcome import HandedBack
+from holdfast.plan import Decision
 from holdfast.store.contract import (
     Capability,
     Held,
@@ -35,6 +36,7 @@ from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer, find_valkey
 from tests.backends import opened
 from tests.conformance.builders import QUEUE, REACHABLE, RETURNED, Scene, ids, new_job
+from tests.conformance.planning import Diary
 from tests.conformance.test_wakeups import listening
 from tests.leftovers import leftovers
 
@@ -132,6 +134,7 @@ async def test_a_listener_comes_back_and_looks_at_everything(
         await asyncio.to_thread(own_server.say, "CLIENT", "KILL", "TYPE", "pubsub")
         assert await ear.hears(Topic.READY, "")
         assert await ear.hears(Topic.DUE, "")
+        assert await ear.hears(Topic.SCHEDULES, "")
         ear.heard.clear()
         await scene.enqueue(queue="mail")
         assert await ear.hears(Topic.READY, "mail")
@@ -287,6 +290,8 @@ async def test_every_key_is_in_the_reference(
     await scene.store.jobs.report_progress([progress])
     await scene.store.queues.pause(["quiet"])
     await scene.store.workers.lead("rollup", scene.worker, 15)
+    diary = await Diary.of(scene)
+    await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
     page = (Path(__file__).parents[2] / "docs/reference/valkey-keys.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     documented = {row.rpartition("}")[2].split(":")[1] for row in rows}

@@ -24,7 +24,7 @@ from holdfast.store.open import drop_store, open_store
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.cli.demo_script import Pace, Row
+    from holdfast.cli.demo_script import OnSchedule, Pace, Row
     from holdfast.cli.demo_view import Scene, View
     from holdfast.client import Client
 
@@ -53,19 +53,21 @@ async def demo(
     async with _store_url(session.given_url) as url:
         with demo_view.make_view(as_json=session.as_json) as view:
             view.say(f"a worker starts on {url.partition('://')[0]}")
-            rows = await _run(url, pace, view)
+            rows, clock = await _run(url, pace, view)
     seconds = time.monotonic() - started
     problems = demo_script.unmet(rows, pace)
     jobs = sum(row.enqueued for row in rows)
     document = {
         "tasks": [asdict(row) for row in rows],
         "jobs": jobs,
+        "schedule": asdict(clock),
         "seconds": round(seconds, 3),
         "problems": problems,
     }
     verdict = "not as it must be" if problems else "every one ended as it must"
     closing = make_text(f"{jobs} jobs in {seconds:.1f} s: {verdict}", "bold")
-    session.answer(document, lambda: [*demo_view.draw_summary(rows), closing])
+    fired = demo_view.draw_schedule(clock)
+    session.answer(document, lambda: [*demo_view.draw_summary(rows), fired, closing])
     if problems:
         complain("\n".join(f"error: {problem}" for problem in problems))
         raise typer.Exit(1)
@@ -96,19 +98,20 @@ def _in_own_corner(url: str) -> str:
     return parts._replace(query=urlencode(query)).geturl()
 
 
-async def _run(url: str, pace: Pace, view: View) -> list[Row]:
+async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule]:
     from holdfast.cli import demo_script
-    from holdfast.cli.demo_tasks import QUEUES, app
+    from holdfast.cli.demo_tasks import SERVED, app
 
     with app.using_store(url), _told_failures(app, view):
-        async with app, app.worker(QUEUES, grace=0.5):
+        async with app, app.worker(SERVED, grace=0.5):
             playing = asyncio.create_task(demo_script.play(pace, view.say))
             try:
                 await _watch(app.client, pace, view, playing)
                 await playing
             finally:
                 playing.cancel()
-            return await demo_script.summarise(app.client)
+            rows = await demo_script.summarise(app.client)
+            return rows, await demo_script.on_schedule(app.client)
 
 
 @contextmanager
@@ -145,10 +148,10 @@ async def _watch(client: Client, pace: Pace, view: View, playing: asyncio.Task[N
 
 
 async def _scene(client: Client, pace: Pace) -> Scene:
-    from holdfast.cli.demo_tasks import QUEUES, report
+    from holdfast.cli.demo_tasks import QUEUES, SERVED, report
     from holdfast.cli.demo_view import Scene
 
-    queues = {name: await client.count(queue=name) for name in QUEUES}
+    queues = {name: await client.count(queue=name) for name in SERVED}
     running = (await client.page(task=report.name, state=JobState.RUNNING)).jobs
-    ended = sum(number for counts in queues.values() for s, number in counts.items() if s in ENDED)
+    ended = sum(queues[name].get(state, 0) for name in QUEUES for state in ENDED)
     return Scene(queues, list(running), ended, pace.total)

@@ -10,6 +10,7 @@ from statistics import median
 from holdfast.cli import demo_tasks as shop
 from holdfast.client import Client
 from holdfast.job import Job, JobState
+from holdfast.plan import Decision
 
 Say = Callable[[str], None]
 
@@ -75,6 +76,35 @@ async def play(pace: Pace, say: Say) -> None:
     for export in exports:
         await export.cancel()
     say("4 exports cancelled: 2 were running, 2 still scheduled")
+    told = await until_fired(shop.app.client, 2)
+    say(f"schedule {told.name!r} has fired {told.fired} plans, each once")
+
+
+@dataclass(frozen=True, slots=True)
+class OnSchedule:
+    """What the ledger says about the schedule of the demo."""
+
+    name: str
+    fired: int
+    others: int
+    median_late: float | None
+
+
+async def on_schedule(client: Client) -> OnSchedule:
+    rows = await client.schedule_history(shop.stocktaking.name, limit=1_000)
+    fired = [row for row in rows if row.decision is Decision.FIRED]
+    late = [(row.claimed_at - row.at).total_seconds() for row in fired if row.claimed_at]
+    name = shop.stocktaking.name
+    return OnSchedule(name, len(fired), len(rows) - len(fired), median(late) if late else None)
+
+
+async def until_fired(client: Client, number: int) -> OnSchedule:
+    """A quick demo may be over before its schedule was due twice."""
+    for _ in range(100):
+        if (told := await on_schedule(client)).fired >= number:
+            return told
+        await asyncio.sleep(0.1)
+    return await on_schedule(client)
 
 
 @dataclass(frozen=True, slots=True)

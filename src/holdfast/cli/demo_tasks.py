@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import random
 import time
+from datetime import datetime
 
 from holdfast.app import App
 from holdfast.context import Context
@@ -19,6 +20,9 @@ app = App("sqlite://")
 
 MAIL, MEDIA, OFFICE = "mail", "media", "office"
 QUEUES = {MAIL: 20, MEDIA: 6, OFFICE: 6}
+CLOCK = "clock"
+"""The line of the schedule's jobs: how many there will be depends on how long the demo takes."""
+SERVED = {**QUEUES, CLOCK: 2}
 SOON = Retry.constant(max_attempts=3, base=0.8)
 
 
@@ -88,3 +92,10 @@ async def await_partner(looks: int, pause: float, ctx: Context) -> int:
 async def export(customer: str) -> None:
     """Would take a minute: cancelled long before."""
     await asyncio.sleep(60)
+
+
+@app.schedule(every=1, plan_as="plan")
+@app.task(queue=CLOCK)
+async def stocktaking(plan: datetime) -> dict[str, int]:
+    """On schedule: every second, each plan once, however many workers look."""
+    return {"rows_affected": plan.second}

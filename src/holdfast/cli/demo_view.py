@@ -15,7 +15,7 @@ from holdfast.job import Job, JobState
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from holdfast.cli.demo_script import Row
+    from holdfast.cli.demo_script import OnSchedule, Row
 
 SHOWN = (
     JobState.SCHEDULED,
@@ -156,3 +156,9 @@ def draw_summary(rows: list[Row]) -> Iterator[RenderableType]:
     yield make_text(
         "wait: from enqueue to the start of the last attempt; run: that attempt (medians)", "dim"
     )
+
+
+def draw_schedule(clock: OnSchedule) -> RenderableType:
+    late = duration_text(clock.median_late)
+    told = f"schedule {clock.name!r}: {clock.fired} plans fired, each once, {late} after their time"
+    return make_text(told, "cyan")

@@ -17,4 +17,5 @@ def group(about: str) -> typer.Typer:
 
 jobs_group = group("Look at jobs and change them.")
 queues_group = group("Look at queues, pause, resume and tune them.")
+schedules_group = group("Look at schedules, question and change them.")
 workers_group = group("Look at workers.")

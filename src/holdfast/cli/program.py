@@ -6,9 +6,21 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import demo, doctor, enqueue, jobs, jobs_verbs, migrate, queues, worker, workers
+from holdfast.cli import (
+    demo,
+    doctor,
+    enqueue,
+    jobs,
+    jobs_verbs,
+    migrate,
+    queues,
+    schedules,
+    schedules_verbs,
+    worker,
+    workers,
+)
 from holdfast.cli.command import AppOption, Given, JsonOption, UrlOption
-from holdfast.cli.groups import group, jobs_group, queues_group, workers_group
+from holdfast.cli.groups import group, jobs_group, queues_group, schedules_group, workers_group
 
 program = group("Durable jobs for Python: run workers, look at jobs, mend what went wrong.")
 
@@ -18,9 +30,12 @@ enqueue.register(program)
 jobs.register(jobs_group)
 jobs_verbs.register(jobs_group)
 queues.register(queues_group)
+schedules.register(schedules_group)
+schedules_verbs.register(schedules_group)
 workers.register(workers_group)
 program.add_typer(jobs_group, name="jobs")
 program.add_typer(queues_group, name="queues")
+program.add_typer(schedules_group, name="schedules")
 program.add_typer(workers_group, name="workers")
 migrate.register(program)
 doctor.register(program)

@@ -1,4 +1,4 @@
-"""Removes ended jobs whose time to be kept is over, a bounded batch at a time.
+"""Removes ended jobs and ledger rows whose time to be kept is over, a bounded batch at a time.
 
 Any replica could do it at any moment; one at a time saves the others the scan,
 so it runs under leadership. The ttl is three intervals: each tick extends it.
@@ -39,9 +39,11 @@ class Retention(Reconciler):
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
         if not await self.leadership.ensure():
             return Tally(), None
-        pruned = await self.store.jobs.prune(self.options.batch)
-        more = AGAIN if pruned >= self.options.batch else None
-        return Tally(found=pruned, mended=pruned), more
+        batch = self.options.batch
+        jobs = await self.store.jobs.prune(batch)
+        plans = await self.store.schedules.prune_ledger(batch)
+        more = AGAIN if max(jobs, plans) >= batch else None
+        return Tally(found=jobs + plans, mended=jobs + plans), more
 
     async def close(self) -> None:
         try:

@@ -18,6 +18,7 @@ from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.job import LIVE, Job, JobState
 from holdfast.reconcile import ReconcileService
+from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.task import Task
 from holdfast.testing.inline import Ran, run_inline
 
@@ -47,7 +48,10 @@ class Harness:
     async def __aenter__(self) -> Self:
         self._stack.enter_context(self.app.using_store("sqlite://", self.clock))
         await self._stack.enter_async_context(self.app)
-        self._reconcile = ReconcileService(self.app.store, self.app.events)
+        app = self.app
+        self._reconcile = ReconcileService(app.store, app.events)
+        self._schedules = ScheduleService(app.store, app.events, app.schedules, app.providers)
+        await self._schedules.run_once()
         return self
 
     async def __aexit__(
@@ -65,7 +69,7 @@ class Harness:
         """
         ended = 0
         for _ in range(ROUNDS):
-            await self._reconcile.run_once()
+            await self._pass_time()
             queues = await self._queues_with_work()
             if not queues:
                 return ended
@@ -76,10 +80,15 @@ class Harness:
     async def advance(
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0
     ) -> datetime:
-        """Move the clock and let time take its effects (due jobs, deadlines, lost leases)."""
+        """Move the clock and let time take its effects (due plans and jobs, deadlines, lost
+        leases). One step is one look: plans that a long step passes over are caught up."""
         now = self.clock.advance(seconds, minutes=minutes, hours=hours)
-        await self._reconcile.run_once()
+        await self._pass_time()
         return now
+
+    async def _pass_time(self) -> None:
+        await self._schedules.run_once()
+        await self._reconcile.run_once()
 
     async def enqueued(self, task: Task[..., Any] | None = None) -> list[Job]:
         """Live jobs, oldest first; only those of one task if it is given."""

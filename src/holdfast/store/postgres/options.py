@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from holdfast.errors import BadOption
+from holdfast.store.url_options import flag, number
 
 _SCHEMA = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _OURS = frozenset({"schema", "pool_size", "statement_timeout", "pooler", "listen"})
-_TRUTH = {"1": True, "true": True, "yes": True, "on": True}
-_FALSEHOOD = {"0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +39,16 @@ class Options:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query))
         schema = _schema(query.get("schema", "holdfast"))
-        pooler = _flag(query, "pooler", default=False)
+        pooler = flag(query, "pooler", default=False)
         theirs = urlencode({key: value for key, value in query.items() if key not in _OURS})
         return cls(
             dsn=parts._replace(scheme="postgresql", query=theirs).geturl(),
             where=f"{_redacted(parts)} (schema {schema})",
             schema=schema,
-            pool_size=int(_number(query, "pool_size", 8, least=1)),
-            statement_timeout=_number(query, "statement_timeout", 30, least=0.1),
+            pool_size=int(number(query, "pool_size", 8, least=1)),
+            statement_timeout=number(query, "statement_timeout", 30, least=0.1),
             pooler=pooler,
-            listen=_flag(query, "listen", default=not pooler) and not pooler,
+            listen=flag(query, "listen", default=not pooler) and not pooler,
         )
 
     @property
@@ -69,26 +68,3 @@ def _redacted(parts: SplitResult) -> str:
     host = parts.netloc.rpartition("@")[2] or "localhost"
     user = f"{parts.username}@" if parts.username else ""
     return f"postgres://{user}{host}{parts.path}"
-
-
-def _number(query: dict[str, str], name: str, default: float, *, least: float) -> float:
-    text = query.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadOption(name, "a number", text) from None
-    if not least <= value < 1e6:
-        raise BadOption(name, f"at least {least:g}", text)
-    return value
-
-
-def _flag(query: dict[str, str], name: str, *, default: bool) -> bool:
-    text = query.get(name)
-    if text is None:
-        return default
-    known = _TRUTH | _FALSEHOOD
-    if text.lower() not in known:
-        raise BadOption(name, "true or false", text)
-    return known[text.lower()]

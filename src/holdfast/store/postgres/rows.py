@@ -18,6 +18,7 @@ from holdfast.job import (
     Progress,
     WorkerId,
 )
+from holdfast.plan import Decision, LedgerEntry, Schedule, decode_definition
 from holdfast.store.contract import QueueInfo, QueueSettings, WorkerInfo
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
@@ -148,4 +149,39 @@ def _settings(row: Any) -> QueueSettings:
         retain_succeeded=row["retain_succeeded"],
         retain_failed=row["retain_failed"],
         retain_other=row["retain_other"],
+    )
+
+
+def schedule(row: Any) -> Schedule:
+    return Schedule(
+        name=row["name"],
+        definition=decode_definition(row["definition"]),
+        paused=row["paused"],
+        edited=row["edited"],
+        revision=row["revision"],
+        created_at=row["created_at"],
+        declared_at=row["declared_at"],
+        error=row["error"],
+        error_at=row["error_at"],
+        paused_at=row["paused_at"],
+        resumed_at=row["resumed_at"],
+        changed_at=row["changed_at"],
+    )
+
+
+def ledger_entry(row: Any) -> LedgerEntry:
+    return LedgerEntry(
+        schedule=row["schedule"],
+        scope=row["scope"],
+        at=row["at"],
+        decision=Decision(row["decision"]),
+        reason=row["reason"],
+        recorded_at=row["recorded_at"],
+        job_id=None if row["job_id"] is None else JobId(str(row["job_id"])),
+        state=None if row["state"] is None else STATES[row["state"]],
+        attempts=row["attempts"],
+        claimed_at=row["claimed_at"],
+        finished_at=row["finished_at"],
+        result=row["result"],
+        error=row["error"],
     )

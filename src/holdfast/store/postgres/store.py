@@ -6,11 +6,20 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Capability, Jobs, Queues, Telemetry, Wakeups, Workers
+from holdfast.store.contract import (
+    Capability,
+    Jobs,
+    Queues,
+    Schedules,
+    Telemetry,
+    Wakeups,
+    Workers,
+)
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
+from holdfast.store.postgres.schedules import PostgresSchedules
 from holdfast.store.postgres.schema import Schema
 from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
@@ -42,6 +51,7 @@ class PostgresStore:
         self.jobs: Jobs = PostgresJobs(self._connections)
         self.queues: Queues = PostgresQueues(self._connections)
         self.workers: Workers = PostgresWorkers(self._connections)
+        self.schedules: Schedules = PostgresSchedules(self._connections)
         self.wakeups: Wakeups = self._listener
         self.telemetry: Telemetry = PostgresTelemetry(self._connections, self._schema)
 

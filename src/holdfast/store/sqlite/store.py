@@ -12,6 +12,7 @@ from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
+from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
@@ -36,6 +37,7 @@ class SqliteStore:
         self.jobs = SqliteJobs(self._engine)
         self.queues = SqliteQueues(self._engine)
         self.workers = SqliteWorkers(self._engine)
+        self.schedules = SqliteSchedules(self._engine)
         self.wakeups = self._engine.wakeups
         self.telemetry = SqliteTelemetry(self._engine)
 

@@ -39,6 +39,7 @@ def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
         tx.run(steps("finish")["drop deadline"], (job_id,))
         narrow = (*row[:3], take_numbers(tx, 1), *row[4:NARROW])
         tx.run(steps("finish")["ready"], (*narrow, tx.now))
+        tx.run(steps("schedules_record")["restart"], (job_id,))
         tx.wake(Topic.READY, queue)
         returned.append(JobId(job_id))
     return returned

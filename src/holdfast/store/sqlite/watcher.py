@@ -21,7 +21,7 @@ from holdfast.store.sqlite.scripts import steps
 RECONNECT = 1.0
 
 Key = tuple[Topic, str]
-ANY = [Wakeup(Topic.READY), Wakeup(Topic.DUE)]
+ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
 
 
 class Watcher:

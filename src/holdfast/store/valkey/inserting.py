@@ -50,7 +50,7 @@ async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> lis
     base = await connections.arrivals(1)
     rows: dict[int, list[Row]] = {}
     for index, job in enumerate(jobs):
-        rows.setdefault(connections.partition_of(job.id), []).append(_row(job, index))
+        rows.setdefault(connections.partition_of(job.id), []).append(job_row(job, index))
     told: dict[int, Inserted] = {}
     for some in await gathered(
         [_insert_in(connections, p, base, mine) for p, mine in rows.items()]
@@ -72,7 +72,7 @@ async def _insert_in(
     }
 
 
-def _row(job: NewJob, index: int) -> Row:
+def job_row(job: NewJob, index: int) -> Row:
     unique = job.unique
     return (
         job.id,

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from holdfast.errors import BadOption
+from holdfast.store.url_options import flag, number
 
 PORT, SENTINEL_PORT = 6379, 26379
 MOST_PARTITIONS = 4096
@@ -34,8 +35,6 @@ _OURS = frozenset(
 _TLS = frozenset(
     {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"}
 )
-_TRUTH = {"1": True, "true": True, "yes": True, "on": True}
-_FALSEHOOD = {"0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Options:
         user, _, password = credentials.partition(":")
         sentinel, database = _path(parts.scheme, parts.path, query)
         namespace = _namespace(query.get("namespace", "holdfast"))
-        cluster = _flag(query, "cluster", default=False)
+        cluster = flag(query, "cluster", default=False)
         if cluster and (sentinel or database):
             raise BadOption("a cluster's URL", "without a database or sentinel", parts.path)
         return cls(
@@ -83,9 +82,9 @@ class Options:
             sentinel=sentinel,
             namespace=namespace,
             partitions=_partitions(query.get("partitions", "1")),
-            pool_size=int(_number(query, "pool_size", 8, least=1)),
-            timeout=_number(query, "timeout", 30, least=0.1),
-            listen=_flag(query, "listen", default=True),
+            pool_size=int(number(query, "pool_size", 8, least=1)),
+            timeout=number(query, "timeout", 30, least=0.1),
+            listen=flag(query, "listen", default=True),
             where=f"{parts.scheme}://{netloc or 'localhost'}{parts.path} (namespace {namespace})",
         )
 
@@ -131,28 +130,5 @@ def _partitions(text: str) -> int:
 def _tls(query: dict[str, str]) -> dict[str, Any]:
     settings: dict[str, Any] = {key: query[key] for key in _TLS & query.keys()}
     if "ssl_check_hostname" in settings:
-        settings["ssl_check_hostname"] = _flag(query, "ssl_check_hostname", default=True)
+        settings["ssl_check_hostname"] = flag(query, "ssl_check_hostname", default=True)
     return settings
-
-
-def _number(query: dict[str, str], name: str, default: float, *, least: float) -> float:
-    text = query.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadOption(name, "a number", text) from None
-    if not least <= value < 1e6:
-        raise BadOption(name, f"at least {least:g}", text)
-    return value
-
-
-def _flag(query: dict[str, str], name: str, *, default: bool) -> bool:
-    text = query.get(name)
-    if text is None:
-        return default
-    known = _TRUTH | _FALSEHOOD
-    if text.lower() not in known:
-        raise BadOption(name, "true or false", text)
-    return known[text.lower()]

@@ -1,7 +1,7 @@
 """Between Python's values and the store's: times are integer microseconds since 1970 UTC.
 
 A record is a MessagePack list of 22 values, false where there is none (`lua/lib/record.lua` names
-them).
+them); that of a job which a plan started has one more.
 """
 
 from __future__ import annotations

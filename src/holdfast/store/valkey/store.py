@@ -6,13 +6,22 @@ import logging
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Capability, Jobs, Queues, Telemetry, Wakeups, Workers
+from holdfast.store.contract import (
+    Capability,
+    Jobs,
+    Queues,
+    Schedules,
+    Telemetry,
+    Wakeups,
+    Workers,
+)
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.queues import ValkeyQueues
 from holdfast.store.valkey.rows import to_datetime
+from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, look, refuse_eviction, weakest
 from holdfast.store.valkey.telemetry import ValkeyTelemetry
@@ -43,6 +52,7 @@ class ValkeyStore:
         self.jobs: Jobs = ValkeyJobs(self._connections)
         self.queues: Queues = ValkeyQueues(self._connections)
         self.workers: Workers = ValkeyWorkers(self._connections)
+        self.schedules: Schedules = ValkeySchedules(self._connections)
         self.wakeups: Wakeups = self._listener
         self.telemetry: Telemetry = ValkeyTelemetry(self._connections, self._schema)
 

@@ -56,6 +56,14 @@ to_ready as (
     select job_id, queue, priority, task, fence, coalesce($1::timestamptz, now())
     from chosen order by job_id
 ),
+restarted as (
+    -- a plan's job that returns to life is looked for again
+    insert into {{schema}}.started as old (schedule, scope, at, job_id)
+    select schedule, scope, at, job_id from {{schema}}.ledger
+    where job_id = any (array(select job_id from chosen)) and job_id is not null
+    order by schedule, scope, at
+    on conflict (schedule, scope, at) do update set epoch = old.epoch + 1
+),
 woken as (
     select count(pg_notify($2::text, payload)) as calls
     from (

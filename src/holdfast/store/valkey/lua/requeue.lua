@@ -1,7 +1,7 @@
 -- Make ended jobs ready again, as new but for their history and fence.
 -- KEYS: partition
 -- ARGV: now arrival chosen
--- uses: time arrival record changes places queues moves
+-- uses: time arrival record changes places queues moves ledger started
 --
 -- `chosen`: [id, index]. A job whose unique key another holds by now stays as it is. Answers
 -- those requeued.
@@ -29,6 +29,7 @@ local function revive(id, record, seq)
     record[STATE], record[SEQ], record[READY_AT] = 'ready', seq, moment
     enlist(id, record, true)
     enter(id, record)
+    start_again(id, record)
     wake('ready:' .. record[QUEUE])
 end
 

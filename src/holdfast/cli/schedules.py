@@ -1,0 +1,150 @@
+"""`holdfast schedules list|show|preview|history`: looking at schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import moment
+from holdfast.cli.output import every_field, parse_duration
+from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, draw_schedule
+from holdfast.cli.target import Session
+from holdfast.clock import utcnow
+from holdfast.errors import BadOption
+from holdfast.job import decode_policy
+from holdfast.plan import LedgerEntry, Schedule
+from holdfast.schedule.standing import next_due, rule_text, undeclared
+from holdfast.store.contract import WorkerInfo
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Name = Annotated[str, typer.Argument(help="The schedule.", metavar="NAME")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.", min=1, max=10_000)]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "list", list_schedules)
+    add_command(group, "show", show_schedule)
+    add_command(group, "preview", preview_plans)
+    add_command(group, "history", show_history)
+
+
+async def list_schedules(
+    session: Session,
+    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
+) -> None:
+    """List schedules with their next plan and what is wrong with them."""
+    async with session.store() as store:
+        now, workers = await store.now(), await store.workers.list()
+        found = await store.schedules.list(names or ())
+    documents = [document_of(schedule, workers, now) for schedule in found]
+    session.answer({"schedules": documents}, lambda: draw_list(documents, now))
+
+
+async def show_schedule(session: Session, name: Name) -> None:
+    """Everything about one schedule, with its newest plans."""
+    async with session.client() as client:
+        found = await client.schedule(name)
+        workers = await client.workers()
+        rows = await client.schedule_history(name, limit=5)
+    document = document_of(found, workers, utcnow())
+    document["newest"] = [entry_document(row) for row in rows]
+
+    def draw() -> Iterator[RenderableType]:
+        yield from draw_schedule(document)
+        if rows:
+            yield ""
+            yield from draw_history(document["newest"])
+
+    session.answer(document, draw)
+
+
+async def preview_plans(
+    session: Session,
+    name: Name,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", help="From: an ISO time, '2h' (ago) or '+7d'.", metavar="WHEN"),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--to", help="Until: an ISO time, '2h' (ago) or '+7d'.", metavar="WHEN"),
+    ] = None,
+    limit: Limit = 20,
+) -> None:
+    """Plan times in local time and UTC; times that a change of clocks moves are marked."""
+    start, end = when("--from", since), when("--to", until)
+    async with session.client() as client:
+        plans = await client.preview_schedule(name, start, end, limit=limit)
+    document = {"schedule": name, "plans": msgspec.to_builtins(plans)}
+    session.answer(document, lambda: draw_preview(plans))
+
+
+async def show_history(
+    session: Session,
+    name: Name,
+    scope: Annotated[str | None, typer.Option(help="Only this scope.")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="Plans before: an ISO time or '2h' (ago).", metavar="WHEN")
+    ] = None,
+    limit: Limit = 20,
+) -> None:
+    """What was decided about each plan and what became of its job, newest first."""
+    async with session.client() as client:
+        rows = await client.schedule_history(
+            name, scope=scope, limit=limit, before=moment("--before", before)
+        )
+    documents = [entry_document(row) for row in rows]
+    session.answer({"schedule": name, "history": documents}, lambda: draw_history(documents))
+
+
+def when(option: str, text: str | None) -> datetime | None:
+    """A moment of the past as elsewhere, and `+7d` for one to come."""
+    if text is not None and text.startswith("+"):
+        ahead = parse_duration(text[1:])
+        if ahead is not None:
+            return utcnow() + timedelta(seconds=ahead)
+    return moment(option, text)
+
+
+def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) -> dict[str, Any]:
+    definition = every_field(schedule.definition)
+    definition["args"] = msgspec.json.decode(schedule.definition.args)
+    definition["policy"] = every_field(decode_policy(schedule.definition.policy))
+    due, problem = None, schedule.error
+    try:
+        due = next_due(schedule, now)
+    except BadOption as error:
+        problem = problem or str(error)
+    document: dict[str, Any] = msgspec.to_builtins(schedule)
+    return document | {
+        "definition": definition,
+        "rule": rule_text(schedule),
+        "next_due": due,
+        "error": problem,
+        "undeclared": undeclared(schedule, workers, now),
+    }
+
+
+def entry_document(entry: LedgerEntry) -> dict[str, Any]:
+    """A row of the ledger; the duration, the error's kind and a result's rows_affected aside."""
+    document: dict[str, Any] = msgspec.to_builtins(entry)
+    result = None if entry.result is None else msgspec.json.decode(entry.result)
+    took = (
+        (entry.finished_at - entry.claimed_at).total_seconds()
+        if entry.finished_at is not None and entry.claimed_at is not None
+        else None
+    )
+    return document | {
+        "at": entry.at,
+        "result": result,
+        "duration": took,
+        "error_code": None if entry.error is None else entry.error.partition(":")[0],
+        "rows_affected": result.get("rows_affected") if isinstance(result, dict) else None,
+    }

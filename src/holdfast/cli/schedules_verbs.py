@@ -1,0 +1,240 @@
+"""`holdfast schedules create|edit|trigger|pause|resume|delete|backfill`: changing schedules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from holdfast.cli.command import add_command
+from holdfast.cli.filters import wait
+from holdfast.cli.output import counted, make_console
+from holdfast.cli.schedules import Name, when
+from holdfast.cli.target import Session, UsageProblem
+from holdfast.client import Client
+from holdfast.plan import NO_SCOPE, Definition
+from holdfast.schedule.backfill import BackfillReport
+from holdfast.schedule.defining import rule_of
+from holdfast.selection import Told
+
+if TYPE_CHECKING:
+    from holdfast.task import Task
+
+Names = Annotated[list[str], typer.Argument(help="Schedules.", metavar="NAME")]
+Cron = Annotated[str | None, typer.Option(help="5 or 6 fields, or @daily.", metavar="EXPRESSION")]
+Every = Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 15m, 2h.", metavar="TIME")]
+Zone = Annotated[str | None, typer.Option(help="An IANA name.", metavar="ZONE")]
+Time = Annotated[str | None, typer.Option(metavar="TIME")]
+Args = Annotated[str | None, typer.Option(help="The arguments as a JSON object.", metavar="JSON")]
+Choice = Annotated[str | None, typer.Option()]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def register(group: typer.Typer) -> None:
+    add_command(group, "create", create_schedule)
+    add_command(group, "edit", edit_schedule)
+    add_command(group, "trigger", trigger_schedule)
+    add_command(group, "pause", pause_schedules)
+    add_command(group, "resume", resume_schedules)
+    add_command(group, "delete", delete_schedules)
+    add_command(group, "backfill", backfill_schedule)
+
+
+async def create_schedule(
+    session: Session,
+    name: Name,
+    task: Annotated[str, typer.Option("--task", "-t", help="The task its jobs run.")],
+    cron: Cron = None,
+    every: Every = None,
+    timezone: Zone = None,
+    args: Args = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
+    delay: Time = None,
+    jitter: Time = None,
+    catch_up: Choice = None,
+    window: Time = None,
+    cap: Annotated[int | None, typer.Option()] = None,
+    lateness: Time = None,
+    overlap: Choice = None,
+    on_crash: Choice = None,
+) -> None:
+    """Add a schedule. With an app (--app, HOLDFAST_APP) the arguments are checked first."""
+    words = _words(locals())
+    given = "{}" if args is None else msgspec.json.encode(_json_object(args)).decode()
+    if session.locator is None:
+        words.setdefault("queue", "default")
+        rule = rule_of(cron, {k: v for k, v in words.items() if k in RULE})
+        rest = {k: v for k, v in words.items() if k not in RULE}
+        plain = {**rest, "rule": msgspec.to_builtins(rule), "task": task, "args": given}
+        try:
+            definition = msgspec.convert(plain, Definition)
+        except msgspec.ValidationError as error:
+            raise UsageProblem(f"not a schedule: {error}") from None
+    else:
+        known: Task[..., Any] = session.app().tasks[session.app().registry[task].name]
+        definition = known.scheduled(cron, args=given, **words)
+    async with session.client() as client:
+        made = await client.create_schedule(name, definition)
+    session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
+
+
+async def edit_schedule(
+    session: Session,
+    name: Name,
+    cron: Cron = None,
+    every: Every = None,
+    timezone: Zone = None,
+    args: Args = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
+    delay: Time = None,
+    jitter: Time = None,
+    catch_up: Choice = None,
+    window: Time = None,
+    cap: Annotated[int | None, typer.Option()] = None,
+    lateness: Time = None,
+    overlap: Choice = None,
+) -> None:
+    """Change a schedule; from then on code leaves it alone."""
+    changes = _words(locals())
+    if cron is not None:
+        changes["cron"] = cron
+    if args is not None:
+        changes["args"] = _json_object(args)
+    if not changes:
+        raise UsageProblem("nothing to change: give the options that are to be others")
+    async with session.client() as client:
+        made = await client.edit_schedule(name, **changes)
+    session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
+
+
+async def trigger_schedule(
+    session: Session,
+    name: Name,
+    scope: Annotated[str, typer.Option(help="The scope, for a scoped schedule.")] = NO_SCOPE,
+) -> None:
+    """Start a job of it now, whatever its rule says."""
+    async with session.client() as client:
+        job_id = await client.trigger_schedule(name, scope)
+    session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
+
+
+async def pause_schedules(session: Session, names: Names) -> None:
+    """Record plans as skipped instead of firing them."""
+    await _each(session, names, "paused", Client.pause_schedule)
+
+
+async def resume_schedules(session: Session, names: Names) -> None:
+    """Fire plans again; those of the pause are not made up for."""
+    await _each(session, names, "resumed", Client.resume_schedule)
+
+
+async def delete_schedules(session: Session, names: Names, yes: Yes = False) -> None:
+    """Remove schedules with their history; jobs they started stay."""
+    _confirm(session, f"delete {', '.join(names)} with their history", yes)
+    await _each(session, names, "deleted", Client.delete_schedule)
+
+
+async def backfill_schedule(
+    session: Session,
+    name: Name,
+    since: Annotated[str, typer.Option("--from", help="An ISO time or '2h'.", metavar="WHEN")],
+    until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
+    scope: Annotated[list[str] | None, typer.Option(help="Only this scope (repeatable).")] = None,
+    cap: Annotated[int, typer.Option(help="At most so many plans.")] = 1_000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Fire plans of the past that have not fired. Counts first, asks, then works."""
+    start, end = when("--from", since), when("--to", until)
+    assert start is not None, "--from is required"
+    assert end is not None, "--to has a default"
+    async with _client(session) as client:
+        fire = partial(client.backfill_schedule, name, start, end, scopes=scope, cap=cap)
+        report = await fire(dry_run=True)
+        if report.planned and not dry_run:
+            _confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
+            with _progress(session, report.planned) as told:
+                report = await fire(told=told)
+    document = {"schedule": name, **msgspec.to_builtins(report)}
+    session.answer(document, lambda: [_told(report)])
+
+
+def _told(report: BackfillReport) -> str:
+    more = "; the cap leaves more for another call" if report.capped else ""
+    if report.dry_run:
+        return f"{counted(report.planned, 'plan')} would fire{more}"
+    return f"{report.fired:,} of {counted(report.planned, 'plan')} fired{more}"
+
+
+RULE = ("every", "timezone", "delay", "jitter")
+TIMES = ("every", "delay", "jitter", "window", "lateness")
+WORDS = (*RULE, "queue", "catch_up", "window", "cap", "lateness", "overlap", "on_crash")
+
+
+def _words(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, times as seconds."""
+    words = {key: given[key] for key in WORDS if given.get(key) is not None}
+    return {
+        key: wait(f"--{key.replace('_', '-')}", value) if key in TIMES else value
+        for key, value in words.items()
+    }
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageProblem(f"--args must be a JSON object: {error}; got {text!r}") from None
+    if not isinstance(found, dict):
+        raise UsageProblem(f"--args must be a JSON object, got {text!r}")
+    return found
+
+
+@asynccontextmanager
+async def _client(session: Session) -> AsyncIterator[Client]:
+    """With an app its scope providers are at hand."""
+    if session.locator is None:
+        async with session.client() as client:
+            yield client
+        return
+    app = session.app()
+    with session.on_store(app):
+        async with app:
+            yield app.client
+
+
+async def _each(
+    session: Session, names: list[str], done: str, verb: Callable[[Client, str], Awaitable[None]]
+) -> None:
+    async with session.client() as client:
+        for name in names:
+            await verb(client, name)
+    session.answer({done: names}, lambda: [f"{done} {', '.join(names)}"])
+
+
+def _confirm(session: Session, what: str, yes: bool) -> None:
+    if yes:
+        return
+    if session.as_json or not sys.stdin.isatty():
+        raise UsageProblem(f"this would {what}: add --yes to do it without a question")
+    if not typer.confirm(f"{what}?", err=True):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(session: Session, planned: int) -> Iterator[Told | None]:
+    """A bar on standard error, where somebody watches."""
+    if session.as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress("{task.description}", *columns, console=make_console(stderr=True)) as bar:
+        work = bar.add_task("backfill", total=planned)
+        yield lambda done, total: bar.update(work, completed=done, total=total)

@@ -1,0 +1,68 @@
+"""Schedules and their helpers as code declares them: by decorators, before any store is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from typing import Any, TypeVar
+
+from holdfast.errors import BadOption
+from holdfast.options import check_name
+from holdfast.plan import Definition
+from holdfast.schedule.defining import ScheduleCall
+from holdfast.task import Task
+
+WAITING = "__holdfast_schedules__"
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ScheduleDecorator:
+    """What `@app.schedule(...)` applies to a task, or to a function that becomes one."""
+
+    def __init__(
+        self,
+        declared: MutableMapping[str, Definition],
+        name: str | None,
+        cron: str | None,
+        options: ScheduleCall,
+    ) -> None:
+        self._declared = declared
+        self._name = name
+        self._cron = cron
+        self._options = options
+
+    def __call__(self, target: T) -> T:
+        if isinstance(target, Task):
+            self._declare(target)
+        elif callable(target):
+            # Below `@app.task`: it is declared once the function has become a task.
+            setattr(target, WAITING, [*declared_on(target), self._declare])
+        else:
+            raise BadOption("@app.schedule", "put on a task or a function", target)
+        return target
+
+    def _declare(self, task: Task[..., Any]) -> None:
+        name = self._name or task.name
+        check_name("schedule name", name)
+        if name in self._declared:
+            raise BadOption("schedule name", "one that is free: give it name=…", name)
+        self._declared[name] = task.scheduled(self._cron, **self._options)
+
+
+def declared_on(function: object) -> list[Callable[[Task[..., Any]], None]]:
+    """The schedules that wait for a function to become a task."""
+    waiting: list[Callable[[Task[..., Any]], None]] = getattr(function, WAITING, [])
+    return waiting
+
+
+def registering(known: MutableMapping[str, Any], what: str, name: str) -> Callable[[F], F]:
+    """A decorator that enters a function under a name, once."""
+    check_name(what, name)
+
+    def register(function: F) -> F:
+        if name in known:
+            raise BadOption(what, "registered once under a name", name)
+        known[name] = function
+        return function
+
+    return register

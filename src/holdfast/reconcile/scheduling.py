@@ -1,0 +1,91 @@
+"""The service that keeps schedules: declares those of this program, and runs the evaluator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from holdfast.errors import StoreUnavailable
+from holdfast.events import Events
+from holdfast.plan import Definition
+from holdfast.reconcile.counters import Tally
+from holdfast.reconcile.evaluator import Evaluator
+from holdfast.reconcile.options import ReconcileOptions
+from holdfast.reconcile.supervisor import Supervisor
+from holdfast.reconcile.waiting import pause
+from holdfast.schedule.providers import Providers
+from holdfast.store.contract import Store, Topic, Wakeup
+
+DECLARE_EVERY = 600.0
+"""Seconds between two declarations: by them one sees which schedules live code still has."""
+
+
+class Declaring:
+    """A Loop: says again and again what this program's code declares."""
+
+    name = "declaring"
+
+    def __init__(self, store: Store, events: Events, declared: Mapping[str, Definition]) -> None:
+        self._store = store
+        self._events = events
+        self._declared = declared
+
+    async def declare(self) -> None:
+        await self._store.schedules.declare(dict(self._declared))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            await pause(DECLARE_EVERY, stop)
+            if stop.is_set():
+                return
+            try:
+                await self.declare()
+            except StoreUnavailable as error:
+                self._events.warning("schedule.declare_failed", error=str(error))
+
+
+class ScheduleService:
+    """A Service: every worker runs one, any of them may do the work."""
+
+    name = "schedules"
+
+    def __init__(
+        self,
+        store: Store,
+        events: Events,
+        declared: Mapping[str, Definition],
+        providers: Providers | None = None,
+        options: ReconcileOptions | None = None,
+    ) -> None:
+        options = options or ReconcileOptions()
+        self.evaluator = Evaluator(store, events, providers, options)
+        self._declaring = Declaring(store, events, declared)
+        self._store = store
+        loops = (self.evaluator, self._declaring)
+        self._supervisor = Supervisor(loops, events, name=self.name, grace=options.grace)
+        self._unsubscribe: Callable[[], None] | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        async with self._turn:
+            if self._unsubscribe is None:
+                self._unsubscribe = await self._store.wakeups.subscribe(self._wake)
+                await self._declaring.declare()
+            await self._supervisor.start()
+
+    async def stop(self) -> None:
+        async with self._turn:
+            if self._unsubscribe is not None:
+                self._unsubscribe()
+                self._unsubscribe = None
+            await self._supervisor.stop()
+            await self.evaluator.close()
+
+    async def run_once(self) -> Tally:
+        """Declare, and decide about all that is due now: for tests that move the clock."""
+        await self._declaring.declare()
+        return await self.evaluator.run_once()
+
+    def _wake(self, wakeup: Wakeup) -> None:
+        if wakeup.topic is Topic.SCHEDULES:
+            self.evaluator.wake()

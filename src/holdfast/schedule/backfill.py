@@ -1,0 +1,125 @@
+"""Firing plans of the past: the missed ones, and those from before the schedule was there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from holdfast.errors import BadOption
+from holdfast.plan import NO_SCOPE, Decision, Plan, Schedule
+from holdfast.schedule.providers import Providers
+from holdfast.schedule.rule import between, times_of
+from holdfast.schedule.starting import Starter
+from holdfast.schedule.zone import MICRO
+from holdfast.store.contract import Store
+
+BATCH = 200
+PAGE = 2_000
+MOST = 100_000
+
+
+class BackfillReport(msgspec.Struct, frozen=True):
+    """What a backfill found and did; with a dry run, what it would do.
+
+    `capped` if there are more plans than the cap: a second call goes on.
+    """
+
+    planned: int
+    fired: int
+    capped: bool
+    dry_run: bool
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+class Backfill:
+    """One backfill: the plans that have not fired, oldest first over all scopes."""
+
+    def __init__(
+        self,
+        store: Store,
+        providers: Providers,
+        schedule: Schedule,
+        since: datetime,
+        until: datetime,
+        scopes: Sequence[str] | None,
+        cap: int,
+    ) -> None:
+        if since.tzinfo is None or until.tzinfo is None:
+            raise BadOption("since and until", "datetimes with a time zone", "naive ones")
+        if not 1 <= cap <= MOST:
+            raise BadOption("cap", f"from 1 to {MOST}", cap)
+        self._store = store
+        self._providers = providers
+        self._schedule = schedule
+        self._since, self._until = since.astimezone(UTC), until.astimezone(UTC)
+        self._scopes = scopes
+        self._cap = cap
+
+    async def run(
+        self, *, dry_run: bool, told: Callable[[int, int], None] | None
+    ) -> BackfillReport:
+        scopes = await self._all_scopes()
+        missing, capped = await self._missing(scopes)
+        ends = (missing[0][0], missing[-1][0]) if missing else (None, None)
+        if dry_run:
+            return BackfillReport(len(missing), 0, capped, True, *ends)
+        starter = Starter(self._schedule.name, self._schedule.definition)
+        fired = done = 0
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            rows = [self._row(starter, at, scope) for at, scope in batch]
+            fired += sum(await self._store.schedules.record(rows))
+            done += len(batch)
+            if told is not None:
+                told(done, len(missing))
+        return BackfillReport(len(missing), fired, capped, False, *ends)
+
+    async def _all_scopes(self) -> list[str]:
+        provider = self._schedule.definition.scopes
+        if provider is None or self._scopes is not None:
+            return list(self._scopes or [NO_SCOPE])
+        if provider not in self._providers.scopes:
+            raise BadOption("scopes", f"given: provider {provider!r} is not in this program", None)
+        return [scope async for page in self._providers.pages(provider) for scope in page]
+
+    async def _missing(self, scopes: Sequence[str]) -> tuple[list[tuple[datetime, str]], bool]:
+        found: list[tuple[datetime, str]] = []
+        fired = await self._fired()
+        times = times_of(self._schedule.definition.rule)
+        for at in between(times, self._since - MICRO, self._until):
+            for scope in scopes:
+                if (at, scope) in fired:
+                    continue
+                if len(found) == self._cap:
+                    return found, True
+                found.append((at, scope))
+        return found, False
+
+    async def _fired(self) -> set[tuple[datetime, str]]:
+        """Pages overlap at their edges, because many scopes share one plan time."""
+        fired: set[tuple[datetime, str]] = set()
+        before, limit = self._until + MICRO, PAGE
+        while True:
+            page = await self._store.schedules.history(
+                self._schedule.name, limit=limit, before=before
+            )
+            fired |= {(row.at, row.scope) for row in page if row.decision is Decision.FIRED}
+            if len(page) < limit or page[-1].at < self._since:
+                return fired
+            limit = limit * 2 if page[0].at == page[-1].at else limit
+            before = page[-1].at + MICRO
+
+    def _row(self, starter: Starter, at: datetime, scope: str) -> Plan:
+        job = starter.job(scope, at)
+        return Plan(
+            self._schedule.name,
+            scope,
+            at,
+            Decision.FIRED,
+            "backfilled",
+            job,
+            moves_cursor=False,
+        )

@@ -1,0 +1,263 @@
+"""One look at one schedule: scopes → cursors → plans → overlap → record.
+
+Any replica may look at any schedule at any moment, several at once: the ledger's rows are unique,
+so of two that decide the same plan one writes it and the other finds it written. Nothing here is
+remembered between looks, and the store's clock is read anew for each batch of scopes, so a slow
+one makes no later decision old.
+
+A scoped schedule keeps one cursor more, under no scope: up to there a look has gone through all
+scopes. It saves the others the way through ten thousand, and tells a scope that is new from one
+whose plans nobody has looked at yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.job import JobId
+from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
+from holdfast.schedule.book import Book
+from holdfast.schedule.overlap import Start, start
+from holdfast.schedule.plans import Due, Pause, Planned, plans
+from holdfast.schedule.providers import Providers
+from holdfast.schedule.retrying import Retrying, StillOpen
+from holdfast.schedule.rule import Listed, shift_of, times_of
+from holdfast.schedule.starting import Starter
+from holdfast.schedule.zone import MICRO
+from holdfast.store.contract import Store
+
+AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What one look found: when the next plan is due, and whether to look again before that.
+
+    `more`: the cap left due plans behind. `failed`, `waiting`: plans that could not be started
+    yet. `unknown`: the schedule needs code that this program does not have.
+    """
+
+    next_due: datetime | None
+    now: datetime
+    recorded: int = 0
+    more: bool = False
+    failed: bool = False
+    waiting: bool = False
+    unknown: bool = False
+
+
+class Looker:
+    """Looks at schedules. Batches of all looks take turns at the store, first come first served,
+    so that one with ten thousand scopes delays another by a batch and not by all of them."""
+
+    def __init__(self, store: Store, providers: Providers) -> None:
+        self._store = store
+        self._providers = providers
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def look(self, schedule: Schedule) -> Looked:
+        return await _Look(self._store, self._providers, self._turns, schedule).run()
+
+
+class _Look:
+    def __init__(
+        self, store: Store, providers: Providers, turns: asyncio.Semaphore, schedule: Schedule
+    ) -> None:
+        self._store = store
+        self._providers = providers
+        self._turns = turns
+        self._schedule = schedule
+        self._name, self._definition = schedule.name, schedule.definition
+        self._starter = Starter(schedule.name, schedule.definition)
+        self._book = Book(store)
+        self._times = times_of(self._definition.rule)
+        self._shift = shift_of(self._definition.rule, schedule.name)
+        self._more = False
+        self._now: datetime | None = None
+        self._waiting: frozenset[str] = frozenset()
+
+    async def run(self) -> Looked:
+        chosen = self._definition
+        if not self._providers.knows(chosen.scopes, chosen.planner):
+            return await self._unknown()
+        still_open = await self._retry()
+        self._waiting = still_open.waiting
+        if chosen.scopes is None:
+            await self._batch([NO_SCOPE], None)
+        else:
+            await self._all_scopes(chosen.scopes)
+        if self._book.error is not None:
+            raise self._book.error
+        now = self._now or await self._store.now()
+        return Looked(
+            self._next_due(now),
+            now,
+            self._book.written,
+            self._more,
+            still_open.failed or self._book.failed,
+            bool(still_open.waiting) or self._book.waiting,
+        )
+
+    async def _begun(self) -> datetime:
+        """The time it is now. The first reading of a look decides when the next plan is due: one
+        that comes due on the way is new to those who were looked at before it."""
+        now = await self._store.now()
+        self._now = self._now or now
+        return now
+
+    def _next_due(self, now: datetime) -> datetime | None:
+        following = self._times.after(now - self._shift)
+        return None if following is None else following + self._shift
+
+    async def _unknown(self) -> Looked:
+        now = await self._store.now()
+        return Looked(self._next_due(now), now, unknown=True)
+
+    async def _retry(self) -> StillOpen:
+        if self._schedule.paused:
+            return StillOpen()
+        async with self._turns:
+            return await Retrying(self._store, self._schedule, self._starter, self._book).run()
+
+    # Scopes ------------------------------------------------------------------------------
+
+    async def _all_scopes(self, provider: str) -> None:
+        horizon = await self._begun() - self._shift
+        mark = (await self._store.schedules.cursors(self._name, [NO_SCOPE])).get(NO_SCOPE)
+        newest = self._times.before(horizon + MICRO)
+        if newest is None or newest <= max(filter(None, (mark, self._since - self._shift))):
+            return
+        seen = False
+        async for page in self._providers.pages(provider):
+            seen = True
+            await self._batch(page, mark)
+        if not seen:
+            await self._batch([NO_SCOPE], mark)
+        if not self._more and not self._book.unwritten:
+            await self._store.schedules.advance(self._name, NO_SCOPE, horizon)
+
+    @property
+    def _since(self) -> datetime:
+        created, changed = self._schedule.created_at, self._schedule.changed_at
+        return created if changed is None else max(created, changed)
+
+    # Batches -----------------------------------------------------------------------------
+
+    async def _batch(self, scopes: Sequence[str], mark: datetime | None) -> None:
+        async with self._turns:
+            now = await self._begun()
+            cursors = await self._store.schedules.cursors(self._name, scopes)
+        lasts = {scope: _later(cursors.get(scope), mark) for scope in scopes}
+        due = await self._due(lasts, now)
+        self._more = self._more or any(each.more for each in due.values())
+        async with self._turns:
+            await self._book.write(await self._decided(due))
+
+    async def _due(self, lasts: dict[str, datetime | None], now: datetime) -> dict[str, Due]:
+        """Scopes with the same cursor have the same plans: most share one computation."""
+        found: dict[str, Due] = {}
+        known: dict[datetime | None, Due] = {}
+        for scope, last in lasts.items():
+            if self._definition.planner is not None:
+                due = await self._planned(self._definition.planner, scope, last, now)
+            elif last in known:
+                due = known[last]
+            else:
+                due = known[last] = self._plans(scope, last, now)
+            if due.plans:
+                found[scope] = due
+        return found
+
+    def _plans(
+        self, scope: str, last: datetime | None, now: datetime, times: Listed | None = None
+    ) -> Due:
+        schedule = self._schedule
+        pause = Pause(None if schedule.paused else schedule.resumed_at)
+        pausing = pause if schedule.paused or schedule.resumed_at is not None else None
+        return plans(
+            self._definition,
+            self._name,
+            scope,
+            last,
+            self._since,
+            now,
+            pause=pausing,
+            times=times,
+        )
+
+    async def _planned(self, planner: str, scope: str, last: datetime | None, now: datetime) -> Due:
+        """A planner that fails for one scope leaves the others alone; the look then ends with
+        its error, and nothing counts as gone through."""
+        after = self._since if last is None else max(last, self._since)
+        try:
+            moments = await self._providers.planned(planner, scope, after, now)
+            return self._plans(scope, last, now, Listed(m for m in moments if m <= now))
+        except Exception as error:  # noqa: BLE001 - a user's code; told when the look ends
+            self._book.blame(error)
+            return Due()
+
+    # Decisions ---------------------------------------------------------------------------
+
+    async def _decided(self, due: dict[str, Due]) -> list[Plan]:
+        if self._definition.scopes is not None and NO_SCOPE in due:
+            return [self._row(NO_SCOPE, each, _without_scope(each)) for each in due[NO_SCOPE].plans]
+        starting = [s for s, each in due.items() if each.plans[-1].decision is Decision.FIRED]
+        unfinished = await unfinished_jobs(self._store, self._schedule, starting)
+        return [
+            row
+            for scope, each in due.items()
+            for row in self._rows(scope, each.plans, unfinished.get(scope, []))
+        ]
+
+    def _rows(self, scope: str, due: Sequence[Planned], live: list[JobId]) -> list[Plan]:
+        rows: list[Plan] = []
+        waiting = scope in self._waiting
+        replacing = self._definition.overlap is Overlap.REPLACE
+        for number, each in enumerate(due):
+            if each.decision is not Decision.FIRED:
+                rows.append(self._row(scope, each, Start(each.decision, each.reason)))
+                continue
+            if replacing and number + 1 < len(due):
+                told = f"replaced at once by {due[-1].at.isoformat()}"
+                rows.append(self._row(scope, each, Start(Decision.COALESCED, told)))
+                continue
+            row = self._row(scope, each, start(self._definition.overlap, live, waiting))
+            waiting = waiting or row.decision is Decision.WAITING
+            live = live if row.job is None else [*live, row.job.id]
+            rows.append(row)
+        return rows
+
+    def _row(self, scope: str, planned: Planned, begun: Start) -> Plan:
+        fires = begun.decision is Decision.FIRED
+        return Plan(
+            self._name,
+            scope,
+            planned.at,
+            begun.decision,
+            begun.reason,
+            self._starter.job(scope, planned.at) if fires else None,
+            begun.cancel,
+        )
+
+
+async def unfinished_jobs(
+    store: Store, schedule: Schedule, scopes: Sequence[str]
+) -> dict[str, list[JobId]]:
+    """The live jobs of scopes about to start, unless nobody asks."""
+    if schedule.definition.overlap is Overlap.ALLOW or not scopes:
+        return {}
+    found = await store.schedules.unfinished(schedule.name, scopes)
+    return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
+
+
+def _without_scope(planned: Planned) -> Start:
+    if planned.decision is Decision.FIRED:
+        return Start(Decision.SKIPPED, "no scope")
+    return Start(planned.decision, planned.reason)
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max(filter(None, (one, other)), default=None)

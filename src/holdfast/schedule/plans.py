@@ -1,0 +1,165 @@
+"""Which plans are due, and what the catch-up policy decides about each. Pure.
+
+| catch-up | due and not late | due and late |
+|---|---|---|
+| latest | the newest fires, those before it are coalesced into it | if the newest is late: missed |
+| all | each fires, oldest first, at most `cap` a look | missed (late: window or lateness) |
+| none | each fires that is on time (`lateness`, or a minute) | missed |
+
+Every due plan is accounted for. Of plans that do not fire, the newest `cap` get a row each; if
+there are more, one row, at the newest of them, stands for all the older ones and says so: a
+schedule of every minute that slept for years leaves a hundred rows, not millions. What the cap
+cuts from plans that fire stays due, and the next look goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import assert_never
+
+from holdfast.plan import CatchUp, Decision, Definition
+from holdfast.schedule.rule import Times, between, shift_of, times_of
+from holdfast.schedule.zone import MICRO
+
+ON_TIME = 60.0
+"""Seconds a plan may be late with catch-up `none` when no lateness was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One plan time with what was decided about it."""
+
+    at: datetime
+    decision: Decision
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Due plans in order; `more` if the cap left some for the next look."""
+
+    plans: tuple[Planned, ...] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Plans due up to `until` (None: all) fell into a pause and are skipped."""
+
+    until: datetime | None = None
+
+
+def plans(
+    definition: Definition,
+    name: str,
+    scope: str,
+    last: datetime | None,
+    since: datetime,
+    now: datetime,
+    *,
+    pause: Pause | None = None,
+    times: Times | None = None,
+) -> Due:
+    """Every plan due by `now` that is not recorded yet.
+
+    `last` is the newest recorded plan of the scope, `since` when the rule began to count; both
+    searches start at the later. `times` are those a planner hook computed instead of the rule's.
+    """
+    shift = shift_of(definition.rule, name)
+    times = times or times_of(definition.rule)
+    horizon = now - shift
+    after = since - shift if last is None else max(last, since - shift)
+    skipped: list[Planned] = []
+    if pause is not None:
+        until = horizon if pause.until is None else min(horizon, pause.until - shift)
+        rows = _accounted(times, after, until, definition.cap, Decision.SKIPPED, "paused")
+        skipped, after = list(rows), max(after, until)
+    due = _caught_up(definition, times, after, horizon)
+    return Due((*skipped, *due.plans), due.more)
+
+
+def too_late(definition: Definition, name: str, at: datetime, now: datetime) -> str | None:
+    """Why a plan that could not be started before may not be started any more, or None."""
+    limit = definition.lateness
+    if limit is None and definition.catch_up is CatchUp.NONE:
+        limit = ON_TIME
+    if limit is None or now - shift_of(definition.rule, name) - at <= timedelta(seconds=limit):
+        return None
+    return _late(limit)
+
+
+def _caught_up(definition: Definition, times: Times, after: datetime, horizon: datetime) -> Due:
+    match definition.catch_up:
+        case CatchUp.LATEST:
+            return Due(tuple(_latest(definition, times, after, horizon)))
+        case CatchUp.ALL:
+            window, lateness = definition.window, definition.lateness
+            if lateness is None or window < lateness:
+                told = f"older than the window of {window:g} s"
+                return _within(definition, times, after, horizon, window, told)
+            return _within(definition, times, after, horizon, lateness, _late(lateness))
+        case CatchUp.NONE:
+            limit = ON_TIME if definition.lateness is None else definition.lateness
+            return _within(definition, times, after, horizon, limit, _late(limit))
+    assert_never(definition.catch_up)
+
+
+def _latest(
+    definition: Definition, times: Times, after: datetime, horizon: datetime
+) -> Iterator[Planned]:
+    newest = times.before(horizon + MICRO)
+    if newest is None or newest <= after:
+        return
+    limit, cap = definition.lateness, definition.cap
+    if limit is not None and horizon - newest > timedelta(seconds=limit):
+        yield from _accounted(times, after, newest, cap, Decision.MISSED, _late(limit))
+        return
+    into = f"coalesced into {_shown(newest)}"
+    yield from _accounted(times, after, newest - MICRO, cap, Decision.COALESCED, into)
+    yield Planned(newest, Decision.FIRED)
+
+
+def _within(
+    definition: Definition,
+    times: Times,
+    after: datetime,
+    horizon: datetime,
+    limit: float,
+    told: str,
+) -> Due:
+    """Those not older than the limit fire, oldest first and capped; the others are missed."""
+    edge = max(after, horizon - timedelta(seconds=limit) - MICRO)
+    missed = _accounted(times, after, edge, definition.cap, Decision.MISSED, told)
+    young = list(islice(between(times, edge, horizon), definition.cap + 1))
+    fired = [Planned(at, Decision.FIRED) for at in young[: definition.cap]]
+    return Due((*missed, *fired), len(young) > definition.cap)
+
+
+def _accounted(
+    times: Times, after: datetime, until: datetime, cap: int, decision: Decision, reason: str
+) -> list[Planned]:
+    """Rows for plans that do not fire: the newest `cap`, and one for all before them."""
+    rows: list[Planned] = []
+    moment = times.before(until + MICRO)
+    while moment is not None and moment > after and len(rows) < cap:
+        rows.append(Planned(moment, decision, reason))
+        moment = times.before(moment)
+    if moment is not None and moment > after:
+        first = times.after(after)
+        if first is None or first == moment:
+            rows.append(Planned(moment, decision, reason))
+        else:
+            told = f"stands for every plan from {_shown(first)} to {_shown(moment)}: {reason}"
+            rows.append(Planned(moment, Decision.MISSED, told))
+    return rows[::-1]
+
+
+def _late(limit: float) -> str:
+    return f"late by more than {limit:g} s"
+
+
+def _shown(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

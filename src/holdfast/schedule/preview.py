@@ -1,0 +1,67 @@
+"""Plans to come, as people read them: in UTC, on the wall, and what the change of clocks does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from holdfast.plan import Rule
+from holdfast.schedule.rule import ElapsedCron, WallCron, between, shift_of, times_of
+from holdfast.schedule.zone import MICRO, last_change, offset_at, wall_at, zone_of
+
+FAR = timedelta(days=366 * 60)
+
+
+class Previewed(msgspec.Struct, frozen=True):
+    """One plan: its instant, the wall clock's reading, when it is due, and any oddity.
+
+    `note` is `gap` for a time that the wall clock skips and that was moved to the end of the
+    gap, `fold 1` or `fold 2` for the first or second pass of a time that comes twice.
+    """
+
+    at: datetime
+    local: datetime
+    due: datetime
+    note: str = ""
+
+
+def preview(
+    rule: Rule, name: str, since: datetime, until: datetime | None, limit: int
+) -> list[Previewed]:
+    """At most `limit` plans from `since` up to `until`."""
+    times, zone, shift = times_of(rule), zone_of(rule.timezone), shift_of(rule, name)
+    start = since.astimezone(UTC) - MICRO
+    moments = between(times, start, until.astimezone(UTC) if until else start + FAR)
+    return [
+        Previewed(at, at.astimezone(zone), at + shift, note_on(rule, at))
+        for at in islice(moments, limit)
+    ]
+
+
+def note_on(rule: Rule, at: datetime) -> str:
+    times = times_of(rule)
+    if isinstance(times, WallCron) and _moved_from_gap(times, at):
+        return "gap"
+    if isinstance(times, WallCron | ElapsedCron):
+        return _pass_of_fold(times.zone, at)
+    return ""
+
+
+def _moved_from_gap(times: WallCron, at: datetime) -> bool:
+    if last_change(times.zone, at - MICRO, at) is None:
+        return False
+    before = offset_at(times.zone, at - MICRO)
+    gap_start, gap_end = (at + before).replace(tzinfo=None), wall_at(times.zone, at)
+    skipped = times.cron.after(gap_start - MICRO)
+    return skipped is not None and skipped < gap_end
+
+
+def _pass_of_fold(zone: ZoneInfo, at: datetime) -> str:
+    local = at.astimezone(zone)
+    first, second = local.replace(fold=0).utcoffset(), local.replace(fold=1).utcoffset()
+    if first is None or second is None or first <= second:
+        return ""  # in a gap the second reading is the larger, elsewhere both are the same
+    return "fold 2" if local.fold else "fold 1"

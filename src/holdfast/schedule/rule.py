@@ -1,0 +1,181 @@
+"""When a schedule is due: instants that follow from its rule alone.
+
+Cron expressions speak of the wall clock of a time zone. Twice a year that clock skips or repeats
+some time, and each case has one rule:
+
+- An expression that *names hours* means wall-clock times, and each of them fires exactly once.
+  A time that is skipped (the gap) fires at the first instant after the gap; a time that comes
+  twice (the fold) fires the first time.
+- An expression that matches *every hour* means elapsed time: it fires at exactly those instants
+  whose wall clock matches. Nothing is put in for the gap, and both passes of the fold count.
+
+Intervals know no wall clock: they are multiples of `every` counted from the anchor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from holdfast.errors import BadOption
+from holdfast.plan import Rule
+from holdfast.schedule.cron import Cron, parse
+from holdfast.schedule.zone import (
+    MICRO,
+    first_change,
+    last_change,
+    offset_at,
+    wall_at,
+    zone_of,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_FOLD = timedelta(hours=26)
+"""More than any zone ever set its clock back at once."""
+
+
+class Times(Protocol):
+    """Instants in order. Both searches leave the instant they start from out."""
+
+    def after(self, moment: datetime) -> datetime | None: ...
+
+    def before(self, moment: datetime) -> datetime | None: ...
+
+
+class Interval:
+    """Every so long, aligned to an anchor: plan times do not depend on who started when."""
+
+    def __init__(self, every: float, anchor: datetime | None) -> None:
+        self._step = timedelta(seconds=every)
+        self._anchor = (anchor or EPOCH).astimezone(UTC)
+
+    def after(self, moment: datetime) -> datetime | None:
+        return self._anchor + ((moment - self._anchor) // self._step + 1) * self._step
+
+    def before(self, moment: datetime) -> datetime | None:
+        return self._anchor + ((moment - MICRO - self._anchor) // self._step) * self._step
+
+
+class ElapsedCron:
+    """An expression that matches every hour: the instants whose wall clock matches.
+
+    While the offset stays the wall clock and time run alike, so one search answers; where it
+    changes before the answer, the search goes on from the change.
+    """
+
+    def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
+        self.cron = cron
+        self.zone = zone
+
+    def after(self, moment: datetime) -> datetime | None:
+        start = moment + MICRO
+        while True:
+            offset = offset_at(self.zone, start)
+            wall = self.cron.after((start + offset - MICRO).replace(tzinfo=None))
+            if wall is None:
+                return None
+            found = wall.replace(tzinfo=UTC) - offset
+            change = first_change(self.zone, start, found)
+            if change is None:
+                return found
+            start = change
+
+    def before(self, moment: datetime) -> datetime | None:
+        end = moment
+        while True:
+            offset = offset_at(self.zone, end - MICRO)
+            wall = self.cron.before((end + offset).replace(tzinfo=None))
+            if wall is None:
+                return None
+            found = wall.replace(tzinfo=UTC) - offset
+            change = last_change(self.zone, found, end - MICRO)
+            if change is None:
+                return found
+            end = change
+
+
+class WallCron:
+    """An expression that names hours: each matching wall-clock time fires once.
+
+    `instant_of` never runs backwards, so a search on the wall clock is a search in time; what
+    the gap pushes onto one instant counts once.
+    """
+
+    def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
+        self.cron = cron
+        self.zone = zone
+
+    def instant_of(self, wall: datetime) -> datetime:
+        first = wall.replace(tzinfo=self.zone, fold=0).astimezone(UTC)
+        if wall_at(self.zone, first) == wall:
+            return first
+        # Read with the offset from before the gap, the time lies behind the change.
+        change = last_change(self.zone, first - LONGEST_FOLD, first)
+        assert change is not None, "a time that does not exist lies in a gap"
+        return change
+
+    def after(self, moment: datetime) -> datetime | None:
+        wall = self.cron.after(wall_at(self.zone, moment))
+        while wall is not None and (found := self.instant_of(wall)) <= moment:
+            wall = self.cron.after(wall)
+        return None if wall is None else found
+
+    def before(self, moment: datetime) -> datetime | None:
+        # In the second pass of a fold, all that the first pass showed lies behind.
+        offset = max(offset_at(self.zone, moment), offset_at(self.zone, moment - LONGEST_FOLD))
+        wall = self.cron.before((moment + offset + MICRO).replace(tzinfo=None))
+        while wall is not None and (found := self.instant_of(wall)) >= moment:
+            wall = self.cron.before(wall)
+        return None if wall is None else found
+
+
+class Listed:
+    """Instants that a planner hook computed."""
+
+    def __init__(self, moments: Iterable[datetime]) -> None:
+        self._moments = sorted({_aware(moment) for moment in moments})
+
+    def after(self, moment: datetime) -> datetime | None:
+        place = bisect_right(self._moments, moment)
+        return self._moments[place] if place < len(self._moments) else None
+
+    def before(self, moment: datetime) -> datetime | None:
+        place = bisect_left(self._moments, moment)
+        return self._moments[place - 1] if place else None
+
+
+@lru_cache(maxsize=16_384)
+def times_of(rule: Rule) -> Times:
+    """The instants of a rule; a bad expression or zone is a BadOption."""
+    if rule.every is not None:
+        return Interval(rule.every, rule.anchor)
+    assert rule.cron is not None, "a rule has an expression or an interval"
+    cron, zone = parse(rule.cron), zone_of(rule.timezone)
+    return ElapsedCron(cron, zone) if cron.every_hour else WallCron(cron, zone)
+
+
+def shift_of(rule: Rule, name: str) -> timedelta:
+    """How long after its plan time a plan is due: the delay, and a share of the jitter that is
+    the same for a schedule on every machine and forever."""
+    digest = hashlib.sha256(name.encode()).digest()
+    share = int.from_bytes(digest[:8], "big") / 2**64
+    return timedelta(seconds=rule.delay, milliseconds=int(rule.jitter * share * 1000))
+
+
+def between(times: Times, after: datetime, until: datetime) -> Iterator[datetime]:
+    """The instants later than `after`, up to and with `until`, as they are asked for."""
+    moment = times.after(after)
+    while moment is not None and moment <= until:
+        yield moment
+        moment = times.after(moment)
+
+
+def _aware(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise BadOption("plan time", "a datetime with a time zone", moment)
+    return moment.astimezone(UTC)

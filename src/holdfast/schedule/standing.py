@@ -1,0 +1,59 @@
+"""How a schedule stands: what is to be known about it besides its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from holdfast.plan import Schedule
+from holdfast.schedule.rule import shift_of, times_of
+from holdfast.schedule.zone import MICRO
+from holdfast.store.contract import WorkerInfo
+
+FORGOTTEN = timedelta(minutes=25)
+"""Every worker declares its schedules at its start and every ten minutes after."""
+
+
+def next_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """When its next plan is due; None if never, or while it is paused."""
+    rule = schedule.definition.rule
+    shift = shift_of(rule, schedule.name)
+    following = None if schedule.paused else times_of(rule).after(now - shift)
+    return None if following is None else following + shift
+
+
+def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """The newest plan that is due by now, if any has been since its rule counts."""
+    rule = schedule.definition.rule
+    shift = shift_of(rule, schedule.name)
+    newest = times_of(rule).before(now - shift + MICRO)
+    since = max(filter(None, (schedule.created_at, schedule.changed_at)))
+    return None if newest is None or newest + shift <= since else newest
+
+
+def undecided_for(schedule: Schedule, cursor: datetime | None, now: datetime) -> timedelta:
+    """How long its oldest plan after the cursor has been due; not at all: zero or less."""
+    rule = schedule.definition.rule
+    shift = shift_of(rule, schedule.name)
+    since = max(filter(None, (schedule.created_at, schedule.changed_at))) - shift
+    first = times_of(rule).after(since if cursor is None else max(cursor, since))
+    return timedelta(0) if first is None else now - shift - first
+
+
+def undeclared(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime) -> bool:
+    """Whether code declared it once and no live worker's code does any more.
+
+    Without a live worker nobody can know, so it is not said.
+    """
+    started = [w.started_at for w in workers if w.alive and w.started_at is not None]
+    if schedule.declared_at is None or not started:
+        return False
+    return schedule.declared_at < min(started) or now - schedule.declared_at > FORGOTTEN
+
+
+def rule_text(schedule: Schedule) -> str:
+    """The rule in a few words."""
+    rule = schedule.definition.rule
+    if rule.every is not None:
+        return f"every {timedelta(seconds=rule.every)}"
+    return f"{rule.cron} ({rule.timezone})"

@@ -1,0 +1,49 @@
+"""The job that a plan starts: what the definition froze, with the scope and plan time put in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.job import NewJob, new_job_id
+from holdfast.plan import Definition
+
+SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
+"""Headers by which a handler learns why it runs: `ctx.job.headers["holdfast-scope"]`."""
+
+
+class Starter:
+    """Makes the jobs of one schedule: what is the same for all is read once."""
+
+    def __init__(self, name: str, definition: Definition) -> None:
+        self._name = name
+        self._definition = definition
+        self._takes = bool(definition.scope_as or definition.plan_as)
+        self._args: dict[str, Any] = msgspec.json.decode(definition.args) if self._takes else {}
+        given = {} if definition.headers is None else msgspec.json.decode(definition.headers)
+        self._headers: dict[str, str] = {**given, SCHEDULE: name}
+
+    def job(self, scope: str, at: datetime) -> NewJob:
+        chosen = self._definition
+        headers = self._headers | {SCOPE: scope, PLAN: at.astimezone(UTC).isoformat()}
+        return NewJob(
+            new_job_id(beside=self._name),  # a store in parts starts it where the schedule is
+            chosen.task,
+            chosen.queue,
+            self._arguments(scope, at) if self._takes else chosen.args,
+            chosen.policy,
+            chosen.priority,
+            deadline_in=chosen.deadline,
+            tags=chosen.tags,
+            headers=msgspec.json.encode(headers).decode(),
+        )
+
+    def _arguments(self, scope: str, at: datetime) -> str:
+        given = dict(self._args)
+        if self._definition.scope_as is not None:
+            given[self._definition.scope_as] = scope
+        if self._definition.plan_as is not None:
+            given[self._definition.plan_as] = at
+        return msgspec.json.encode(given).decode()

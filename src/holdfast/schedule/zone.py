@@ -1,0 +1,77 @@
+"""Time zones: their offsets, and the instants at which these change."""
+
+from __future__ import annotations
+
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from holdfast.errors import BadOption
+
+MICRO = timedelta(microseconds=1)
+DAY = timedelta(days=1)
+
+
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> ZoneInfo:
+    """The zone of an IANA name; the error says what is wrong with it."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise BadOption("timezone", f"an IANA name such as Europe/Berlin ({error})", name) from None
+
+
+def offset_at(zone: ZoneInfo, moment: datetime) -> timedelta:
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None, "a ZoneInfo knows its offset"
+    return offset
+
+
+def wall_at(zone: ZoneInfo, moment: datetime) -> datetime:
+    """What the clock on the wall shows, without a zone."""
+    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def last_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
+    """The last change of the offset later than `after`, up to and with `until`."""
+    for year in range(until.year, after.year - 1, -1):
+        for change in reversed(changes(zone, year)):
+            if after < change <= until:
+                return change
+    return None
+
+
+def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
+    """The first change of the offset later than `after`, up to and with `until`."""
+    for year in range(after.year, until.year + 1):
+        for change in changes(zone, year):
+            if after < change <= until:
+                return change
+    return None
+
+
+@lru_cache(maxsize=4096)
+def changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
+    """The first instants of each new offset in a year (UTC), in order.
+
+    A zone does not tell its changes, so days are compared and a day that differs is halved.
+    """
+    start = datetime(year, 1, 1, tzinfo=UTC) - MICRO
+    days = 366 if year < MAXYEAR else 364
+    found = []
+    for number in range(days):
+        low, high = start + number * DAY, start + (number + 1) * DAY
+        if offset_at(zone, low) != offset_at(zone, high):
+            found.append(_halved(zone, low, high))
+    return tuple(change for change in found if change.year == year)
+
+
+def _halved(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
+    before = offset_at(zone, low)
+    while high - low > MICRO:
+        middle = low + (high - low) // 2
+        if offset_at(zone, middle) == before:
+            low = middle
+        else:
+            high = middle
+    return high

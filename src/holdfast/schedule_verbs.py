@@ -1,0 +1,179 @@
+"""The verbs on schedules: the client's part that deals with plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import BadOption, Refused, UnknownSchedule
+from holdfast.job import JobId
+from holdfast.options import check_name
+from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
+from holdfast.schedule.backfill import Backfill, BackfillReport
+from holdfast.schedule.defining import checked
+from holdfast.schedule.preview import Previewed, preview
+from holdfast.schedule.providers import Providers
+from holdfast.schedule.starting import Starter
+from holdfast.selection import Told
+from holdfast.store.contract import Store
+
+EDITS = 10
+MICRO = timedelta(microseconds=1)
+
+
+class ScheduleVerbs:
+    """Create, change, question and run schedules."""
+
+    def __init__(self, store: Store, providers: Providers) -> None:
+        self._store = store
+        self._providers = providers
+
+    async def schedules(self, *names: str) -> list[Schedule]:
+        """All schedules by name, or those named."""
+        return await self._store.schedules.list(names)
+
+    async def schedule(self, name: str) -> Schedule:
+        found = await self._store.schedules.list([name])
+        if not found:
+            raise UnknownSchedule(name)
+        return found[0]
+
+    async def create_schedule(self, name: str, definition: Definition) -> Schedule:
+        """Add a schedule at run time: `create_schedule("nightly", task.scheduled("0 3 * * *"))`.
+        Code never overwrites it."""
+        check_name("schedule name", name)
+        good = checked(definition)
+        if await self._store.schedules.list([name]):
+            raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
+        await self._store.schedules.put(name, good)
+        return await self.schedule(name)
+
+    async def edit_schedule(self, name: str, **changes: Any) -> Schedule:
+        """Change some fields of a schedule or of its rule; from now on code leaves it alone.
+
+        A rule that becomes another counts from this moment: what it would have planned before
+        is not made up for.
+        """
+        for _ in range(EDITS):
+            found = await self.schedule(name)
+            if not found.definition.task:
+                raise Refused(f"schedule {name!r} is {found.definition.rule.cron}: upgrade first")
+            edited = checked(_changed(found.definition, changes))
+            if await self._store.schedules.put(name, edited, found.revision):
+                return await self.schedule(name)
+        raise Refused(f"schedule {name!r} is being changed by somebody else: try again")
+
+    async def pause_schedule(self, name: str) -> None:
+        """Plans that come due from now on are recorded as skipped."""
+        if not await self._store.schedules.pause([name]):
+            raise UnknownSchedule(name)
+
+    async def resume_schedule(self, name: str) -> None:
+        """Let plans fire again; those of the pause are not made up for (`backfill` does)."""
+        if not await self._store.schedules.resume([name]):
+            raise UnknownSchedule(name)
+
+    async def delete_schedule(self, name: str) -> None:
+        """Remove a schedule and its ledger; jobs it started stay. One that code declares comes
+        back with the next worker that starts: pause that one instead."""
+        if not await self._store.schedules.delete([name]):
+            raise UnknownSchedule(name)
+
+    async def trigger_schedule(self, name: str, scope: str = NO_SCOPE) -> JobId:
+        """Start a job of it now, whatever its rule and its overlap say; also while paused."""
+        found = await self.schedule(name)
+        if found.definition.scopes is not None and scope == NO_SCOPE:
+            raise BadOption("scope", f"one of provider {found.definition.scopes!r}", scope)
+        at = await self._store.now()
+        starter = Starter(name, found.definition)
+        for _ in range(EDITS):
+            job = starter.job(scope, at)
+            told = "triggered by hand"
+            row = Plan(name, scope, at, Decision.FIRED, told, job, moves_cursor=False)
+            if all(await self._store.schedules.record([row])):
+                return job.id
+            at += MICRO  # another was triggered in the same instant
+        raise UnknownSchedule(name)
+
+    async def preview_schedule(
+        self,
+        name: str,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        *,
+        limit: int = 100,
+    ) -> list[Previewed]:
+        """The plans of its rule between two times, in UTC and on the wall, with what the change
+        of clocks does to them. By default the next ones."""
+        found = await self.schedule(name)
+        start = since or await self._store.now()
+        return preview(found.definition.rule, name, start, until, limit)
+
+    async def schedule_history(
+        self,
+        name: str,
+        *,
+        scope: str | None = None,
+        limit: int = 50,
+        before: datetime | None = None,
+    ) -> list[LedgerEntry]:
+        """What was decided about each plan and what became of its job, newest first."""
+        await self.schedule(name)
+        return await self._store.schedules.history(name, scope=scope, limit=limit, before=before)
+
+    async def backfill_schedule(
+        self,
+        name: str,
+        since: datetime,
+        until: datetime,
+        *,
+        scopes: Sequence[str] | None = None,
+        cap: int = 1_000,
+        dry_run: bool = False,
+        told: Told | None = None,
+    ) -> BackfillReport:
+        """Fire the plans from `since` to `until` that have not fired: those that were missed,
+        skipped or coalesced, and those from before the schedule was there. Oldest first, at most
+        `cap`; a second call goes on. `told(done, planned)` shows progress."""
+        found = await self.schedule(name)
+        now = await self._store.now()
+        work = Backfill(self._store, self._providers, found, since, min(until, now), scopes, cap)
+        return await work.run(dry_run=dry_run, told=told)
+
+
+def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:
+    of_rule = {key: value for key, value in changes.items() if key in Rule.__struct_fields__}
+    if "cron" in of_rule and "every" not in of_rule:
+        of_rule["every"] = None
+    if "every" in of_rule and "cron" not in of_rule:
+        of_rule["cron"] = None
+    rest = {key: value for key, value in changes.items() if key not in of_rule}
+    known = [*Definition.__struct_fields__, *Rule.__struct_fields__]
+    for unknown in set(rest) - set(known) | ({"rule"} & set(rest)):
+        raise BadOption("schedule setting", f"one of {', '.join(known[1:])}", unknown)
+    plain = msgspec.to_builtins(msgspec.structs.replace(definition, **_plain(rest)))
+    rule = msgspec.to_builtins(definition.rule) | _plain(of_rule)
+    try:
+        return msgspec.convert(plain | {"rule": rule}, Definition)
+    except msgspec.ValidationError as error:
+        raise BadOption("schedule setting", f"of the right type ({error})", changes) from None
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: _stored(value) for key, value in values.items()}
+
+
+def _stored(value: Any) -> Any:
+    """Times as seconds, moments in UTC, arguments and headers as JSON."""
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case datetime():
+            return value.astimezone(UTC)
+        case Mapping():
+            return msgspec.json.encode(dict(value)).decode()
+        case _:
+            return value

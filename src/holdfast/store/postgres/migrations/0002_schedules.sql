@@ -1,0 +1,59 @@
+-- Schedules, and the ledger in which every due plan has one row: being unique, it is the lock.
+
+create table {{schema}}.schedule (
+    name text collate "C" primary key,
+    definition text not null,
+    rule text not null,
+    keep float8 not null,
+    edited boolean not null,
+    revision int not null default 1,
+    created_at timestamptz not null,
+    changed_at timestamptz,
+    declared_at timestamptz,
+    paused boolean not null default false,
+    paused_at timestamptz,
+    resumed_at timestamptz,
+    error text,
+    error_at timestamptz
+);
+
+-- The newest recorded plan of each scope. It outlives the ledger's rows.
+create table {{schema}}.schedule_cursor (
+    schedule text collate "C" not null,
+    scope text collate "C" not null,
+    at timestamptz not null,
+    primary key (schedule, scope)
+);
+
+create table {{schema}}.ledger (
+    schedule text collate "C" not null,
+    scope text collate "C" not null,
+    at timestamptz not null,
+    decision text not null,
+    reason text not null,
+    recorded_at timestamptz not null,
+    keep_until timestamptz not null,
+    job_id uuid,
+    primary key (schedule, scope, at)
+);
+create index ledger_newest on {{schema}}.ledger (schedule, at desc, scope);
+create index ledger_expiry on {{schema}}.ledger (keep_until);
+create index ledger_job on {{schema}}.ledger (job_id) where job_id is not null;
+create index ledger_open on {{schema}}.ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+
+-- Lazy: the plans whose jobs may still be live. A job that ends leaves its row; whoever records
+-- the next plan of the scope removes it. So what is live is found without the ledger's history.
+-- `epoch` grows when a job returns to life, so that a look from before can be told apart.
+create table {{schema}}.started (
+    schedule text collate "C" not null,
+    scope text collate "C" not null,
+    at timestamptz not null,
+    job_id uuid not null,
+    epoch bigint not null default 0,
+    primary key (schedule, scope, at)
+);
+
+-- A cursor moves with every plan: room on its page, so that no index has to follow.
+alter table {{schema}}.schedule_cursor set (fillfactor = 70);
+alter table {{schema}}.started set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+alter table {{schema}}.ledger set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);

@@ -1,0 +1,91 @@
+"""Recording plans: rows of the ledger, and in the same transaction what they start and cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.job import JobId, NewJob, Retention
+from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.plan import Decision, Plan
+from holdfast.store import borrowed
+from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.inserting import insertion
+
+LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
+
+
+async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
+    """One transaction: a plan that another recorder has written starts and cancels nothing."""
+    first: dict[tuple[str, str, datetime], int] = {}
+    for index, plan in enumerate(plans):
+        # In UTC, since the two passes of a repeated hour are equal in their own zone.
+        first.setdefault((plan.schedule, plan.scope, plan.at.astimezone(UTC)), index)
+    asked = list(first.values())
+
+    async def steps(line: Line) -> set[int]:
+        now = connections.clock.override()
+        columns = _columns([plans[index] for index in asked])
+        rows = await line.fetch(connections.scripts["schedules_record"], now, *columns, LOOKED_AT)
+        written = {asked[row[0]] for row in rows}
+        ours = [plans[index] for index in sorted(written)]
+        await _start(connections, line, ours)
+        await _cancel(connections, line, ours)
+        return written
+
+    written = await connections.run(steps, transaction=True)
+    return [index in written for index in range(len(plans))]
+
+
+def _columns(plans: Sequence[Plan]) -> tuple[list[Any], ...]:
+    """Parameters 2 to 8 of schedules_record.sql: one array per column."""
+    jobs = [_job(plan) for plan in plans]
+    return (
+        [plan.schedule for plan in plans],
+        [plan.scope for plan in plans],
+        [plan.at for plan in plans],
+        [plan.decision.value for plan in plans],
+        [clean(plan.reason, MESSAGE_LIMIT) for plan in plans],
+        [None if job is None else job.id for job in jobs],
+        [plan.moves_cursor for plan in plans],
+    )
+
+
+def _job(plan: Plan) -> NewJob | None:
+    return plan.job if plan.decision is Decision.FIRED else None
+
+
+async def _start(connections: Connections, line: Line, plans: Iterable[Plan]) -> None:
+    jobs = [job for job in map(_job, plans) if job is not None]
+    if not jobs:
+        return
+    walk = insertion(jobs, connections.clock.override(), connections.options.channel)
+    await borrowed.drive(
+        walk, lambda step: line.fetch(connections.scripts[step.verb], *step.values)
+    )
+
+
+async def _cancel(connections: Connections, line: Line, plans: Iterable[Plan]) -> None:
+    """End the predecessors that wait, and ask those that run. One that was handed back in
+    between waits again, so what neither found is looked for once more."""
+    by: dict[JobId, str] = {}
+    for plan in plans:
+        for job_id in plan.cancel:
+            by.setdefault(job_id, f"the plan of {plan.at.astimezone(UTC).isoformat()}")
+    now, channel = connections.clock.override(), connections.options.channel
+
+    async def replace() -> None:
+        ids = sorted(by)
+        values = (now, ids, [by[job_id] for job_id in ids], Retention().other)
+        for row in await line.fetch(connections.scripts["replace"], *values):
+            del by[JobId(row[0])]
+
+    if by:
+        await replace()
+    if by:
+        asked = await line.fetch(connections.scripts["request_cancel"], now, channel, sorted(by))
+        for row in asked:
+            del by[JobId(str(row[0]))]
+    if by:
+        await replace()

@@ -1,0 +1,110 @@
+"""Schedules on Postgres: the rules themselves, and the reading of their ledger."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from holdfast.job import DAY, Live
+from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.plan import Definition, LedgerEntry, Plan, Schedule, encode_definition
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.recording import record
+
+LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
+
+
+class PostgresSchedules:
+    """See `holdfast.store.contract.Schedules` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._channel = connections.options.channel
+
+    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+        if schedules:
+            columns = zip(*map(_values, schedules.values()), strict=True)
+            await self._connections.timed(
+                "schedules_declare", self._channel, [*schedules], *map(list, columns)
+            )
+
+    async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
+        """Not repeated with a revision: that one is gone once it was written."""
+        values = (self._channel, name, *_values(definition), revision)
+        again = revision is None
+        return bool(await self._connections.timed("schedules_put", *values, again=again))
+
+    async def pause(self, names: Sequence[str]) -> builtins.list[str]:
+        return await self._change("schedules_pause", names)
+
+    async def resume(self, names: Sequence[str]) -> builtins.list[str]:
+        return await self._change("schedules_resume", names)
+
+    async def delete(self, names: Sequence[str]) -> builtins.list[str]:
+        scripts = self._connections.scripts
+
+        async def steps(line: Line) -> builtins.list[str]:
+            found = await line.fetch(scripts["schedules_delete"], self._channel, [*names])
+            gone = [row[0] for row in found]
+            await line.fetch(scripts["schedules_forget"], gone)
+            return gone
+
+        return await self._connections.run(steps, transaction=True) if names else []
+
+    async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
+        found = await self._connections.fetch("schedules_cursors", name, [*scopes])
+        return {row[0]: row[1] for row in found}
+
+    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
+        distinct = list(dict.fromkeys(scopes))
+        answer: dict[str, builtins.list[Live]] = {}
+        for row in await self._connections.fetch("schedules_unfinished", name, distinct):
+            scope, *job = row
+            answer.setdefault(scope, []).append(rows.live(job))
+        return answer
+
+    async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
+        return await record(self._connections, plans) if plans else []
+
+    async def advance(self, name: str, scope: str, at: datetime) -> None:
+        await self._connections.fetch("schedules_advance", name, scope, at)
+
+    async def history(
+        self,
+        name: str,
+        *,
+        scope: str | None = None,
+        limit: int = 50,
+        before: datetime | None = None,
+    ) -> builtins.list[LedgerEntry]:
+        found = await self._connections.fetch("schedules_history", name, scope, before, limit)
+        return [rows.ledger_entry(row) for row in found]
+
+    async def failed_plans(
+        self, name: str, limit: int, after: tuple[datetime, str] | None = None
+    ) -> builtins.list[LedgerEntry]:
+        at, scope = after or (None, "")
+        found = await self._connections.fetch("schedules_failed_plans", name, limit, at, scope)
+        return [rows.ledger_entry(row) for row in found]
+
+    async def complain(self, name: str, error: str | None) -> None:
+        told = None if error is None else clean(error, MESSAGE_LIMIT)
+        await self._connections.timed("schedules_complain", name, told)
+
+    async def prune_ledger(self, limit: int) -> int:
+        return int((await self._connections.timed("schedules_prune_ledger", limit))[0][0])
+
+    async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
+        found = await self._connections.fetch("schedules_list", [*names] or None)
+        return [rows.schedule(row) for row in found]
+
+    async def _change(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
+        found = await self._connections.timed(verb, self._channel, [*names])
+        return [row[0] for row in found]
+
+
+def _values(definition: Definition) -> tuple[str, str, float]:
+    keep = min(definition.keep, LONGEST_KEPT)
+    return encode_definition(definition), encode_definition(definition.rule), keep

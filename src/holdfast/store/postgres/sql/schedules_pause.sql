@@ -1,0 +1,19 @@
+-- $1 now   $2 channel   $3 names
+with named as materialized (
+    select name from {{schema}}.schedule where name = any ($3::text[])
+    order by name for no key update
+),
+changed as (
+    update {{schema}}.schedule
+    set revision = revision + (not paused)::int,
+        paused_at = case when paused then paused_at
+            else coalesce($1::timestamptz, now()) end,
+        resumed_at = case when paused then resumed_at end,
+        paused = true
+    where name = any (array(select name from named))
+    returning name
+),
+woken as (
+    select count(pg_notify($2::text, 'schedules')) as calls from (select from changed limit 1) as any_of_them
+)
+select changed.name, woken.calls from changed cross join woken order by changed.name

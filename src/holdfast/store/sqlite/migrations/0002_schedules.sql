@@ -1,0 +1,52 @@
+-- Schedules, and the ledger in which every due plan has one row: being unique, it is the lock.
+
+create table schedule (
+    name text primary key,
+    definition text not null,
+    rule text not null,
+    keep real not null,
+    edited integer not null,
+    revision integer not null,
+    created_at integer not null,
+    changed_at integer,
+    declared_at integer,
+    paused integer not null default 0,
+    paused_at integer,
+    resumed_at integer,
+    error text,
+    error_at integer
+) without rowid;
+
+-- The newest recorded plan of each scope. It outlives the ledger's rows.
+create table schedule_cursor (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    primary key (schedule, scope)
+) without rowid;
+
+create table ledger (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    decision text not null,
+    reason text not null,
+    recorded_at integer not null,
+    keep_until integer not null,
+    job_id text,
+    primary key (schedule, scope, at)
+) without rowid;
+create index ledger_newest on ledger (schedule, at desc, scope);
+create index ledger_expiry on ledger (keep_until);
+create index ledger_job on ledger (job_id) where job_id is not null;
+create index ledger_open on ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+
+-- Lazy: the plans whose jobs may still be live. A job that ends leaves its row; whoever records
+-- the next plan of the scope removes it. So what is live is found without the ledger's history.
+create table started (
+    schedule text not null,
+    scope text not null,
+    at integer not null,
+    job_id text not null,
+    primary key (schedule, scope, at)
+) without rowid;

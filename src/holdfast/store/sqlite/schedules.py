@@ -1,0 +1,229 @@
+"""`Schedules` on SQLite: the rules themselves, and the reading of their ledger."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from holdfast.job import JobId, JobState, Live
+from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.plan import (
+    Decision,
+    Definition,
+    LedgerEntry,
+    Plan,
+    Schedule,
+    decode_definition,
+    encode_definition,
+)
+from holdfast.store.contract import Topic
+from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.reading import to_live
+from holdfast.store.sqlite.recording import record
+from holdfast.store.sqlite.rows import (
+    LATEST,
+    to_datetime,
+    to_json,
+    to_micros,
+    to_optional_datetime,
+)
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+BEFORE_ALL = -(2**63)
+
+
+class SqliteSchedules:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+        if schedules:
+            await self._engine.write(lambda tx: _declare(tx, schedules))
+
+    async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
+        return await self._engine.write(lambda tx: _put(tx, name, definition, revision))
+
+    async def pause(self, names: Sequence[str]) -> builtins.list[str]:
+        return await self._change("pause", names)
+
+    async def resume(self, names: Sequence[str]) -> builtins.list[str]:
+        return await self._change("resume", names)
+
+    async def delete(self, names: Sequence[str]) -> builtins.list[str]:
+        return await self._engine.write(lambda tx: _delete(tx, names)) if names else []
+
+    async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
+        def work(tx: Transaction) -> dict[str, datetime]:
+            rows = tx.rows(script("schedules_cursors"), (name, to_json(scopes)))
+            return {scope: to_datetime(at) for scope, at in rows}
+
+        return await self._engine.read(work)
+
+    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
+        return await self._engine.read(lambda tx: _unfinished(tx, name, scopes))
+
+    async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
+        return await self._engine.write(lambda tx: record(tx, plans)) if plans else []
+
+    async def advance(self, name: str, scope: str, at: datetime) -> None:
+        values = (name, scope, to_micros(at))
+        await self._engine.write(lambda tx: tx.run(script("schedules_advance"), values))
+
+    async def history(
+        self,
+        name: str,
+        *,
+        scope: str | None = None,
+        limit: int = 50,
+        before: datetime | None = None,
+    ) -> builtins.list[LedgerEntry]:
+        until = LATEST + 1 if before is None else to_micros(before)
+        return await self._engine.read(lambda tx: _history(tx, name, scope, limit, until))
+
+    async def failed_plans(
+        self, name: str, limit: int, after: tuple[datetime, str] | None = None
+    ) -> builtins.list[LedgerEntry]:
+        at, scope = (BEFORE_ALL, "") if after is None else (to_micros(after[0]), after[1])
+
+        def work(tx: Transaction) -> builtins.list[LedgerEntry]:
+            rows = tx.rows(script("schedules_failed_plans"), (name, at, scope, limit))
+            return [_entry(row) for row in rows]
+
+        return await self._engine.read(work)
+
+    async def complain(self, name: str, error: str | None) -> None:
+        def work(tx: Transaction) -> None:
+            told = None if error is None else clean(error, MESSAGE_LIMIT)
+            since = None if error is None else tx.now
+            tx.run(steps("schedules")["complain"], (name, told, since))
+
+        await self._engine.write(work)
+
+    async def prune_ledger(self, limit: int) -> int:
+        return await self._engine.write(lambda tx: _prune_ledger(tx, limit))
+
+    async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
+        def work(tx: Transaction) -> builtins.list[Schedule]:
+            wanted = to_json(names) if names else None
+            return [_schedule(row) for row in tx.rows(steps("schedules")["list"], (wanted,))]
+
+        return await self._engine.read(work)
+
+    async def _change(self, step: str, names: Sequence[str]) -> builtins.list[str]:
+        def work(tx: Transaction) -> builtins.list[str]:
+            changed = tx.rows(steps("schedules")[step], (to_json(names), tx.now))
+            return _told(tx, changed)
+
+        return await self._engine.write(work) if names else []
+
+
+def _declare(tx: Transaction, schedules: Mapping[str, Definition]) -> None:
+    """Wakes only for news: every worker that starts declares the same again."""
+    sql = steps("schedules")
+    known = {row[0]: row[1:] for row in tx.rows(sql["known"], (to_json(schedules),))}
+    rows: list[Row] = []
+    for name, definition in schedules.items():
+        text = encode_definition(definition)
+        was, edited = known.get(name, (None, False))
+        if was != text and not edited:
+            tx.wake(Topic.SCHEDULES)
+        rule = encode_definition(definition.rule)
+        rows.append((name, text, rule, definition.keep, tx.now))
+    tx.each(sql["declare"], rows)
+
+
+def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:
+    sql = steps("schedules")
+    texts = (encode_definition(definition), encode_definition(definition.rule))
+    facts = (name, *texts, definition.keep, tx.now)
+    written = tx.rows(sql["edit"], (*facts, revision))
+    if not written and revision is None:
+        written = tx.rows(sql["create"], facts)
+    return bool(_told(tx, written))
+
+
+def _delete(tx: Transaction, names: Sequence[str]) -> list[str]:
+    sql = steps("schedules")
+    gone = tx.rows(sql["delete"], (to_json(names),))
+    for step in ("delete cursors", "delete ledger", "delete started"):
+        tx.each(sql[step], gone)
+    return _told(tx, gone)
+
+
+def _told(tx: Transaction, changed: Sequence[Row]) -> list[str]:
+    if changed:
+        tx.wake(Topic.SCHEDULES)
+    return sorted(name for (name,) in changed)
+
+
+def _schedule(row: Row) -> Schedule:
+    (
+        name, definition, paused, edited, revision, created_at, declared_at,
+        error, error_at, paused_at, resumed_at, changed_at,
+    ) = row  # fmt: skip
+    return Schedule(
+        name=name,
+        definition=decode_definition(definition),
+        paused=bool(paused),
+        edited=bool(edited),
+        revision=revision,
+        created_at=to_datetime(created_at),
+        declared_at=to_optional_datetime(declared_at),
+        error=error,
+        error_at=to_optional_datetime(error_at),
+        paused_at=to_optional_datetime(paused_at),
+        resumed_at=to_optional_datetime(resumed_at),
+        changed_at=to_optional_datetime(changed_at),
+    )
+
+
+def _unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
+    wanted = (name, to_json(dict.fromkeys(scopes)))
+    rows = tx.rows(script("schedules_unfinished"), wanted)
+    found: dict[str, list[Live]] = {}
+    for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
+        found.setdefault(row[0], []).append(job)
+    return found
+
+
+def _history(
+    tx: Transaction, name: str, scope: str | None, limit: int, before: int
+) -> list[LedgerEntry]:
+    sql = steps("schedules_history")
+    if scope is None:
+        rows = tx.rows(sql["all"], (name, before, limit))
+    else:
+        rows = tx.rows(sql["of a scope"], (name, before, limit, scope))
+    jobs = tx.rows(sql["jobs"], (to_json(row[6] for row in rows if row[6] is not None),))
+    known = {row[0]: row[1:] for row in jobs}
+    return [_entry(row, known.get(row[6])) for row in rows]
+
+
+def _entry(row: Row, job: Row | None = None) -> LedgerEntry:
+    schedule, scope, at, decision, reason, recorded_at, job_id = row
+    state, attempts, claimed_at, finished_at, result, error = job or (None,) * 6
+    return LedgerEntry(
+        schedule=schedule,
+        scope=scope,
+        at=to_datetime(at),
+        decision=Decision(decision),
+        reason=reason,
+        recorded_at=to_datetime(recorded_at),
+        job_id=None if job_id is None else JobId(job_id),
+        state=None if state is None else JobState(state),
+        attempts=attempts,
+        claimed_at=to_optional_datetime(claimed_at),
+        finished_at=to_optional_datetime(finished_at),
+        result=result,
+        error=error,
+    )
+
+
+def _prune_ledger(tx: Transaction, limit: int) -> int:
+    sql = steps("schedules_prune_ledger")
+    over = tx.rows(sql["over"], (tx.now, limit))
+    tx.each(sql["ledger"], over)
+    tx.each(sql["started"], over)
+    return len(over)

@@ -1,0 +1,150 @@
+"""Schedules.declare: code adds and updates, never deletes, never overrules an operator."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
+from tests.backends import siblings
+from tests.conformance.builders import Scene
+from tests.conformance.planning import NAME, Diary, definition
+
+RICH = Definition(
+    Rule(
+        every=90.5,
+        timezone="Europe/Berlin",
+        anchor=datetime(2028, 1, 1, 1, tzinfo=UTC),
+        delay=1.5,
+        jitter=3.0,
+    ),
+    task="räume auf",
+    queue="mail",
+    args='{"a":"\\u0000"}',
+    policy='{"timeout":5}',
+    priority=-3,
+    tags=("a", "b,c"),
+    headers="{}",
+    catch_up=CatchUp.ALL,
+    window=60.0,
+    cap=7,
+    lateness=30.0,
+    overlap=Overlap.QUEUE_ONE,
+    on_crash=OnCrash.FAIL,
+    scopes="tenants",
+    planner="by hand",
+    keep=3600.0,
+)
+
+
+async def test_declaring_nothing_does_nothing(scene: Scene) -> None:
+    await scene.store.schedules.declare({})
+    assert await scene.store.schedules.list() == []
+
+
+async def test_a_declared_schedule_is_there_as_it_was_declared(scene: Scene) -> None:
+    await scene.store.schedules.declare({NAME: RICH})
+    [found] = await scene.store.schedules.list()
+    assert found.name == NAME
+    assert found.definition == RICH
+    assert (found.paused, found.edited, found.revision) == (False, False, 1)
+    assert found.created_at == found.declared_at == scene.clock.now
+    assert (found.error, found.error_at) == (None, None)
+    assert (found.paused_at, found.resumed_at, found.changed_at) == (None, None, None)
+
+
+async def test_declaring_the_same_again_changes_only_when_it_was_declared(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    before = await diary.schedule()
+    scene.clock.advance(60)
+    await Diary.of(scene)
+    after = await diary.schedule()
+    assert after.declared_at == scene.clock.now
+    assert (after.revision, after.created_at) == (before.revision, before.created_at)
+    assert after.changed_at is None
+
+
+async def test_declaring_another_definition_updates_it(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    scene.clock.advance(60)
+    await Diary.of(scene, cron="0 4 * * *")
+    found = await diary.schedule()
+    assert found.definition == definition("0 4 * * *")
+    assert found.revision == 2
+    assert found.changed_at == scene.clock.now
+
+
+async def test_only_another_rule_counts_as_a_change_of_the_rule(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    scene.clock.advance(60)
+    await Diary.of(scene, priority=5)
+    found = await diary.schedule()
+    assert found.revision == 2
+    assert found.changed_at is None
+
+
+async def test_what_another_deployment_declared_stays(scene: Scene) -> None:
+    await scene.store.schedules.declare({"theirs": definition()})
+    await scene.store.schedules.declare({"ours": definition()})
+    assert [found.name for found in await scene.store.schedules.list()] == ["ours", "theirs"]
+
+
+async def test_an_operators_edit_is_not_overwritten(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    edited = definition("0 5 * * *", keep=60.0)
+    await scene.store.schedules.put(NAME, edited)
+    before = await diary.schedule()
+    scene.clock.advance(60)
+    await Diary.of(scene, cron="0 6 * * *")
+    found = await diary.schedule()
+    assert found.definition == edited
+    assert (found.revision, found.changed_at) == (before.revision, before.changed_at)
+    assert found.declared_at == scene.clock.now
+
+
+async def test_an_edited_schedule_keeps_its_ledger_as_the_operator_said(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    await scene.store.schedules.put(NAME, definition(keep=60.0))
+    await Diary.of(scene, keep=86_400.0)
+    await diary.record(diary.plan())
+    scene.clock.advance(61)
+    assert await diary.schedules.prune_ledger(10) == 1
+
+
+async def test_a_paused_schedule_stays_paused(scene: Scene) -> None:
+    diary = await Diary.of(scene)
+    await scene.store.schedules.pause([NAME])
+    await Diary.of(scene, cron="0 4 * * *")
+    found = await diary.schedule()
+    assert found.paused
+    assert found.definition == definition("0 4 * * *")
+
+
+async def test_thousands_may_be_declared_at_once(scene: Scene) -> None:
+    many = {f"{number:05} ⏰": definition(priority=number) for number in range(3000)}
+    await scene.store.schedules.declare(many)
+    found = await scene.store.schedules.list()
+    assert {one.name: one.definition for one in found} == many
+
+
+async def test_many_workers_may_declare_at_once(scene: Scene) -> None:
+    names = [f"s{number}" for number in range(40)]
+    orders = (names, names[::-1], names[20:] + names[:20], names[::2] + names[1::2])
+    async with siblings(scene.store, len(orders)) as others:
+        await asyncio.gather(
+            *(
+                other.schedules.declare(dict.fromkeys(order, definition()))
+                for other, order in zip(others, orders, strict=True)
+            )
+        )
+    found = await scene.store.schedules.list()
+    assert [one.name for one in found] == sorted(names)
+    assert {one.revision for one in found} == {1}
+
+
+async def test_an_anchor_comes_back_as_the_same_instant(scene: Scene) -> None:
+    anchor = datetime(2028, 10, 29, 2, 30, 0, 5, tzinfo=UTC)
+    rule = Rule(every=timedelta(hours=1).total_seconds(), anchor=anchor)
+    await scene.store.schedules.declare({NAME: Definition(rule, "t", "q")})
+    [found] = await scene.store.schedules.list()
+    assert found.definition.rule.anchor == anchor

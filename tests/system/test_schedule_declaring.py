@@ -1,0 +1,171 @@
+"""Schedules as code declares them, from the decorator to the job that runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import App, BadArguments, BadOption, Context, Retry
+from holdfast.plan import CatchUp, Decision, OnCrash, Overlap
+from holdfast.schedule.starting import SCHEDULE
+from holdfast.testing import Harness
+
+MONDAY = datetime(2027, 3, 1, 7, 59, tzinfo=UTC)
+
+
+async def test_a_declared_schedule_runs_its_task_with_its_arguments() -> None:
+    app, ran = App("sqlite://"), []
+
+    @app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin", args=("Ann",), plan_as="plan")
+    @app.task(queue="mail")
+    async def greet(name: str, plan: datetime, ctx: Context) -> dict[str, int]:
+        ran.append((name, plan, ctx.job.headers[SCHEDULE]))
+        return {"rows_affected": 3}
+
+    async with Harness(app, start=MONDAY) as harness:
+        await harness.advance(minutes=1)
+        await harness.drain()
+        [row] = await app.client.schedule_history("greet")
+    assert ran == [("Ann", MONDAY + timedelta(minutes=1), "greet")]
+    assert (row.decision, row.state, row.result) == (
+        Decision.FIRED,
+        "succeeded",
+        '{"rows_affected":3}',
+    )
+
+
+def test_the_decorators_may_stand_in_either_order_and_more_than_once() -> None:
+    app = App("sqlite://")
+
+    @app.schedule(every=timedelta(minutes=5), name="often")
+    @app.task()
+    @app.schedule("@daily")
+    def report() -> None: ...
+
+    assert set(app.schedules) == {"report", "often"}
+    assert app.schedules["often"].rule.every == 300
+
+
+def test_a_schedule_takes_the_options_of_its_task_and_its_own() -> None:
+    app = App("sqlite://")
+
+    @app.schedule(
+        "@daily",
+        priority=5,
+        timeout=30,
+        deadline=timedelta(hours=1),
+        catch_up="all",
+        overlap="skip",
+        on_crash="fail",
+    )
+    @app.task(queue="mail", retry=Retry(max_attempts=2), tags=["nightly"])
+    def report() -> None: ...
+
+    made = app.schedules["report"]
+    assert (made.queue, made.priority, made.tags, made.deadline) == ("mail", 5, ("nightly",), 3600)
+    assert (made.catch_up, made.overlap, made.on_crash) == (
+        CatchUp.ALL,
+        Overlap.SKIP,
+        OnCrash.FAIL,
+    )
+    assert '"max_attempts":2' in made.policy
+    assert '"max_crashes":1' in made.policy
+
+
+BAD: list[tuple[str | None, dict[str, Any], str]] = [
+    (None, {}, "either a cron expression or every"),
+    ("@daily", {"every": 60}, "either a cron expression or every"),
+    ("nonsense", {}, "cron must be"),
+    ("@daily", {"timezone": "Nowhere"}, "timezone must be"),
+    (None, {"every": 0.5}, "at least 1 second"),
+    (None, {"every": 60, "timezone": "UTC"}, "knows no wall clock"),
+    (None, {"every": 60, "anchor": datetime(2027, 1, 1)}, "with a time zone"),  # noqa: DTZ001
+    ("@daily", {"catch_up": "maybe"}, "latest, all, none"),
+    ("@daily", {"overlap": "maybe"}, "allow, skip, queue_one, replace"),
+    ("@daily", {"cap": 0}, "cap must be"),
+    ("@daily", {"window": -1}, "window must be"),
+    ("@daily", {"scope_as": "n"}, "together with scopes"),
+    ("@daily", {"unique": "key"}, "left to the schedule"),
+    ("@daily", {"colour": "red"}, "option must be one of"),
+]
+
+
+@pytest.mark.parametrize(("cron", "options", "told"), BAD)
+def test_a_bad_declaration_is_told_where_it_stands(
+    cron: str | None, options: dict[str, Any], told: str
+) -> None:
+    app = App("sqlite://")
+
+    @app.task()
+    def report(n: str = "") -> None: ...
+
+    with pytest.raises(BadOption, match=told):
+        app.schedule(cron, **options)(report)
+    assert app.schedules == {}
+
+
+def test_arguments_that_do_not_fit_the_task_are_told_at_once() -> None:
+    app = App("sqlite://")
+
+    @app.task()
+    def report(n: int) -> None: ...
+
+    with pytest.raises(BadArguments, match="'n'"):
+        app.schedule("@daily")(report)
+    with pytest.raises(BadArguments, match="'n'"):
+        app.schedule("@daily", args='{"n": "seven"}')(report)
+    with pytest.raises(BadArguments, match="'n'"):
+        app.schedule("@daily", scopes="all", scope_as="n")(report)
+
+
+def test_a_name_is_given_to_one_schedule_and_one_provider() -> None:
+    app = App("sqlite://")
+
+    @app.schedule("@daily")
+    @app.task()
+    def report() -> None: ...
+
+    app.scopes("tenants")(list)
+    with pytest.raises(BadOption, match="give it name="):
+        app.schedule("@hourly")(report)
+    with pytest.raises(BadOption, match="registered once"):
+        app.scopes("tenants")(list)
+
+
+async def test_scopes_and_planners_of_the_app_are_used() -> None:
+    app, billed = App("sqlite://"), []
+
+    @app.scopes("tenants")
+    def tenants() -> list[str]:
+        return ["a", "b"]
+
+    @app.planner("on-demand")
+    async def on_demand(scope: str, after: datetime, now: datetime) -> list[datetime]:
+        return [now] if scope == "b" else []
+
+    @app.schedule("@hourly", scopes="tenants", planner="on-demand", scope_as="tenant")
+    @app.task()
+    async def bill(tenant: str) -> None:
+        billed.append(tenant)
+
+    async with Harness(app, start=MONDAY) as harness:
+        await harness.advance(minutes=1)
+        await harness.drain()
+    assert billed == ["b"]
+
+
+async def test_a_provider_is_asked_for_a_backfill_too() -> None:
+    app = App("sqlite://")
+    app.scopes("tenants")(lambda: ["a", "b"])
+
+    @app.schedule("@hourly", scopes="tenants", scope_as="tenant")
+    @app.task()
+    async def bill(tenant: str) -> None: ...
+
+    async with Harness(app, start=MONDAY) as harness:
+        since = MONDAY - timedelta(hours=3)
+        report = await app.client.backfill_schedule("bill", since, MONDAY)
+        assert report.fired == 6
+        assert len(await harness.enqueued(bill)) == 6

@@ -1,0 +1,354 @@
+"""Schedules on every store: what is declared fires, what an operator does counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.client import Client
+from holdfast.clock import ManualClock
+from holdfast.errors import BadOption, Refused, UnknownSchedule
+from holdfast.job import JobState
+from holdfast.outcome import Returned, decide
+from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
+from holdfast.schedule.starting import PLAN, SCOPE
+from holdfast.store.contract import Store
+from tests.system.schedule_scene import QUEUE, TASK, Scene
+
+START = datetime(2027, 1, 1, tzinfo=UTC)
+FIRED, COALESCED, SKIPPED = Decision.FIRED, Decision.COALESCED, Decision.SKIPPED
+MISSED, FAILED, WAITING = Decision.MISSED, Decision.FAILED, Decision.WAITING
+
+
+@pytest.fixture
+def scene(store: Store, clock: ManualClock) -> Scene:
+    clock.now = START
+    return Scene(store, clock)
+
+
+@pytest.fixture
+async def client(scene: Scene) -> AsyncIterator[Client]:
+    client = Client(scene.store, scene.providers)
+    yield client
+    await client.aclose()
+
+
+# Catching up ---------------------------------------------------------------------------------
+
+
+async def test_a_plan_fires_once_however_often_it_is_looked_at(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    await scene.after(minutes=10)
+    await scene.after(minutes=1)
+    await scene.another().run_once()
+    assert await scene.told() == [("00:10", FIRED)]
+    assert await scene.jobs() == 1
+
+
+async def test_nothing_fires_that_was_due_before_the_schedule_was_there(scene: Scene) -> None:
+    scene.clock.now = START + timedelta(minutes=5)
+    await scene.declare(cron="*/10 * * * *")
+    await scene.after()
+    assert await scene.told() == []
+
+
+async def test_after_a_pause_the_newest_plan_fires_and_takes_the_others_with_it(
+    scene: Scene,
+) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    await scene.after(minutes=35)
+    assert await scene.told() == [("00:10", COALESCED), ("00:20", COALESCED), ("00:30", FIRED)]
+
+
+async def test_with_catch_up_all_each_fires_oldest_first_and_the_cap_only_delays(
+    scene: Scene,
+) -> None:
+    await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.ALL, cap=2)
+    await scene.after(minutes=55)
+    assert await scene.told() == [(f"00:{n}0", FIRED) for n in range(1, 6)]
+
+
+async def test_with_catch_up_none_a_late_plan_is_missed(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.NONE)
+    await scene.after(minutes=25)
+    await scene.after(minutes=5, seconds=2)
+    assert await scene.told() == [("00:10", MISSED), ("00:20", MISSED), ("00:30", FIRED)]
+
+
+async def test_a_plan_later_than_its_limit_is_missed(scene: Scene) -> None:
+    await scene.declare(cron="@hourly", lateness=300)
+    await scene.after(hours=1, minutes=10)
+    assert await scene.told() == [("01:00", MISSED)]
+
+
+async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) -> None:
+    scene.clock.advance(minutes=2)
+    await scene.declare(every=300, delay=60)
+    await scene.after(minutes=3, seconds=59)
+    assert await scene.told() == []
+    await scene.after(seconds=1)
+    assert await scene.told() == [("00:05", FIRED)]
+
+
+# What an operator does -----------------------------------------------------------------------
+
+
+async def test_plans_of_a_pause_are_skipped_and_not_made_up_for(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    await client.pause_schedule("job")
+    await scene.after(minutes=11)
+    scene.clock.advance(minutes=10)
+    await client.resume_schedule("job")
+    await scene.after(minutes=10)
+    assert await scene.told() == [("00:10", SKIPPED), ("00:20", SKIPPED), ("00:30", FIRED)]
+    assert (await scene.rows())[0].reason == "paused"
+
+
+async def test_another_rule_counts_from_the_moment_of_its_edit(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="0 * * * *")
+    await scene.after(hours=1, minutes=30)
+    await client.edit_schedule("job", cron="*/10 * * * *")
+    await scene.after(minutes=11)
+    assert await scene.told() == [("01:00", FIRED), ("01:40", FIRED)]
+
+
+async def test_code_does_not_overwrite_what_an_operator_edited(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="0 * * * *")
+    await client.edit_schedule("job", cron="30 * * * *")
+    await scene.declare(cron="0 * * * *")
+    assert (await scene.schedule()).definition.rule.cron == "30 * * * *"
+
+
+async def test_an_edit_that_is_no_schedule_is_refused(scene: Scene, client: Client) -> None:
+    await scene.declare(cron="0 * * * *")
+    with pytest.raises(BadOption, match="cron"):
+        await client.edit_schedule("job", cron="99 * * * *")
+    with pytest.raises(BadOption, match="schedule setting"):
+        await client.edit_schedule("job", colour="red")
+    with pytest.raises(BadOption, match="schedule setting"):
+        await client.edit_schedule("job", overlap="sometimes")
+    assert (await scene.schedule()).revision == 1
+
+
+async def test_a_schedule_made_at_run_time_fires_until_it_is_deleted(
+    scene: Scene, client: Client
+) -> None:
+    definition = Definition(Rule(every=60), task=TASK, queue=QUEUE)
+    await client.create_schedule("extra", definition)
+    with pytest.raises(Refused, match="there already"):
+        await client.create_schedule("extra", definition)
+    await scene.after(minutes=1)
+    assert await scene.told("extra") == [("00:01", FIRED)]
+    await client.delete_schedule("extra")
+    await scene.after(minutes=1)
+    assert await scene.jobs() == 1
+    with pytest.raises(UnknownSchedule):
+        await client.schedule_history("extra")
+
+
+async def test_a_trigger_passes_over_nothing_that_is_due(scene: Scene, client: Client) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    scene.clock.advance(minutes=11)
+    job_id = await client.trigger_schedule("job")
+    await scene.after()
+    rows = await scene.rows()
+    assert [(f"{row.at:%H:%M}", row.decision, row.reason) for row in rows] == [
+        ("00:10", FIRED, ""),
+        ("00:11", FIRED, "triggered by hand"),
+    ]
+    assert rows[1].job_id == job_id
+
+
+async def test_a_backfill_counts_first_and_fires_only_what_did_not(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    await scene.after(minutes=35)
+    since, until = START - timedelta(minutes=20), START + timedelta(minutes=30)
+    counted = await client.backfill_schedule("job", since, until, dry_run=True)
+    assert (counted.planned, counted.fired, counted.capped) == (5, 0, False)
+    assert await scene.jobs() == 1
+    shown: list[tuple[int, int]] = []
+    capped = await client.backfill_schedule(
+        "job", since, until, cap=2, told=lambda done, of: shown.append((done, of))
+    )
+    assert (capped.fired, capped.capped, shown) == (2, True, [(2, 2)])
+    rest = await client.backfill_schedule("job", since, until)
+    again = await client.backfill_schedule("job", since, until)
+    assert (rest.fired, again.planned) == (3, 0)
+    assert {row.decision for row in await scene.rows()} == {FIRED}
+    assert await scene.jobs() == 6
+
+
+async def test_a_backfill_reaches_no_plan_to_come(scene: Scene, client: Client) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    future = START + timedelta(days=1)
+    assert (await client.backfill_schedule("job", START, future, dry_run=True)).planned == 1
+
+
+# Overlap -------------------------------------------------------------------------------------
+
+
+async def test_overlap_skip_leaves_a_row_with_the_job_that_was_in_the_way(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
+    await scene.after(minutes=10)
+    await scene.after(minutes=10)
+    first, second = await scene.rows()
+    assert second.decision is SKIPPED
+    assert str(first.job_id) in second.reason
+    await scene.run_all()
+    await scene.after(minutes=10)
+    assert (await scene.told())[-1] == ("00:30", FIRED)
+
+
+async def test_overlap_queue_one_lets_one_wait_and_start_when_the_first_has_ended(
+    scene: Scene,
+) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.QUEUE_ONE)
+    for _ in range(3):
+        await scene.after(minutes=10)
+    assert await scene.told() == [("00:10", FIRED), ("00:20", WAITING), ("00:30", SKIPPED)]
+    assert await scene.jobs() == 1
+    await scene.run_all()
+    await scene.after(seconds=1)
+    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED), ("00:30", SKIPPED)]
+
+
+async def test_overlap_replace_cancels_the_one_before(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.REPLACE)
+    await scene.after(minutes=10)
+    await scene.after(minutes=10)
+    first, second = await scene.rows()
+    assert (first.state, second.state) == (JobState.CANCELLED, JobState.READY)
+
+
+async def test_overlap_is_a_matter_of_one_scope(scene: Scene) -> None:
+    scene.providers.scopes["tenants"] = lambda: ["a", "b"]
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP, scopes="tenants")
+    await scene.after(minutes=10)
+    [claimed] = await scene.claim(1)
+    await scene.store.jobs.finish([decide(claimed, Returned(None))])
+    await scene.after(minutes=10)
+    later = {row.scope: row.decision for row in await scene.rows() if row.at.minute == 20}
+    assert sorted(later.values()) == [FIRED, SKIPPED]
+
+
+# Scopes and planners -------------------------------------------------------------------------
+
+
+async def test_each_scope_gets_its_own_plan_and_its_jobs_know_it(scene: Scene) -> None:
+    scene.providers.scopes["tenants"] = lambda: ["a", "b"]
+    await scene.declare(
+        cron="@hourly", scopes="tenants", scope_as="tenant", plan_as="plan", args='{"n":1}'
+    )
+    await scene.after(hours=1)
+    assert [(row.scope, row.decision) for row in await scene.rows()] == [("b", FIRED), ("a", FIRED)]
+    jobs = await scene.store.jobs.get([row.job_id for row in await scene.rows() if row.job_id])
+    assert {job.args for job in jobs} == {
+        f'{{"n":1,"tenant":"{scope}","plan":"2027-01-01T01:00:00Z"}}' for scope in "ab"
+    }
+    assert all(SCOPE in str(job.headers) and PLAN in str(job.headers) for job in jobs)
+
+
+async def test_providers_of_every_kind_are_read_page_by_page(scene: Scene) -> None:
+    async def stream() -> AsyncIterator[str]:
+        for n in range(250):
+            yield f"s{n}"
+
+    async def whole() -> list[str]:
+        return [scope async for scope in stream()]
+
+    kinds = {
+        "stream": stream,
+        "coroutine": whole,
+        "function": lambda: [f"s{n}" for n in range(250)],
+        "generator": lambda: (f"s{n}" for n in range(250)),
+    }
+    for name, provider in kinds.items():
+        scene.providers.scopes[name] = provider
+        await scene.declare(name, cron="@hourly", scopes=name)
+    await scene.after(hours=1)
+    assert [len(await scene.fired(name)) for name in kinds] == [250] * 4
+
+
+async def test_a_scope_that_is_new_has_no_plans_from_before(scene: Scene) -> None:
+    tenants = ["a"]
+    scene.providers.scopes["tenants"] = lambda: list(tenants)
+    await scene.declare(cron="*/10 * * * *", scopes="tenants", catch_up=CatchUp.ALL)
+    await scene.after(minutes=30)
+    tenants.append("b")
+    await scene.after(minutes=1)
+    await scene.after(minutes=9)
+    assert [row.scope for row in await scene.rows()].count("b") == 1
+
+
+async def test_a_plan_without_any_scope_leaves_a_row(scene: Scene) -> None:
+    scene.providers.scopes["tenants"] = list
+    await scene.declare(cron="@hourly", scopes="tenants")
+    await scene.after(hours=1)
+    [row] = await scene.rows()
+    assert (row.scope, row.decision, row.reason) == ("", SKIPPED, "no scope")
+
+
+async def test_a_planner_computes_the_plans_itself(scene: Scene) -> None:
+    def planner(scope: str, after: datetime, now: datetime) -> list[datetime]:
+        return [now - timedelta(minutes=3), now - timedelta(minutes=1)]
+
+    scene.providers.planners["own"] = planner
+    await scene.declare(cron="*/10 * * * *", planner="own", catch_up=CatchUp.ALL)
+    await scene.after(minutes=10)
+    assert await scene.told() == [("00:07", FIRED), ("00:09", FIRED)]
+
+
+async def test_a_planner_that_fails_for_one_scope_leaves_the_others_alone(scene: Scene) -> None:
+    def planner(scope: str, after: datetime, now: datetime) -> list[datetime]:
+        if scope == "bad":
+            raise ValueError("cannot plan")
+        return [now]
+
+    scene.providers.scopes["all"] = lambda: ["a", "bad", "c"]
+    scene.providers.planners["own"] = planner
+    await scene.declare(cron="@hourly", planner="own", scopes="all")
+    await scene.after(hours=1)
+    assert [row.scope for row in await scene.rows()] == ["c", "a"]
+    assert "cannot plan" in str((await scene.schedule()).error)
+
+
+async def test_a_schedule_whose_code_is_elsewhere_is_left_to_others_and_shows_when_nobody_comes(
+    scene: Scene,
+) -> None:
+    await scene.declare(cron="@hourly", scopes="elsewhere")
+    await scene.after(hours=1)
+    assert (await scene.schedule()).error is None
+    await scene.after(minutes=1)
+    assert "'elsewhere'" in str((await scene.schedule()).error)
+    scene.providers.scopes["elsewhere"] = lambda: ["a"]
+    await scene.after(seconds=1)
+    assert (await scene.schedule()).error is None
+    assert await scene.told() == [("01:00", FIRED)]
+
+
+# Several at once -----------------------------------------------------------------------------
+
+
+async def test_many_that_look_at_once_fire_each_plan_once(scene: Scene) -> None:
+    await scene.declare(cron="* * * * *", catch_up=CatchUp.ALL, cap=7)
+    scene.clock.advance(minutes=40)
+    others = [scene.another() for _ in range(4)]
+    await asyncio.gather(*(each.run_once() for each in others))
+    assert await scene.told() == [(f"00:{n:02}", FIRED) for n in range(1, 41)]
+    assert await scene.jobs() == 40
+
+
+async def test_on_crash_fail_is_frozen_into_the_policy(scene: Scene) -> None:
+    await scene.declare(cron="@hourly", on_crash=OnCrash.FAIL)
+    assert '"max_crashes":1' in (await scene.schedule()).definition.policy

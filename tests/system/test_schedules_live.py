@@ -1,0 +1,153 @@
+"""Schedules by the clock on the wall: how soon they fire, and what they cost while they do not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from statistics import median
+
+import pytest
+
+from holdfast.app import App
+from holdfast.clock import ManualClock
+from holdfast.events import Events
+from holdfast.plan import Definition, Rule
+from holdfast.reconcile.evaluator import Evaluator
+from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.store.contract import Store
+from tests.backends import Backend, opened, siblings
+from tests.system.schedule_scene import QUEUE, TASK, Scene
+from tests.waiting import wait_until
+
+ON_TIME = 0.25
+
+
+@asynccontextmanager
+async def evaluating(*evaluators: Evaluator) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    running = [asyncio.create_task(each.run(stop)) for each in evaluators]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*running)
+
+
+async def test_a_job_starts_within_a_quarter_second_of_its_plan(backend: Backend) -> None:
+    app = App(await backend.empty())
+    late: list[float] = []
+
+    @app.schedule(every=1)
+    @app.task()
+    async def tick() -> None:
+        now = await app.store.now()
+        late.append(now.timestamp() % 1)
+
+    async with app.worker({"default": 5}):
+        await wait_until(lambda: len(late) >= 3, 15, "three plans that fired")
+    assert median(late) < ON_TIME, f"seconds late: {late}"
+
+
+async def test_a_change_is_noticed_at_once(live_store: Store) -> None:
+    """The evaluator sleeps for long when nothing is due: the change itself must wake it."""
+    service = ScheduleService(live_store, Events(), {})
+    scene = Scene(live_store, ManualClock())
+    await service.start()
+    try:
+        await wait_until(lambda: service.evaluator.counters.ticks > 0, 5, "a first tick")
+        await scene.declare(every=1)
+        changed = time.monotonic()
+
+        async def fired() -> bool:
+            return bool(await scene.fired())
+
+        await wait_until(fired, 10, "a plan of the new schedule")
+        assert time.monotonic() - changed < 5
+    finally:
+        await service.stop()
+
+
+async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:
+    scene = Scene(live_store, ManualClock())
+    await scene.declare(every=1)
+    async with siblings(live_store, 2) as stores:
+        first, second = scene.another(stores[0]), scene.another(stores[1])
+        async with evaluating(first):
+            await wait_until(lambda: first.leadership.held, 5, "a leader")
+        # It was stopped without a word: its lease still runs, and nobody else may lead.
+        seen = len(await scene.rows())
+
+        async def goes_on() -> bool:
+            return len(await scene.rows()) >= seen + 2
+
+        async with evaluating(second):
+            await wait_until(goes_on, 10, "plans after the leader's death")
+            assert not second.leadership.held
+
+
+async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedule(
+    backend: Backend,
+) -> None:
+    async with opened(await backend.empty()) as store:
+        scene = Scene(store, ManualClock())
+        scene.providers.scopes["many"] = lambda: [f"tenant-{n:05}" for n in range(10_000)]
+        scene.providers._page = 1_000
+        begin = await store.now() + timedelta(seconds=1.5)
+        anchor = begin.replace(microsecond=0)
+        await scene.declare("many", every=3600, anchor=anchor, scopes="many")
+        await scene.declare("small", every=1)
+
+        async def all_planned() -> bool:
+            cursors = await store.schedules.cursors("many", [""])
+            return "" in cursors and cursors[""] >= anchor
+
+        async with evaluating(scene.evaluator):
+            await wait_until(all_planned, 30, "all scopes planned", look_every=0.1)
+        planned = await store.schedules.history("many", limit=20_000)
+        assert len(planned) == 10_000
+        took = max((row.recorded_at - row.at).total_seconds() for row in planned)
+        delays = [(row.recorded_at - row.at).total_seconds() for row in await scene.rows("small")]
+        print(f"\n10,000 scopes in {took:.2f} s; the other at most {max(delays):.3f} s late")
+        assert took < 10
+        assert max(delays) < 1
+
+
+IDLE_SECONDS = 1.0
+
+
+def at_rest(evaluator: Evaluator) -> bool:
+    return evaluator.counters.ticks > 0 and not evaluator.busy
+
+
+async def test_five_thousand_idle_schedules_cost_next_to_nothing(backend: Backend) -> None:
+    async with opened(await backend.empty()) as store:
+        idle = {
+            f"idle-{n:04}": Definition(
+                Rule(cron=f"{n % 60} 3 1 1 *", timezone="Europe/Berlin"), task=TASK, queue=QUEUE
+            )
+            for n in range(5_000)
+        }
+        await store.schedules.declare(idle)
+        evaluator = Evaluator(store, Events())
+        async with evaluating(evaluator):
+            await wait_until(lambda: at_rest(evaluator), 60, "an evaluator at rest")
+            before, ticks = time.process_time(), evaluator.counters.ticks
+            await asyncio.sleep(IDLE_SECONDS)  # what is measured is what happens meanwhile
+            share = (time.process_time() - before) / IDLE_SECONDS
+        started = time.process_time()
+        await store.schedules.list()
+        reread = time.process_time() - started
+        print(
+            f"\nidle {share:.2%} of a core in "
+            f"{evaluator.counters.ticks - ticks} ticks; a reread costs {reread * 1e3:.0f} ms "
+            f"every 30 s = {reread / 30:.2%}"
+        )
+        assert share + reread / 30 < 0.05
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("ERROR", logger="holdfast")
