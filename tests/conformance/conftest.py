@@ -13,10 +13,13 @@ from tests.conformance.builders import Scene
 from tests.leaks import nothing_leaks
 
 ALL_BACKENDS = {**BACKENDS, "valkey-cluster": ValkeyClusterNamespace}
-"""Only here: a cluster has to pass every test of the contract, and costs seconds to start."""
+"""Only here: a cluster has to pass every test of the contract. It is asked for by its mark."""
 
 
-@pytest.fixture(scope="session", params=ALL_BACKENDS)
+@pytest.fixture(
+    scope="session",
+    params=[*BACKENDS, pytest.param("valkey-cluster", marks=pytest.mark.cluster)],
+)
 def backend(request: pytest.FixtureRequest) -> Backend:
     return ALL_BACKENDS[request.param](request)
 
