@@ -16,12 +16,12 @@ PORTS = range(20_000, 32_000)
 def free_port(kind: str, *, also: int = 0) -> int:
     """A port that is free now; with `also`, so is the one that far above it."""
     for port in random.sample(PORTS, 100):
-        if _is_free(port) and (not also or _is_free(port + also)):
+        if is_free(port) and (not also or is_free(port + also)):
             return port
     raise NoServer(kind, [f"ports {PORTS.start}–{PORTS.stop}"], "Free one of these ports.")
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from holdfast.testing.servers.ports import free_port
+from holdfast.testing.servers.ports import free_port, is_free
 from holdfast.testing.servers.postgres import ServerFailed
 from holdfast.testing.servers.resp import Refusal
 from holdfast.testing.servers.valkey import ValkeyServer
@@ -73,7 +73,8 @@ class ThrowawayValkey(ValkeyServer):
         pid = self.pid
         os.kill(pid, how)
         give_up = time.monotonic() + PATIENCE
-        while _runs(pid):
+        # A child of it that rewrites the log holds its socket for a moment longer.
+        while _runs(pid) or not is_free(self.port):
             if time.monotonic() > give_up:
                 raise ServerFailed("halting the server", f"process {pid} lives on\n{self._log()}")
             time.sleep(0.005)
