@@ -1,7 +1,7 @@
 # Everything a developer does, from nothing but Python 3.11+, make and a package index.
 PYTHON  ?= python3
 VENV    ?= .venv
-WORKERS ?= 3
+WORKERS ?= 2
 ARGS    ?=
 
 BIN   := $(VENV)/bin
@@ -9,7 +9,6 @@ READY := $(VENV)/.ready
 UV    := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-# Many tests wait for real processes, so three at a time keep two cores busy.
 .PHONY: help venv demo test check format cluster chaos bench soak clean
 
 help: ## Show this list

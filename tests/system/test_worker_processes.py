@@ -43,8 +43,10 @@ async def test_a_timeout_kills_the_child_and_the_pool_heals(
     note = tmp_path / "pid"
     shop = Shop(sealed_store, sleep_forever=handlers.sleep_forever, add=handlers.add)
     policy = Policy(retry=Retry.never(), timeout=3)
-    job_id = await shop.enqueue("sleep_forever", str(note), policy=policy)
+    await shop.enqueue("add", 1, 0)
     async with shop.worker(processes=1) as worker:
+        await worker.drain()  # the child is warm: its start counts against no timeout
+        job_id = await shop.enqueue("sleep_forever", str(note), policy=policy)
         await worker.drain()
         job = await shop.get(job_id)
         assert (job.state, job.errors[0].kind) == (JobState.FAILED, "TimedOut")
