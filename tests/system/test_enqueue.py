@@ -228,8 +228,6 @@ def test_a_closed_app_says_how_to_open_it() -> None:
 
 async def test_a_program_without_a_loop_can_enqueue_and_read(backend: Backend) -> None:
     url = await backend.empty()
-    if url == "sqlite://":
-        pytest.skip(f"lacks: {Capability.MANY_PROCESSES}")
 
     def program() -> int:
         mail = Mail(url)
