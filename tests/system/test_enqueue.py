@@ -28,7 +28,7 @@ from holdfast import (
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.job import new_job_id
-from holdfast.store.contract import Capability, Store
+from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from tests.backends import Backend, SqliteFile
 
