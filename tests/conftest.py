@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
@@ -35,6 +36,11 @@ settings.register_profile(
 )
 settings.register_profile("chaos", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A run in a shell's background inherits SIGINT and SIGQUIT as ignored, and so would every process
+# that a test starts and then interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

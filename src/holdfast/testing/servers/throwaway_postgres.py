@@ -5,6 +5,7 @@ from pathlib import Path
 
 from holdfast.testing.servers.account import Account
 from holdfast.testing.servers.binaries import PostgresBinaries
+from holdfast.testing.servers.memory import quickest_folder
 from holdfast.testing.servers.ports import free_port
 from holdfast.testing.servers.postgres import PostgresServer, ServerFailed, StopMode, environment
 from holdfast.testing.servers.watchdog import Watchdog
@@ -26,9 +27,11 @@ timezone = 'Asia/Kathmandu'
 log_timezone = 'Asia/Kathmandu'
 lc_messages = 'C'
 """
+# Shared memory as files of the data folder: none is left behind by a server that was killed.
 CARELESS = """
 fsync = off
 full_page_writes = off
+dynamic_shared_memory_type = mmap
 """
 
 
@@ -49,11 +52,12 @@ class ThrowawayPostgres(PostgresServer):
     def start(self) -> None:
         if self._watchdog is not None:
             return
-        self._watchdog = Watchdog("holdfast-postgres-", self._account.temporary_folder())
+        self._watchdog = Watchdog("holdfast-postgres-", self._folder())
         self._owner = os.getpid()
         try:
             self._account.own(self.directory)
-            self._make_programs_reachable()
+            if not self._programs_are_reachable():
+                self._binaries = self._binaries.copy_to(self.directory / "programs")
             self._initialise()
             self._serve_on_a_free_port()
         except BaseException:
@@ -83,10 +87,15 @@ class ThrowawayPostgres(PostgresServer):
     def data(self) -> Path:
         return self.directory / "data"
 
-    def _make_programs_reachable(self) -> None:
+    def _folder(self) -> Path:
+        """Programs that must be copied need a disk: containers forbid to run any from memory."""
+        disk = self._account.temporary_folder()
+        in_memory = not self._durable and self._programs_are_reachable()
+        return quickest_folder(otherwise=disk) if in_memory else disk
+
+    def _programs_are_reachable(self) -> bool:
         """A virtual environment under /root, say, is closed to everyone else."""
-        if not self._account.can_run(self._binaries.program("postgres")):
-            self._binaries = self._binaries.copy_to(self.directory / "programs")
+        return self._account.can_run(self._binaries.program("postgres"))
 
     def _initialise(self) -> None:
         flags = ["--auth=trust", "--encoding=UTF8", "--locale=C", f"--username={USER}"]

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 POLL = 1.0
@@ -71,11 +72,15 @@ def _wait_for_the_end_of(owner: int) -> None:
 
 
 def _stop_everything_in(directory: Path) -> None:
-    """Ask with SIGQUIT (Postgres: at once, but give shared memory back), then insist."""
-    for request, patience in ((signal.SIGQUIT, PATIENCE), (signal.SIGKILL, PATIENCE)):
-        for pid in _residents(directory):
+    """Ask with SIGQUIT (Postgres: at once, but give shared memory back), then insist.
+
+    Valkey is asked with SIGTERM: a shell that put the whole run in its background had SIGQUIT
+    ignored by everyone who does not handle it.
+    """
+    for requests in ((signal.SIGQUIT, signal.SIGTERM), (signal.SIGKILL,)):
+        for pid, request in product(_residents(directory), requests):
             _send(pid, request)
-        give_up = time.monotonic() + patience
+        give_up = time.monotonic() + PATIENCE
         while _residents(directory):
             if time.monotonic() > give_up:
                 break
