@@ -34,7 +34,8 @@ def found(priority: int, seq: int) -> list[Any]:
 
 def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:
     skip = SkipPoints()
-    skip.learn([found(0, 70), found(0, 71), found(5, 9)], True, 0.0, 0.2)
+    skip.walked(0.0, 0.2)
+    skip.learn([found(0, 70), found(0, 71), found(5, 9)], ())
     assert skip.stretches(["a"], 0.3) == (
         ["a"] * 3,
         [LOWEST, 0, 5],
@@ -43,13 +44,42 @@ def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:
     )
 
 
+def test_a_line_that_came_back_short_is_walked_from_its_head() -> None:
+    skip = SkipPoints()
+    skip.walked(0.0, 0.2)
+    skip.learn([found(0, 70)], ())
+    skip.learn([found(0, 80)], {"a"})
+    assert skip.stretches(["a"], 0.3)[2] == [0]
+
+
 def test_the_memory_of_a_scan_fades_with_what_the_scan_cost() -> None:
     skip = SkipPoints()
-    skip.learn([found(0, 70)], True, 0.0, 0.01)
-    assert skip.stretches(["a"], 0.1)[2] == [0, 70]
-    assert skip.stretches(["a"], 0.2)[2] == [0]
-    skip.learn([found(0, 70)], True, 0.0, 60.0)
+    skip.walked(0.0, 0.01)
+    skip.learn([found(0, 70)], ())
+    assert skip.stretches(["a"], 0.5)[2] == [0, 70]
+    assert skip.stretches(["a"], 0.6)[2] == [0]
+    skip.walked(0.0, 60.0)
+    skip.learn([found(0, 70)], ())
     assert skip.stretches(["a"], 61.5)[2] == [0]
+
+
+async def test_a_claim_from_a_line_that_runs_dry_is_one_statement(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle worker's next job must not wait for a second look that cannot find more."""
+    async with opened(url) as store:
+        worker, connections, asked = await hired(store), store._connections, list[str]()
+        answered = connections.timed
+
+        async def counted(verb: str, *values: Any, **options: Any) -> Any:
+            asked.append(verb)
+            return await answered(verb, *values, **options)
+
+        monkeypatch.setattr(connections, "timed", counted)
+        for _ in range(3):
+            [job] = await store.jobs.insert([new_job()])
+            assert await claim(store, worker, 5) == [job.id]
+        assert asked == ["claim"] * 3
 
 
 async def test_a_job_handed_back_is_next_whatever_was_claimed_since(url: str) -> None:

@@ -187,8 +187,7 @@ class Wiper:
 
     async def __call__(self, verb: Any) -> Any:
         answer = await verb
-        pool = self._store._connections._pool
-        assert pool is not None
-        async with pool.acquire() as line:
-            await line.execute("discard all")
+        lines = self._store._connections._lines
+        assert lines is not None
+        await lines.use(lambda line: line.execute("discard all"))
         return answer

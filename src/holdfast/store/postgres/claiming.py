@@ -6,9 +6,10 @@ worker does not know, walking over them again at every claim is what makes a
 queue slow. So the first row that the last scan took is remembered per queue and
 priority, and the next scan starts there. That is a guess: a job handed back
 takes its old turn, and a transaction may commit an early number late. So the
-guess is dropped as soon as this store puts something back, whenever a claim
-comes back short, and otherwise after ten times what the last full scan took, so
-that full scans cost a tenth at most.
+guess is dropped as soon as this store puts something back, and otherwise after
+fifty times what the last full scan took, so that full scans cost little. A line
+that could not fill its share is not guessed at: if the scan had skipped some of
+it, the same claim looks again from the head, and so does the next one at once.
 
 **Lost replies.** A claim is not repeated blindly: what it took belongs to the
 worker whether or not the worker heard of it. Each claim has a number, and when
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from holdfast.job import Claimed, WorkerId
@@ -31,7 +32,7 @@ from holdfast.store.postgres.connection import Connections
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0
 LOOK_EVERY = 1.0
-FULL_SCAN_SHARE = 10
+PER_FULL_SCAN = 50
 SEQ = 15
 BATCH = 16
 
@@ -49,8 +50,9 @@ class SkipPoints:
         self._points.clear()
 
     @property
-    def any(self) -> bool:
-        return bool(self._points)
+    def lines(self) -> frozenset[str]:
+        """The queues of which a part is skipped."""
+        return frozenset(self._points)
 
     def stretches(self, queues: Sequence[str], now: float) -> Stretches:
         """What to walk, in order: from each point on, and all priorities in between."""
@@ -70,15 +72,21 @@ class SkipPoints:
                 walk[3].append(end)
         return walk
 
-    def learn(self, found: Sequence[Any], was_full: bool, began: float, ended: float) -> None:
-        """`found` is in order of priority and seq, so the first of each is the lowest."""
-        if was_full:
-            self._forget_at = ended + min(FORGET_AFTER, FULL_SCAN_SHARE * (ended - began))
+    def learn(self, found: Sequence[Any], short: Collection[str]) -> None:
+        """`found` is in order of priority and seq, so the first of each is the lowest. Lines
+        that came back `short` have nothing to skip to."""
+        for queue in short:
+            self._points.pop(queue, None)
         first: dict[tuple[str, int], int] = {}
         for row in found:
             first.setdefault((row[2], row[3]), row[SEQ])
         for (queue, priority), seq in first.items():
-            self._points.setdefault(queue, {})[priority] = seq
+            if queue not in short:
+                self._points.setdefault(queue, {})[priority] = seq
+
+    def walked(self, began: float, ended: float) -> None:
+        """All lines were walked from their heads, which took so long."""
+        self._forget_at = ended + min(FORGET_AFTER, PER_FULL_SCAN * (ended - began))
 
 
 class Unheard:
@@ -135,9 +143,10 @@ class Claimer:
             recovered = await self._recover(worker, wants, lost)
             if recovered:
                 return recovered
-        found, was_full, batch = await self._scan(worker, wants, tasks)
-        if not was_full and len(found) < sum(want.limit for want in wants):
-            found += await self._look_again(worker, _still_wanted(wants, found), tasks, batch)
+        found, skipped, batch = await self._scan(worker, wants, tasks)
+        doubtful = [want for want in _still_wanted(wants, found) if want.queue in skipped]
+        if doubtful:
+            found += await self._look_again(worker, doubtful, tasks, batch)
         return [rows.claimed(row) for row in found]
 
     async def _look_again(
@@ -145,7 +154,6 @@ class Claimer:
     ) -> list[Any]:
         """The same from the heads of the lines. If it fails, what the look before it took
         has not been answered either."""
-        self.skip.forget()
         try:
             return (await self._scan(worker, wants, tasks))[0]
         except BaseException:
@@ -154,13 +162,13 @@ class Claimer:
 
     async def _scan(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
-    ) -> tuple[list[Any], bool, int]:
-        """One walk of the lines; whether it began at their heads; its number."""
+    ) -> tuple[list[Any], frozenset[str], int]:
+        """One walk of the lines; those of which it skipped a part; its number."""
         began = time.monotonic()
         queues = [want.queue for want in wants]
         limits = [want.limit for want in wants]
         walk = self.skip.stretches(queues, began)
-        was_full = not self.skip.any
+        skipped = self.skip.lines
         batch = self._next_batch = self._next_batch + 1
         try:
             found = await self._connections.timed(
@@ -169,8 +177,10 @@ class Claimer:
         except BaseException:  # also when the caller is cancelled: the statement may commit
             self._unheard.add(worker, batch)
             raise
-        self.skip.learn(found, was_full, began, time.monotonic())
-        return list(found), was_full, batch
+        self.skip.learn(found, {want.queue for want in _still_wanted(wants, found)})
+        if not skipped:
+            self.skip.walked(began, time.monotonic())
+        return list(found), skipped, batch
 
     async def _recover(
         self, worker: WorkerId, wants: Sequence[Want], lost: list[int]
@@ -180,13 +190,12 @@ class Claimer:
         answer, left = [], False
         for row in await self._connections.timed("unheard_claims", worker, lost):
             told = self._delivered.setdefault(row[BATCH], set())
-            name = str(row[0])
-            if name in told:
+            if row[0] in told:
                 continue
             if room.get(row[2], 0) < 1:
                 left = True
                 continue
-            told.add(name)
+            told.add(row[0])
             room[row[2]] -= 1
             answer.append(rows.claimed(row))
         self._delivered = {b: told for b, told in self._delivered.items() if b in lost}
@@ -196,6 +205,8 @@ class Claimer:
 
 
 def _still_wanted(wants: Sequence[Want], found: Sequence[Any]) -> list[Want]:
+    if len(found) == sum(want.limit for want in wants):
+        return []
     got: dict[str, int] = {}
     for row in found:
         got[row[2]] = got.get(row[2], 0) + 1

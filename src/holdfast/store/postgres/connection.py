@@ -1,9 +1,9 @@
-"""The pool: every statement goes through here, with a timeout, a name and a retry.
+"""Every statement goes through here, with a timeout, a name and a retry.
 
-Nothing is kept in a session between two verbs, so a connection may be handed
-out in any state-less order, and with `pooler=true` each verb is one explicit
-transaction: a transaction pooler then keeps it on one server connection, where
-the driver's unnamed statement stays valid.
+Nothing is kept in a session between two verbs, so any line serves any verb, and
+with `pooler=true` each verb is one explicit transaction: a transaction pooler
+then keeps it on one server connection, where the driver's unnamed statement
+stays valid.
 """
 
 from __future__ import annotations
@@ -12,36 +12,21 @@ import asyncio
 import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
 from holdfast.store.postgres.failures import COLLISION, line_lost, translated
+from holdfast.store.postgres.lines import Line, Lines, Record
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.scripts import load_scripts
 
 CONNECT_TIMEOUT = 10.0
-ACQUIRE_TIMEOUT = 15.0
 COLLISIONS_TOLERATED = 8
 
-Record = asyncpg.Record
 Answer = TypeVar("Answer")
-
-
-if TYPE_CHECKING:  # generic only in the type stubs
-    _Connection = asyncpg.Connection[Record]
-else:
-    _Connection = asyncpg.Connection
-
-
-class Line(_Connection):
-    """A pooled connection. Verbs leave nothing in the session, so nothing has to be reset:
-    the driver's default would cost a round trip after every verb."""
-
-    def get_reset_query(self) -> str:
-        return ""
 
 
 class Connections:
@@ -52,31 +37,24 @@ class Connections:
         self.clock = clock
         self.role = role
         self.scripts: Mapping[str, str] = load_scripts(options.schema)
-        self._pool: asyncpg.Pool[Record] | None = None
+        self._lines: Lines | None = None
 
     @property
     def is_open(self) -> bool:
-        return self._pool is not None
+        return self._lines is not None
 
     async def open(self) -> None:
-        if self._pool is not None:
-            return
-        pool = asyncpg.create_pool(
-            min_size=0,  # no floor to restore: an outage is told once, by the verb that meets it
-            max_size=self.options.pool_size,
-            connection_class=Line,
-            command_timeout=self.options.statement_timeout,
-            **self.settings(self.role),
+        """Nothing connects yet: an outage is told once, by the verb that meets it."""
+        if self._lines is None:
+            self._lines = Lines(self._connect, self.options.pool_size)
+
+    async def _connect(self) -> Line:
+        return await asyncpg.connect(
+            command_timeout=self.options.statement_timeout, **self.settings(self.role)
         )
-        try:
-            self._pool = await asyncio.wait_for(pool, CONNECT_TIMEOUT + 5)
-        except Exception as error:
-            pool.terminate()
-            self._raise_known(error)
-            raise
 
     def settings(self, role: str) -> dict[str, Any]:
-        """How to connect, for the pool and for the listener."""
+        """How to connect, for verbs and for the listener."""
         return {
             "dsn": self.options.dsn,
             "timeout": CONNECT_TIMEOUT,
@@ -102,13 +80,9 @@ class Connections:
         }
 
     async def close(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is None:
-            return
-        try:
-            await asyncio.wait_for(pool.close(), 5)
-        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            pool.terminate()
+        lines, self._lines = self._lines, None
+        if lines is not None:
+            await lines.close()
 
     async def fetch(self, verb: str, *values: object, again: bool = True) -> list[Record]:
         """Run the script of one verb."""
@@ -126,7 +100,7 @@ class Connections:
         transaction: bool = False,
         again: bool = True,
     ) -> Answer:
-        """Do `work` on a pooled connection, in a transaction if asked for or if a pooler
+        """Do `work` on a line, in a transaction if asked for or if a pooler
         needs it. A collision is tried again; so is, once, a connection that was stale,
         unless the caller wants to hear of it (`again`)."""
         stale_allowed = again
@@ -149,10 +123,13 @@ class Connections:
     async def _attempt(
         self, work: Callable[[Line], Awaitable[Answer]], transaction: bool
     ) -> Answer:
-        if self._pool is None:
+        if self._lines is None:
             raise StoreUnavailable(f"{self.options.where}: the store is not open")
-        async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as line:
-            if not transaction:
-                return await work(line)  # type: ignore[arg-type]  # the pool's proxy of a Line
+        if not transaction:
+            return await self._lines.use(work)
+
+        async def whole(line: Line) -> Answer:
             async with line.transaction():
-                return await work(line)  # type: ignore[arg-type]  # as above
+                return await work(line)
+
+        return await self._lines.use(whole)

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from holdfast.job import NewJob, decode_policy
-from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.copy_format import (
+    double,
+    fields,
+    integer,
+    moment,
+    parcels,
+    text,
+    texts,
+    uuid,
+)
+from holdfast.store.postgres.lines import Line
 
 COPY_FROM = 500
 QUEUES_NAMED = 20
 
 _JOB = (
     "id",
-    "task",
     "args",
+    "deadline_at",
+    "task",
     "policy",
     "tags",
     "headers",
     "timeout",
-    "deadline_at",
     "created_at",
 )
 _READY = ("job_id", "queue", "priority", "task", "since")
 _SCHEDULED = ("job_id", "due_at", "queue", "priority", "task")
+_DEADLINE = ("job_id", "at")
+
+Keyed = list[tuple[bytes, NewJob]]
+Timed = list[tuple[bytes, NewJob, datetime]]
 
 
 async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]) -> None:
@@ -32,37 +46,28 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
 
     Fails on an id that is already there: the caller then inserts with a check for each.
     """
-    schema = connections.options.schema
+
+    async def copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
+        await line.copy_to_table(
+            table,
+            schema_name=connections.options.schema,
+            columns=list(columns),
+            source=parcels(rows),
+            format="binary",
+        )
+
     now: datetime = await line.fetchval(connections.scripts["now"], connections.clock.override())
-    due = [_due(job, now) for job in jobs]
-    deadlines = [_deadline(job, now) for job in jobs]
-
-    async def copy(table: str, names: Iterable[str], records: list[tuple[Any, ...]]) -> None:
-        if records:
-            await line.copy_records_to_table(
-                table, schema_name=schema, columns=list(names), records=records
-            )
-
-    await copy("job", _JOB, [_body(job, at, now) for job, at in zip(jobs, deadlines, strict=True)])
-    await copy(
-        "ready",
-        _READY,
-        [
-            (job.id, job.queue, job.priority, job.task, now)
-            for job, at in zip(jobs, due, strict=True)
-            if at <= now
-        ],
-    )
-    later = [
-        (job.id, at, job.queue, job.priority, job.task)
-        for job, at in zip(jobs, due, strict=True)
-        if at > now
-    ]
-    await copy("scheduled", _SCHEDULED, later)
-    dated = [(job.id, at) for job, at in zip(jobs, deadlines, strict=True) if at is not None]
-    await copy("deadline", ("job_id", "at"), dated)
-    queues = {job.queue for job, at in zip(jobs, due, strict=True) if at <= now}
-    for payload in _wakeups(queues, bool(later or dated)):
+    keyed = [(uuid(job.id), job) for job in jobs]
+    ready, later = _by_turn(keyed, now)
+    dated = _dated(keyed, now)
+    await copy("job", _JOB, _bodies(keyed, now))
+    if ready:
+        await copy("ready", _READY, _ready(ready, now))
+    if later:
+        await copy("scheduled", _SCHEDULED, _scheduled(later))
+    if dated:
+        await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
+    for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
         await line.fetch(connections.scripts["wake"], connections.options.channel, payload)
 
 
@@ -71,8 +76,25 @@ def _wakeups(queues: set[str], timed: bool) -> list[str]:
     return [f"ready:{named}"] * bool(queues) + ["due"] * timed
 
 
-def _due(job: NewJob, now: datetime) -> datetime:
-    return job.run_at or now + timedelta(seconds=job.delay or 0.0)
+def _by_turn(keyed: Keyed, now: datetime) -> tuple[Keyed, Timed]:
+    """Those whose turn is now, and those that are due later, with their time."""
+    ready: Keyed = []
+    later: Timed = []
+    for key, job in keyed:
+        if job.run_at is None and not job.delay:
+            ready.append((key, job))
+            continue
+        due = job.run_at or now + timedelta(seconds=job.delay or 0.0)
+        if due > now:
+            later.append((key, job, due))
+        else:
+            ready.append((key, job))
+    return ready, later
+
+
+def _dated(keyed: Keyed, now: datetime) -> Timed:
+    found = ((key, job, _deadline(job, now)) for key, job in keyed)
+    return [(key, job, at) for key, job, at in found if at is not None]
 
 
 def _deadline(job: NewJob, now: datetime) -> datetime | None:
@@ -81,17 +103,43 @@ def _deadline(job: NewJob, now: datetime) -> datetime | None:
     return now + timedelta(seconds=job.deadline_in)
 
 
-def _body(job: NewJob, deadline_at: datetime | None, now: datetime) -> tuple[Any, ...]:
+def _bodies(keyed: Keyed, now: datetime) -> Iterator[bytes]:
+    head, kinds = fields(len(_JOB)), dict[tuple[object, ...], bytes]()
+    for key, job in keyed:
+        kind = (job.task, job.policy, job.tags, job.headers)
+        if (shared := kinds.get(kind)) is None:
+            shared = kinds[kind] = _shared(job, now)
+        yield head + key + text(job.args) + moment(_deadline(job, now)) + shared
+
+
+def _shared(job: NewJob, now: datetime) -> bytes:
+    """What jobs of one kind have in common."""
     timeout = decode_policy(job.policy).timeout
-    tags = list(job.tags)
-    return (
-        job.id,
-        job.task,
-        job.args,
-        job.policy,
-        tags,
-        job.headers,
-        timeout,
-        deadline_at,
-        now,
+    return b"".join(
+        (
+            text(job.task),
+            text(job.policy),
+            texts(job.tags),
+            text(job.headers),
+            double(timeout),
+            moment(now),
+        )
     )
+
+
+def _ready(keyed: Keyed, now: datetime) -> Iterator[bytes]:
+    head, since, turns = fields(len(_READY)), moment(now), dict[tuple[object, ...], bytes]()
+    for key, job in keyed:
+        turn = (job.queue, job.priority, job.task)
+        if (shared := turns.get(turn)) is None:
+            shared = turns[turn] = _turn(job) + since
+        yield head + key + shared
+
+
+def _scheduled(later: Timed) -> Iterator[bytes]:
+    for key, job, due in later:
+        yield fields(len(_SCHEDULED)) + key + moment(due) + _turn(job)
+
+
+def _turn(job: NewJob) -> bytes:
+    return text(job.queue) + integer(job.priority) + text(job.task)

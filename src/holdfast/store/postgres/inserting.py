@@ -43,6 +43,9 @@ def insertion(
     """All steps for one batch; returns what became of each job, in order."""
     answers: dict[JobId, Inserted] = {}
     waiting = list({job.id: job for job in jobs}.values())
+    if len(waiting) == 1 and _is_plain(waiting[0]):
+        yield Step("insert_one", (now, channel, *_fields(waiting[0])))
+        return [Inserted(job.id, "created") for job in jobs]
     if all(job.unique is None for job in waiting):
         yield Step("insert", (now, channel, *columns(waiting)))
         return [Inserted(job.id, "created") for job in jobs]
@@ -51,6 +54,34 @@ def insertion(
         yield from _Keys(now, channel, answers).insert(first)
         waiting = _answer_twins(first, rest, answers)
     return [answers[job.id] for job in jobs]
+
+
+def _is_plain(job: NewJob) -> bool:
+    """Whether the lean statement says all there is to this job."""
+    return (
+        job.unique is None
+        and job.run_at is None
+        and not job.delay
+        and job.deadline_at is None
+        and job.deadline_in is None
+    )
+
+
+def _fields(job: NewJob) -> tuple[object, ...]:
+    """Parameters 3 to 11 of insert_one.sql."""
+    timeout = decode_policy(job.policy).timeout
+    tags = array_literal(job.tags)
+    return (
+        job.id,
+        job.task,
+        job.queue,
+        job.priority,
+        job.args,
+        job.policy,
+        tags,
+        job.headers,
+        timeout,
+    )
 
 
 class _Keys:

@@ -20,10 +20,11 @@ from holdfast.store.contract import (
 )
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
-from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
 from holdfast.store.postgres.finishing import Finisher
 from holdfast.store.postgres.inserting import insertion
+from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
 

@@ -10,8 +10,9 @@ from holdfast.job import JobId, NewJob, Retention
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import Decision, Plan
 from holdfast.store import borrowed
-from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.inserting import insertion
+from holdfast.store.postgres.lines import Line
 
 LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
 

@@ -36,7 +36,7 @@ def moment(seconds: float) -> datetime:
 def claimed(row: Any) -> Claimed:
     """The hot one: positional, and nothing is converted that does not have to be."""
     return Claimed(
-        JobId(str(row[0])),
+        row[0],
         row[1],
         row[2],
         row[3],
@@ -48,7 +48,7 @@ def claimed(row: Any) -> Claimed:
         moment(row[9]),
         moment(row[10]),
         row[11],
-        tuple(row[12]),
+        () if row[12] is None else tuple(row[12]),
         row[13],
         row[14],
     )

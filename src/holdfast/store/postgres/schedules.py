@@ -10,7 +10,8 @@ from holdfast.job import DAY, Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import Definition, LedgerEntry, Plan, Schedule, encode_definition
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections, Line
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.recording import record
 
 LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from holdfast.store.contract import Finding, Severity
-from holdfast.store.postgres.connection import Connections, Record
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.lines import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
 
 SAMPLE = 2_000

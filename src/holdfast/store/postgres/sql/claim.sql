@@ -58,18 +58,14 @@ taken as (
 ),
 found as materialized (
     -- one body per row by lateral with a constant limit: an index lookup each, never a hash of
-    -- all bodies. Only a job that was claimed before can have left a checkpoint
+    -- all bodies
     select taken.*, body.args, body.policy, body.tags, body.headers, body.timeout,
-        body.deadline_at, body.created_at, kept.checkpoint
+        body.deadline_at, body.created_at
     from taken
     cross join lateral (
         select args, policy, tags, headers, timeout, deadline_at, created_at
         from {{schema}}.job where job.id = taken.job_id limit 1
     ) as body
-    left join lateral (
-        select checkpoint from {{schema}}.progress
-        where taken.fence > 0 and progress.job_id = taken.job_id limit 1
-    ) as kept on true
 ),
 leased as (
     insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
@@ -79,11 +75,15 @@ leased as (
         coalesce($1::timestamptz, now()) + timeout * interval '1 second'
     from found
 )
--- the two times that every job has travel as seconds: the driver would spend more on two datetimes
--- than on all the other columns
-select job_id, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
+-- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
+-- other columns, and an empty array more than none
+select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
     date_part('epoch', created_at) as created_at,
     date_part('epoch', coalesce($1::timestamptz, now())) as claimed_at,
-    deadline_at, tags, headers, checkpoint, seq
+    deadline_at, case when cardinality(tags) > 0 then tags end as tags, headers,
+    -- only a job that was claimed before can have left a checkpoint
+    case when fence > 0 then (
+        select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
+    ) end as checkpoint, seq
 from found
 order by priority, seq
