@@ -1,4 +1,4 @@
-"""The connections: every command goes through here, with a timeout, a name and a retry.
+"""The way to the server: every command goes through here, with a timeout, a name and a retry.
 
 A script is called by its digest. A server that does not know it (a first call, SCRIPT FLUSH, a
 failover) is sent the text, which it then keeps, so nothing has to be loaded beforehand.
@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
 from holdfast.job import Retention
-from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients, close_client
+from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.failures import line_lost, script_missing, translated
+from holdfast.store.valkey.line import Heard, Line
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.rows import to_micros
 from holdfast.store.valkey.scripts import Script, script
@@ -36,8 +37,8 @@ class Connections:
         self.role = role
         self._client: Client | None = None
         self._clients = Clients(options)
-        # One call uses one connection at a time, so this many calls need no more of them.
-        self._size = options.pool_size * (NODES if options.cluster else 1)
+        # In a cluster a call uses one connection at a time, so this many need no more of them.
+        self._size = options.pool_size * NODES
         self._room = asyncio.Semaphore(self._size)
         self._last_arrival = 0
         self._kept_otherwise = Retention().other
@@ -49,6 +50,11 @@ class Connections:
     @property
     def is_open(self) -> bool:
         return self._client is not None
+
+    @property
+    def line_number(self) -> int:
+        """How often this client had to connect; 0 where the driver does that."""
+        return 0 if self._client is None else getattr(self._client, "line_number", 0)
 
     @property
     def meta(self) -> str:
@@ -83,9 +89,9 @@ class Connections:
         client = self._clients.make(self.role, self._size)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT + 5):
-                await (client.initialize() if self.options.cluster else client.ping())
+                await client.initialize()
         except BaseException as error:  # also when the caller is cancelled: nothing may be left
-            await close_client(client)
+            await client.aclose()
             known = translated(error, self.options.where) if isinstance(error, Exception) else None
             raise known or error from error
         self._client = client
@@ -93,19 +99,19 @@ class Connections:
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await close_client(client)
+            await client.aclose()
         await self._clients.close()
 
-    def listener(self) -> Client:
-        """A client of its own for the one who listens: it needs no more than one connection.
-        In a cluster any node will do, since what is published is told to all."""
+    async def listener(self, heard: Heard) -> Line:
+        """A line of its own for the one who listens. In a cluster any node will do, since what
+        is published is told to all."""
         role = f"{self.role}-listen"
         if not self.options.cluster:
-            return self._clients.make(role, 1)
+            return await self._clients.listener(role, heard, None)
         if self._client is None:
             raise StoreUnavailable(f"{self.options.where}: the store is not open")
         node = self._client.get_random_node()
-        return self._clients.plain(node.host, node.port, role, 1)
+        return await self._clients.listener(role, heard, (node.host, node.port))
 
     # Calling
 
@@ -126,16 +132,12 @@ class Connections:
             [self.call(verb, partition, given, again=again) for verb, partition, given in calls]
         )
 
-    async def call_in_order(
-        self, verb: str, partition: int, many: Sequence[Mapping[str, object]]
-    ) -> list[Any]:
-        """Run one verb several times in one partition, in this order, in one round trip."""
-        if len(many) == 1 or self.options.cluster:
-            return [await self.call(verb, partition, given) for given in many]
-        chosen = script(verb)
-        tag = self.tag(partition)
-        values = [chosen.values(self._complete(chosen, given)) for given in many]
-        return await self.run(lambda client: _evaluate_in_order(client, chosen, tag, values))
+    async def in_order(self, work: Sequence[Callable[[], Awaitable[Answer]]]) -> list[Answer]:
+        """Calls in one partition that the server must run in this order. A line keeps it by
+        itself, so they are all on their way at once; a cluster's driver does not."""
+        if self.options.cluster:
+            return [await one() for one in work]
+        return await gathered([one() for one in work])
 
     async def everywhere(self, verb: str, **given: object) -> list[Any]:
         return await self.call_each([(verb, partition, given) for partition in self.partitions])
@@ -144,18 +146,8 @@ class Connections:
         return await self.run(lambda client: client.execute_command(*words))
 
     async def commands(self, many: Sequence[Sequence[Any]]) -> list[Any]:
-        """Plain reads, pipelined where one server holds everything."""
-        if self.options.cluster or len(many) < 2:
-            return await gathered([self.command(*words) for words in many])
-
-        async def piped(client: Client) -> list[Any]:
-            async with client.pipeline(transaction=False) as pipe:
-                for words in many:
-                    pipe.execute_command(*words)
-                found: list[Any] = await pipe.execute()
-                return found
-
-        return await self.run(piped)
+        """Plain reads, all on their way at once."""
+        return await gathered([self.command(*words) for words in many])
 
     async def run(
         self, work: Callable[[Client], Awaitable[Answer]], *, again: bool = True
@@ -166,6 +158,8 @@ class Connections:
             if self._client is None:
                 raise StoreUnavailable(f"{self.options.where}: the store is not open")
             try:
+                if not self.options.cluster:  # a line of ours measures time itself
+                    return await work(self._client)
                 async with asyncio.timeout(self.options.timeout), self._room:
                     return await work(self._client)
             except Exception as error:
@@ -186,23 +180,26 @@ class Connections:
         self._last_arrival = base + count
         return f"{base:013x}"
 
-    def _complete(self, chosen: Script, given: Mapping[str, object]) -> Mapping[str, object]:
-        """What every script may ask for besides what the verb gives."""
-        more: dict[str, object] = {}
-        if "now" in chosen.arguments:
+    def _complete(self, chosen: Script, given: Given) -> Given:
+        """With what every script may ask for besides what the verb gives."""
+        whole = dict(given)
+        if "now" in chosen.names:
             moment = self.clock.override()
-            more["now"] = "" if moment is None else to_micros(moment)
-        if "kept_otherwise" in chosen.arguments:
-            more["kept_otherwise"] = self._kept_otherwise
-        return more | dict(given)
+            whole["now"] = "" if moment is None else to_micros(moment)
+        if "kept_otherwise" in chosen.names:
+            whole["kept_otherwise"] = self._kept_otherwise
+        if "channel" in chosen.names:
+            whole["channel"] = self.channel
+        return whole
 
 
 async def gathered(work: Sequence[Awaitable[Answer]]) -> list[Answer]:
     """All at once; an error is raised when every one of them is over, so that none is left
     running behind the caller's back."""
-    found = await asyncio.gather(*work, return_exceptions=True)
+    if len(work) == 1:
+        return [await work[0]]
     answers: list[Answer] = []
-    for one in found:
+    for one in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(one, BaseException):
             raise one
         answers.append(one)
@@ -216,21 +213,3 @@ async def evaluate(client: Client, chosen: Script, tag: str, values: Sequence[An
         if not script_missing(error):
             raise
     return await client.execute_command("EVAL", chosen.text, 1, tag, *values)
-
-
-async def _evaluate_in_order(
-    client: Client, chosen: Script, tag: str, many: Sequence[Sequence[Any]]
-) -> list[Any]:
-    """The first is sent alone, so that the server knows the script when the rest arrives; should
-    it forget it in between, the rest are sent one by one."""
-    answers = [await evaluate(client, chosen, tag, many[0])]
-    async with client.pipeline(transaction=False) as pipe:
-        for values in many[1:]:
-            pipe.execute_command("EVALSHA", chosen.digest, 1, tag, *values)
-        answers += await pipe.execute(raise_on_error=False)
-    for n, answer in enumerate(answers):
-        if isinstance(answer, Exception):
-            if not script_missing(answer):
-                raise answer
-            answers[n] = await evaluate(client, chosen, tag, many[n])
-    return answers

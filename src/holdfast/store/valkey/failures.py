@@ -24,7 +24,9 @@ _PASSING = (
     "NOREPLICAS",
     "BUSY ",
     "UNBLOCKED",
+    "max number of clients",
 )
+_REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS", "invalid password", "without any password")
 _AWAY = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,
@@ -49,7 +51,7 @@ def line_lost(error: Exception) -> bool:
     return isinstance(error, exceptions.ConnectionError | ConnectionError)
 
 
-def script_missing(error: Exception) -> bool:
+def script_missing(error: BaseException) -> bool:
     return isinstance(error, exceptions.NoScriptError) or "NOSCRIPT" in str(error)
 
 
@@ -59,7 +61,7 @@ def translated(error: Exception, where: str) -> StoreError | None:
     Driver messages are kept: they name neither password nor URL.
     """
     text = str(error)
-    if isinstance(error, _MISCONFIGURED) or "NOPERM" in text or "NOAUTH" in text:
+    if isinstance(error, _MISCONFIGURED) or any(word in text for word in _REFUSED):
         return StoreError(f"{where} refuses this program: {text}; check user, password and rights")
     if isinstance(error, exceptions.OutOfMemoryError) or "OOM command not allowed" in text:
         return StoreError(

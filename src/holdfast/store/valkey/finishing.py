@@ -1,14 +1,18 @@
-"""Ends of attempts and other guarded moves, each partition's in one script."""
+"""Ends of attempts and other guarded moves, each partition's in one script.
+
+Nearly all ends are returns, which `succeed` writes; `finish` knows every move. A batch that has
+both is cut in two, unless it names a job twice: then the order in it counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import JobId
+from holdfast.job import JobId, JobState
 from holdfast.outcome import Transition
 from holdfast.store.contract import Verdict
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Call, Connections
 from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested
 
 BITE = 1_000
@@ -27,26 +31,48 @@ async def _finish(
     connections: Connections, transitions: Sequence[Transition], reclaiming: str
 ) -> list[Verdict]:
     """Not repeated when the line is lost: the worker recognises its own end in the verdict."""
-    places: dict[int, list[int]] = {}
-    for n, transition in enumerate(transitions):
-        places.setdefault(connections.partition_of(transition.id), []).append(n)
-    answers = await connections.call_each(
-        [
-            (
-                "finish",
-                partition,
-                {"reclaiming": reclaiming, "moves": [_row(transitions[n]) for n in mine]},
-            )
-            for partition, mine in places.items()
-        ],
-        again=False,
-    )
+    places = _places(connections, transitions, reclaiming)
+    calls = [
+        _call(verb, partition, [transitions[n] for n in mine], reclaiming)
+        for (verb, partition), mine in places.items()
+    ]
+    answers = await connections.call_each(calls, again=False)
     verdicts = [Verdict(transition.id, True) for transition in transitions]
-    for (partition, mine), (refused, cooled) in zip(places.items(), answers, strict=True):
+    for ((_, partition), mine), (refused, cooled) in zip(places.items(), answers, strict=True):
         for place, state, fence in zip(refused[::3], refused[1::3], refused[2::3], strict=True):
             verdicts[mine[place - 1]] = _refused(transitions[mine[place - 1]].id, state, fence)
         await _cool_elsewhere(connections, partition, cooled)
     return verdicts
+
+
+def _places(
+    connections: Connections, transitions: Sequence[Transition], reclaiming: str
+) -> dict[tuple[str, int], list[int]]:
+    """Which script of which partition each is for."""
+    apart = not reclaiming and len({move.id for move in transitions}) == len(transitions)
+    places: dict[tuple[str, int], list[int]] = {}
+    for n, move in enumerate(transitions):
+        verb = "succeed" if apart and _is_success(move) else "finish"
+        places.setdefault((verb, connections.partition_of(move.id)), []).append(n)
+    return places
+
+
+def _is_success(move: Transition) -> bool:
+    return (
+        move.to is JobState.SUCCEEDED
+        and move.source is JobState.RUNNING
+        and not (move.crash or move.bump or move.reason or move.error or move.cool)
+    )
+
+
+def _call(verb: str, partition: int, moves: Sequence[Transition], reclaiming: str) -> Call:
+    if verb == "succeed":
+        flat: list[Any] = []
+        for move in moves:
+            result = False if move.result is None else move.result
+            flat += (move.id, move.fence, move.spend, finite(move.keep_for), result)
+        return verb, partition, {"moves": flat}
+    return verb, partition, {"reclaiming": reclaiming, "moves": [_row(move) for move in moves]}
 
 
 def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:

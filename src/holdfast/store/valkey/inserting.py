@@ -3,27 +3,35 @@
 With several partitions the caller takes one base of arrival numbers for all of them, so that the
 jobs of one call keep their order wherever they go. A job with a unique key must lie where its key
 does, since one script has to see both; ids are minted beside their keys for that.
+
+Jobs that are ready at once, without key or deadline, are most of all jobs and need to look at
+nothing: `insert_ready` writes them whole, a line at a time. A bite that has any other job, or ids
+that the store has already, is for `insert`, which looks at each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from holdfast.errors import BadOption
 from holdfast.job import Inserted, JobId, NewJob, decode_policy, partition_bits
 from holdfast.store.valkey.connection import Connections, gathered
-from holdfast.store.valkey.rows import bites, body, finite, nested, to_micros
+from holdfast.store.valkey.rows import bites, body, finite, nested, ready_record, to_micros
 
 BITE = 500
 ROUND = 8_000
 
 Row = tuple[Any, ...]
+Placed = tuple[int, NewJob]  # a job with its place in the round
 
 
 async def insert(connections: Connections, jobs: Sequence[NewJob]) -> list[Inserted]:
     """Each call's jobs arrive in its order; those of a round share one base."""
     require_beside_keys(connections, jobs)
+    if connections.options.partitions == 1 and len(jobs) <= BITE:
+        return await _insert_bite(connections, 0, "", list(enumerate(jobs)))
     answers: list[Inserted] = []
     for some in bites(jobs, ROUND):
         answers += await _insert_round(connections, some)
@@ -48,28 +56,67 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
 
 async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> list[Inserted]:
     base = await connections.arrivals(1)
-    rows: dict[int, list[Row]] = {}
+    placed: dict[int, list[Placed]] = {}
     for index, job in enumerate(jobs):
-        rows.setdefault(connections.partition_of(job.id), []).append(job_row(job, index))
+        placed.setdefault(connections.partition_of(job.id), []).append((index, job))
+    answers = await gathered(
+        [_insert_in(connections, partition, base, mine) for partition, mine in placed.items()]
+    )
     told: dict[int, Inserted] = {}
-    for some in await gathered(
-        [_insert_in(connections, p, base, mine) for p, mine in rows.items()]
-    ):
-        told |= some
+    for mine, some in zip(placed.values(), answers, strict=True):
+        told.update(zip((index for index, _ in mine), some, strict=True))
     return [told[index] for index in range(len(jobs))]
 
 
 async def _insert_in(
-    connections: Connections, partition: int, base: str, rows: list[Row]
-) -> dict[int, Inserted]:
-    """The answers of one partition, by their places in the round."""
-    calls = [{"arrival": base, "jobs": bite} for bite in bites(rows, BITE)]
-    answers = await connections.call_in_order("insert", partition, calls)
-    flat = [text.decode() for answer in answers for text in answer]
-    return {
-        row[-1]: Inserted(JobId(job_id), how)
-        for row, job_id, how in zip(rows, flat[::2], flat[1::2], strict=True)
-    }
+    connections: Connections, partition: int, base: str, jobs: list[Placed]
+) -> list[Inserted]:
+    """The answers of one partition, in the order of its jobs."""
+    work = [partial(_insert_bite, connections, partition, base, bite) for bite in bites(jobs, BITE)]
+    return [answer for some in await connections.in_order(work) for answer in some]
+
+
+async def _insert_bite(
+    connections: Connections, partition: int, base: str, jobs: list[Placed]
+) -> list[Inserted]:
+    lines = _lines(jobs)
+    if lines is not None:
+        given = {"arrival": base, "lines": lines}
+        if await connections.call("insert_ready", partition, given):
+            return [Inserted(job.id, "created") for _, job in jobs]
+    rows = [job_row(job, index) for index, job in jobs]
+    flat = await connections.call("insert", partition, {"arrival": base, "jobs": rows})
+    return [
+        Inserted(JobId(job_id.decode()), how.decode())
+        for job_id, how in zip(flat[::2], flat[1::2], strict=True)
+    ]
+
+
+def _lines(jobs: list[Placed]) -> list[Row] | None:
+    """The jobs of each line that are alike, with all that they share said once; None if one of
+    them has to be looked at, or is there twice."""
+    lines: dict[Row, list[Any]] = {}
+    for index, job in jobs:
+        if not _is_plain(job):
+            return None
+        shared = (job.queue, job.task, job.priority, decode_policy(job.policy).timeout)
+        line = lines.get(shared)
+        if line is None:
+            line = lines[shared] = []
+        line += (job.id, nested(body(job.args, job.policy, job.tags, job.headers)), index)
+    if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
+        return None
+    return [(*shared[:3], *ready_record(*shared), line) for shared, line in lines.items()]
+
+
+def _is_plain(job: NewJob) -> bool:
+    return (
+        job.unique is None
+        and job.run_at is None
+        and job.delay is None
+        and job.deadline_at is None
+        and job.deadline_in is None
+    )
 
 
 def job_row(job: NewJob, index: int) -> Row:

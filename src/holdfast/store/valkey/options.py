@@ -9,7 +9,7 @@ Options ride in the query string:
 
     ?namespace=holdfast    begins the name of every key
     &partitions=1          a power of two, fixed when the store is first used
-    &pool_size=8           most connections at once
+    &pool_size=8           most connections at once in a cluster; one server needs only one
     &timeout=30            seconds any one call may take
     &listen=false          do not subscribe; polling alone finds work
     &ssl_ca_certs=…        and ssl_certfile, ssl_keyfile, ssl_cert_reqs, ssl_check_hostname

@@ -27,6 +27,7 @@ LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = range(8)
 READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
+RECORD = 22  # values in all
 
 STATES = {state.value: state for state in JobState}
 
@@ -86,6 +87,25 @@ def nested(blob: bytes) -> msgspec.Raw:
     if size < 65_536:
         return msgspec.Raw(b"\xda" + size.to_bytes(2, "big") + blob)
     return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + blob)
+
+
+@lru_cache(maxsize=1024)
+def ready_record(
+    queue: str, task: str, priority: int, timeout: float | None
+) -> tuple[msgspec.Raw, ...]:
+    """The record of a new job that is ready, but for its arrival number and the moment: what comes
+    before the number, before the moment it became ready, before that of its creation, and the rest.
+    """
+    none = pack(False)
+    before_seq = b"\xdc" + RECORD.to_bytes(2, "big") + _packed("ready", queue, priority) + b"\xb1"
+    before_ready_at = _packed(task, 0, 0, 0)
+    before_created_at = 3 * none + pack(False if timeout is None else timeout) + 2 * none
+    pieces = (before_seq, before_ready_at, before_created_at, (RECORD - CREATED_AT - 1) * none)
+    return tuple(nested(piece) for piece in pieces)
+
+
+def _packed(*values: object) -> bytes:
+    return b"".join(pack(value) for value in values)
 
 
 def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> Claimed:

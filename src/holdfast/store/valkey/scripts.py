@@ -23,6 +23,7 @@ from importlib.resources import files
 import msgspec
 
 Value = str | bytes | int | float
+_AS_IT_IS = (str, bytes, int, float)
 _NAME = re.compile(r"[a-z_]+\Z")
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -36,10 +37,11 @@ class Script:
     arguments: tuple[str, ...]
     text: str
     digest: str
+    names: frozenset[str]
 
     def values(self, given: Mapping[str, object]) -> list[Value]:
         """The arguments in order; lists travel as MessagePack."""
-        if given.keys() != set(self.arguments):
+        if given.keys() != self.names:
             wanted, got = ", ".join(self.arguments), ", ".join(given)
             raise TypeError(f"{self.verb}.lua takes {wanted}; it was given {got}")
         return [_encoded(given[name]) for name in self.arguments]
@@ -57,7 +59,7 @@ def script(verb: str) -> Script:
     ]
     whole = "\n".join(parts)
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
-    return Script(verb, keys, arguments, whole, digest)
+    return Script(verb, keys, arguments, whole, digest, frozenset(arguments))
 
 
 def verbs() -> list[str]:
@@ -78,7 +80,7 @@ def _declared(verb: str, text: str, what: str) -> tuple[str, ...]:
 
 
 def _encoded(value: object) -> Value:
-    return value if isinstance(value, str | bytes | int | float) else _pack(value)
+    return value if isinstance(value, _AS_IT_IS) else _pack(value)
 
 
 def _read(name: str) -> str:

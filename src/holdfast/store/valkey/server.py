@@ -78,7 +78,7 @@ async def look(connections: Connections) -> list[Server]:
 
 
 async def _look_at(client: Client, **where: Any) -> Server:
-    info = await client.execute_command("INFO", **where)
+    info = _facts(await client.execute_command("INFO", **where))
     config: dict[str, str] = {}
     for pattern in ("append*", "save", "maxmemory*"):
         config |= await _config(client, pattern, **where)
@@ -95,7 +95,7 @@ async def _look_at(client: Client, **where: Any) -> Server:
 
 async def _config(client: Client, pattern: str, **where: Any) -> dict[str, str]:
     try:
-        found = await client.execute_command("CONFIG GET", pattern, **where)
+        found = await client.execute_command("CONFIG", "GET", pattern, **where)
     except exceptions.ResponseError:
         return {}
     if isinstance(found, list):
@@ -113,18 +113,22 @@ class Restarts:
     Either may have lost what the server before it acknowledged: a job that had ended is running
     again by the record, at a worker that knows nothing of it. Whoever claims is told once, as of
     an answer that was lost, and compares what the store says it runs with what it knows.
+
+    No line survives the server at its other end, so a server is asked who it is once for each
+    line. A cluster's driver keeps its connections to itself: there it is asked by the clock.
     """
 
     def __init__(self) -> None:
         self._known: frozenset[str] | None = None
+        self._line = 0
         self._look_at = 0.0
 
     async def require_none(self, connections: Connections) -> None:
-        now = time.monotonic()
-        if now < self._look_at:
+        line, now = connections.line_number, time.monotonic()
+        if line == self._line if line else now < self._look_at:
             return
-        self._look_at = now + LOOK_EVERY
         known, self._known = self._known, await connections.run(_run_ids)
+        self._line, self._look_at = line, now + LOOK_EVERY
         if known is not None and known != self._known:
             raise StoreUnavailable(
                 f"{connections.options.where} was restarted or replaced, and may have lost its "
@@ -142,8 +146,16 @@ async def _run_ids(client: Client) -> frozenset[str]:
     return frozenset(found)
 
 
-def _run_id(info: dict[str, object]) -> str:
-    return str(info.get("run_id", ""))
+def _run_id(info: Any) -> str:
+    return str(_facts(info).get("run_id", ""))
+
+
+def _facts(info: Any) -> dict[str, Any]:
+    """What INFO tells; the driver has read it already on some routes only."""
+    if isinstance(info, dict):
+        return info
+    lines = (line.partition(":") for line in _text(info).splitlines())
+    return {name: value for name, colon, value in lines if colon}
 
 
 def refuse_eviction(servers: list[Server], where: str) -> None:

@@ -109,7 +109,7 @@ class ValkeyStore:
     async def _unlink_all(self, client: Client) -> None:
         pattern = f"{{{self._connections.options.namespace}[:}}]*"
         async for key in client.scan_iter(match=pattern, count=1_000):
-            await client.unlink(key)
+            await client.execute_command("UNLINK", key)
 
     def migration_sql(self) -> str:
         """No SQL, and nothing to be run by hand: the layout is recorded when a store is opened."""

@@ -33,30 +33,20 @@ async def expired_leases(connections: Connections, limit: int, after: str | None
 
 
 async def _lapsed_holders(connections: Connections) -> list[list[str]]:
-    now = await connections.now_micros()
-    lapsed = []
-    for partition in connections.partitions:
-        holders, trusted = await connections.commands(
-            [
-                ("SMEMBERS", connections.key(partition, "holders")),
-                ("ZRANGEBYSCORE", connections.key(partition, "leases"), f"({now}", "+inf"),
-            ]
-        )
-        lapsed.append([worker.decode() for worker in set(holders) - set(trusted)])
-    return lapsed
+    answers = await connections.everywhere("lapsed_holders")
+    return [[worker.decode() for worker in workers] for workers in answers]
 
 
 async def overdue_attempts(
     connections: Connections, limit: int, after: str | None, slack: float
 ) -> list[Live]:
-    since = await connections.now_micros() - round(slack * SECOND)
-    ids = await _late(connections, "timeouts", f"({since}", limit, after)
+    ids = await _late(connections, "timeouts", limit, after, edge="(", slack=slack)
     return [job for job in _by_id(await live(connections, ids)) if job.state is JobState.RUNNING]
 
 
 async def past_deadline(connections: Connections, limit: int, after: str | None) -> list[Live]:
     """An end drops its own entry; what is dropped here was left by hand or by a bug."""
-    ids = await _late(connections, "deadlines", str(await connections.now_micros()), limit, after)
+    ids = await _late(connections, "deadlines", limit, after)
     found = _by_id(await live(connections, ids))
     gone = set(ids) - {job.id for job in found}
     if gone:
@@ -70,15 +60,21 @@ async def past_deadline(connections: Connections, limit: int, after: str | None)
 
 
 async def _late(
-    connections: Connections, name: str, until: str, limit: int, after: str | None
+    connections: Connections,
+    name: str,
+    limit: int,
+    after: str | None,
+    *,
+    edge: str = "",
+    slack: float = 0.0,
 ) -> list[str]:
-    """The lowest ids after the cursor among the members up to a score."""
+    """The lowest ids after the cursor among the members whose time has come."""
     found: list[str] = []
     for partition in connections.partitions:
-        key, offset = connections.key(partition, name), 0
+        given, offset = {"name": name, "edge": edge, "slack": slack, "bite": BITE}, 0
         while True:
-            read = ("ZRANGEBYSCORE", key, "-inf", until, "LIMIT", offset, BITE)
-            ids = [one.decode() for one in await connections.command(*read)]
+            answer = await connections.call("late", partition, {**given, "offset": offset})
+            ids = [one.decode() for one in answer]
             found = heapq.nsmallest(limit, [*found, *(i for i in ids if i > (after or ""))])
             offset += len(ids)
             if len(ids) < BITE:
@@ -91,22 +87,18 @@ async def next_deadline_in(connections: Connections) -> float | None:
 
 
 async def _soonest(connections: Connections, name: str) -> float | None:
-    reads = [
-        ("ZRANGE", connections.key(partition, name), 0, 0, "WITHSCORES")
-        for partition in connections.partitions
-    ]
-    answers = await connections.commands(reads)
-    moments = [score for answer in answers for _, score in scored(answer)]
-    if not moments:
-        return None
-    return max(0.0, (min(moments) - await connections.now_micros()) / SECOND)
+    answers = await connections.everywhere("soonest", name=name)
+    waits = [int(answer) for answer in answers if answer is not None]
+    return max(0.0, min(waits) / SECOND) if waits else None
 
 
 async def promote_due(connections: Connections, limit: int) -> Promoted:
     if connections.options.partitions == 1:
-        calls = [("promote_due", 0, {"arrival": "", "limit": limit, "chosen": []})]
-    else:
-        calls = await _chosen_due(connections, limit)
+        given = {"arrival": "", "limit": limit, "chosen": []}
+        count, wait, served = await connections.call("promote_due", 0, given)
+        due_in = None if wait is None else max(0.0, int(wait) / SECOND)
+        return Promoted(count, tuple(sorted(queue.decode() for queue in served)), due_in)
+    calls = await _chosen_due(connections, limit)
     count, queues = 0, set()
     for promoted, _, served in await connections.call_each(calls) if calls else ():
         count += promoted

@@ -1,11 +1,12 @@
-"""Wakeups on Valkey: a subscription on a connection of its own."""
+"""Wakeups on Valkey: a subscription on a line of its own."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+
+from redis import exceptions
 
 from holdfast.store.listening import ASK_EVERY, ASK_TIMEOUT, LineWakeups
-from holdfast.store.valkey.clients import close_client
 from holdfast.store.valkey.connection import Connections
 
 
@@ -17,29 +18,14 @@ class ValkeyWakeups(LineWakeups):
         self._connections = connections
 
     async def hold_a_line(self) -> None:
-        client = self._connections.listener()
+        line = await self._connections.listener(lambda message: self.heard(message.decode()))
         try:
-            async with client.pubsub() as line:
-                await line.subscribe(self._connections.channel)
-                await self._confirmed(line)
-                self.up()
-                await self._follow(line)
+            async with asyncio.timeout(ASK_TIMEOUT):
+                await line.ask(("SUBSCRIBE", self._connections.channel))
+            self.up()
+            while not line.lost.done():
+                await asyncio.wait((line.lost,), timeout=ASK_EVERY)
+                async with asyncio.timeout(ASK_TIMEOUT):
+                    await line.ask(("PING",))
         finally:
-            await close_client(client)
-
-    async def _confirmed(self, line: Any) -> None:
-        message = await line.get_message(timeout=ASK_TIMEOUT)
-        if message is None or message["type"] != "subscribe":
-            raise TimeoutError("the server did not confirm the subscription")
-
-    async def _follow(self, line: Any) -> None:
-        asked = False
-        while True:
-            message = await line.get_message(timeout=ASK_TIMEOUT if asked else ASK_EVERY)
-            if message is None:
-                if asked:
-                    raise TimeoutError("the server does not answer")
-                await line.ping()
-            elif message["type"] == "message":
-                self.heard(message["data"].decode())
-            asked = message is None
+            line.cut(exceptions.ConnectionError("nobody listens any more"))

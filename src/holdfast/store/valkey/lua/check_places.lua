@@ -1,7 +1,7 @@
 -- Of some jobs: those without a record or body, and those that are not in the place they name.
 -- KEYS: partition
 -- ARGV: chosen
--- uses: record changes places
+-- uses: record counts changes names places
 local function is_there(id, record)
     sorted = {}
     settle(id, record, true)

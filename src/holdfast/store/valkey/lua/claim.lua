@@ -1,48 +1,83 @@
 -- Give the first ready jobs of these queues and tasks to a worker.
 -- KEYS: partition
 -- ARGV: now worker wants tasks
--- uses: time record changes places queues lines
+-- uses: time record names counts queues lines
 --
 -- `wants`: [queue, limit], each queue once. Answers the time, then for each job its id, record,
 -- body and progress. Nothing is given to a worker whose own lease has lapsed.
+--
+-- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
+-- first: they are allowed when memory is short, and after a first write so is the rest.
+local CHUNK = 1000
 local lease = redis.call('ZSCORE', partition .. ':leases', worker)
 if not lease or tonumber(lease) <= moment then
     return {moment}
 end
 
-local known, picked = cmsgpack.unpack(tasks), {}
+local known, ids, served = cmsgpack.unpack(tasks), {}, {}
 for _, want in ipairs(cmsgpack.unpack(wants)) do
     if is_open(want[1]) then
-        local found = pick(want[1], known, want[2])
-        for n = 1, #found, 2 do
-            picked[#picked + 1] = string.sub(found[n], 18)
+        local picked, lines = pick(want[1], known, want[2])
+        for n = 1, #picked, 2 do
+            ids[#ids + 1] = string.sub(picked[n], 18)
+        end
+        for n = 1, #lines do
+            served[#served + 1] = lines[n]
         end
     end
 end
-if #picked == 0 then
+if #ids == 0 then
     return {moment}
 end
 
-load(picked)
-local bodies = {}
-for n = 1, #picked do
-    bodies[n] = partition .. ':b:' .. picked[n]
-end
-local answer = {string.format('%.0f', moment)}
-for first = 1, #bodies, 2000 do
-    local found = redis.call('MGET', unpack(bodies, first, math.min(first + 1999, #bodies)))
-    for n = 1, #found do
-        local id = picked[first + n - 1]
-        local record = records[id]
-        leave(id, record)
-        record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
-        record[FENCE] = record[FENCE] + 1
-        record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
-        enter(id, record)
-        local at = #answer
-        answer[at + 1], answer[at + 2], answer[at + 3] = id, packed(record), found[n]
-        answer[at + 4] = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id) or false
+local answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
+local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
+
+local function give(n, record, body)
+    local id = ids[n]
+    record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
+    record[FENCE] = record[FENCE] + 1
+    record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
+    local blob = packed(record)
+    local progress = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)
+    answer[4 * n - 2], answer[4 * n - 1], answer[4 * n] = id, blob, body
+    answer[4 * n + 1] = progress or false
+    texts[2 * n - 1], texts[2 * n] = records_of .. id, blob
+    held[2 * n - 1], held[2 * n] = 0, id
+    if record[AT] then
+        timeouts[#timeouts + 1] = record[AT]
+        timeouts[#timeouts + 1] = id
     end
 end
-flush()
+
+for first = 1, #ids, CHUNK do
+    local last, keys = math.min(first + CHUNK - 1, #ids), {}
+    for n = first, last do
+        local at = 2 * (n - first)
+        keys[at + 1], keys[at + 2] = records_of .. ids[n], bodies_of .. ids[n]
+    end
+    local found = redis.call('MGET', unpack(keys))
+    for n = first, last do
+        local at = 2 * (n - first)
+        give(n, cmsgpack.unpack(found[at + 1]), found[at + 2])
+    end
+end
+
+for n = 1, #served do
+    redis.call('ZREMRANGEBYRANK', served[n].key, 0, served[n].taken - 1)
+end
+for first = 1, #texts, 2 * CHUNK do
+    local last = math.min(first + 2 * CHUNK - 1, #texts)
+    redis.call('MSET', unpack(texts, first, last))
+    redis.call('ZADD', partition .. ':held:' .. worker, unpack(held, first, last))
+end
+for first = 1, #timeouts, 2 * CHUNK do
+    local last = math.min(first + 2 * CHUNK - 1, #timeouts)
+    redis.call('ZADD', partition .. ':timeouts', unpack(timeouts, first, last))
+end
+for n = 1, #served do
+    tally('ready:' .. served[n].name, -served[n].taken)
+    tally('running:' .. served[n].name, served[n].taken)
+end
+redis.call('SADD', partition .. ':holders', worker)
 return answer

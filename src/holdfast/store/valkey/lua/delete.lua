@@ -1,7 +1,7 @@
 -- Remove ended jobs with all that belongs to them.
 -- KEYS: partition
 -- ARGV: chosen
--- uses: record changes places removal
+-- uses: record counts changes names places removal
 --
 -- `chosen`: ids. Answers those removed.
 local ids, answer = cmsgpack.unpack(chosen), {}

@@ -1,7 +1,7 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now kept_otherwise reclaiming moves
--- uses: time record changes places queues moves
+-- uses: time record counts changes names places queues moves
 --
 -- `moves`: [id, fence, to, source, spend, crash, bump, delay, keep_for, result, reason, error,
 -- cool]. `reclaiming` is '1' when only jobs of lapsed workers may be moved. Answers the refused

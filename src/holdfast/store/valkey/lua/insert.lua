@@ -1,7 +1,7 @@
 -- Add jobs; an id that is there already answers 'created' and changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise jobs
--- uses: time arrival record changes places queues moves insertion
+-- uses: time arrival record counts changes names places queues moves insertion
 --
 -- `jobs`: as lib/insertion.lua describes them. Answers id, how, id, how, … in the order given.
 local answers = {}

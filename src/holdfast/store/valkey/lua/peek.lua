@@ -1,9 +1,9 @@
 -- Who would be served first, without serving them: priorities and members by want.
 -- KEYS: partition
 -- ARGV: now wants tasks
--- uses: time record changes places queues lines
+-- uses: time names queues lines
 local known, answer = cmsgpack.unpack(tasks), {}
 for n, want in ipairs(cmsgpack.unpack(wants)) do
-    answer[n] = is_open(want[1]) and pick(want[1], known, want[2]) or {}
+    answer[n] = is_open(want[1]) and (pick(want[1], known, want[2])) or {}
 end
 return answer

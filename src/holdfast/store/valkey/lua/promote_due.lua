@@ -1,10 +1,11 @@
 -- Make ready what is due, earliest first.
 -- KEYS: partition
 -- ARGV: now arrival limit chosen
--- uses: time arrival record changes places queues moves
+-- uses: time arrival record counts changes names places queues moves
 --
 -- `chosen`: [id, index] where several partitions share one limit and the caller merged them; an
--- empty list lets the script choose. Answers how many, the next due moment or '', the queues.
+-- empty list lets the script choose. Answers how many, the microseconds
+-- until the next is due if there is one, and the queues.
 local wanted, ids, index = cmsgpack.unpack(chosen), {}, {}
 local kept_otherwise = 0
 if #wanted == 0 then
@@ -31,4 +32,5 @@ for n = 1, #ids do
 end
 flush()
 local due = redis.call('ZRANGE', partition .. ':due', 0, 0, 'WITHSCORES')
-return {count_promoted, due[2] or '', queues_served}
+local wait = due[2] and string.format('%.0f', tonumber(due[2]) - moment) or false
+return {count_promoted, wait, queues_served}

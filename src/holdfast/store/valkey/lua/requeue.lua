@@ -1,7 +1,7 @@
 -- Make ended jobs ready again, as new but for their history and fence.
 -- KEYS: partition
 -- ARGV: now arrival chosen
--- uses: time arrival record changes places queues moves ledger started
+-- uses: time arrival record counts changes names places queues moves ledger started
 --
 -- `chosen`: [id, index]. A job whose unique key another holds by now stays as it is. Answers
 -- those requeued.

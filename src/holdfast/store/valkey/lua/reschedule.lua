@@ -1,7 +1,7 @@
 -- Make scheduled or ready jobs due after a while; at once means ready now.
 -- KEYS: partition
 -- ARGV: now arrival delay chosen
--- uses: time arrival record changes places queues moves
+-- uses: time arrival record counts changes names places queues moves
 --
 -- `chosen`: [id, index]. Answers those that were scheduled or ready.
 local kept_otherwise = 0

@@ -1,7 +1,7 @@
 -- Remove rows of one schedule whose time to be kept is over, but for those of live jobs.
 -- KEYS: partition
 -- ARGV: now schedule offset limit
--- uses: time record changes ledger started
+-- uses: time record counts changes ledger started
 --
 -- `offset` rows were looked at before and stay. Answers how many were removed, how many stay.
 local expiry = of_schedule('ledger-expiry', schedule)

@@ -1,7 +1,7 @@
 -- Write plans that have no row yet, each with its job and its cancels, and advance the cursors.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise repeated plans
--- uses: time arrival record changes places queues moves insertion schedules ledger started
+-- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
 --
 -- `plans`: [schedule, scope, at, decision, reason, out_of_turn, job, cancel, replaced], each row
 -- once; `job` is false or as lib/insertion.lua describes it, `replaced` is what the cancelled are

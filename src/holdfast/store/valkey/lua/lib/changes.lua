@@ -74,9 +74,7 @@ end
 
 local function write_counts()
     for field, by in pairs(counted) do
-        if by ~= 0 and redis.call('HINCRBY', partition .. ':counts', field, by) == 0 then
-            redis.call('HDEL', partition .. ':counts', field)
-        end
+        tally(field, by)
     end
 end
 

@@ -1,0 +1,45 @@
+-- Add jobs that are ready at once and have neither a unique key nor a deadline: most of them.
+-- KEYS: partition
+-- ARGV: now arrival channel lines
+-- uses: time arrival
+--
+-- `lines`: [queue, task, priority, four pieces of a record, [id, body, index, …]]. Answers 1; or 0,
+-- and nothing is changed, when one of the ids is there already: then insert.lua has to look at each.
+--
+-- The caller packs all of a record but the arrival number and the two times, which go between the
+-- pieces: nothing is packed here for each job.
+local at_moment = cmsgpack.pack(moment)
+local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
+local given, texts, live, entering, count = cmsgpack.unpack(lines), {}, {}, {}, 0
+for n = 1, #given do
+    local _, _, priority, before_seq, before_ready_at, before_created_at, rest, jobs = unpack(given[n])
+    local behind_seq = before_ready_at .. at_moment .. before_created_at .. at_moment .. rest
+    local members = {}
+    for j = 1, #jobs, 3 do
+        local id, seq, at = jobs[j], arrive(jobs[j + 2]), 4 * count
+        texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq
+        texts[at + 3], texts[at + 4] = bodies_of .. id, jobs[j + 1]
+        members[#members + 1] = priority
+        members[#members + 1] = seq .. id
+        live[2 * count + 1], live[2 * count + 2] = 0, id
+        count = count + 1
+    end
+    entering[n] = members
+end
+if redis.call('MSETNX', unpack(texts)) == 0 then
+    return 0
+end
+
+redis.call('ZADD', partition .. ':live', unpack(live))
+local woken = {}
+for n = 1, #given do
+    local queue, task = given[n][1], given[n][2]
+    local name = #queue .. ':' .. queue .. ':' .. task
+    redis.call('ZADD', partition .. ':ready:' .. name, unpack(entering[n]))
+    redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #entering[n] / 2)
+    if not woken[queue] then
+        woken[queue] = true
+        redis.call('PUBLISH', channel, 'ready:' .. queue)
+    end
+end
+return 1

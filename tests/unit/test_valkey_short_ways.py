@@ -1,0 +1,71 @@
+"""The scripts for the common case leave exactly what the careful ones would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.job import JobId, JobState, Policy
+from holdfast.outcome import decide
+from holdfast.store.contract import JobFilter
+from holdfast.store.valkey.rows import RECORD, SEQ, record
+from holdfast.store.valkey.store import ValkeyStore
+from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from tests.backends import opened
+from tests.conformance.builders import RETURNED, Scene
+
+POLICIES = [Policy(), Policy(timeout=9), Policy(timeout=0.5, keep_result=False)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ThrowawayValkey]:
+    with ThrowawayValkey(find_valkey()) as server:
+        yield server
+
+
+@pytest.fixture
+async def scene(server: ThrowawayValkey, clock: ManualClock) -> AsyncIterator[Scene]:
+    url = server.new_namespace()
+    async with opened(url, clock) as store:
+        yield await Scene.on(store, clock)
+    server.clear(url)
+
+
+async def _record(scene: Scene, job_id: JobId) -> list[object]:
+    """But for the arrival number, which no two jobs share."""
+    assert isinstance(scene.store, ValkeyStore)
+    connections = scene.store._connections
+    found = record(await connections.command("GET", connections.key(0, f"s:{job_id}")))
+    assert len(found) == RECORD
+    return found[:SEQ] + found[SEQ + 1 :]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_job_that_is_not_looked_at_gets_the_record_of_one_that_is(
+    scene: Scene, policy: Policy
+) -> None:
+    options: dict[str, Any] = {"policy": policy, "priority": -3, "queue": "größer", "tags": ("a",)}
+    plain = await scene.enqueue(**options)
+    looked_at = await scene.enqueue(run_at=scene.after(-60), **options)
+    assert await _record(scene, plain) == await _record(scene, looked_at)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_an_end_that_is_a_return_leaves_the_record_that_any_end_would(
+    scene: Scene, policy: Policy
+) -> None:
+    one, other = [await scene.running(policy=policy, deadline_in=600.0) for _ in range(2)]
+    await scene.finish(one)
+    end = decide(other, RETURNED)
+    # A job named twice sends the batch to the script that knows every move.
+    assert [verdict.accepted for verdict in await scene.store.jobs.finish([end, end])] == [
+        True,
+        False,
+    ]
+    assert await _record(scene, one.id) == await _record(scene, other.id)
+    succeeded = JobFilter(states=frozenset({JobState.SUCCEEDED}))
+    assert await scene.store.jobs.count(succeeded) == {JobState.SUCCEEDED: 2}
+    assert len((await scene.store.jobs.page(succeeded, 10)).jobs) == 2
