@@ -16,11 +16,6 @@ CREATE INDEX scheduled_due on scheduled (due_at);
 
 CREATE INDEX suspended_wake on suspended (wake_at) where wake_at is not null;
 
-CREATE TABLE arrival (
-    one integer primary key check (one = 1),
-    seq integer not null
-);
-
 CREATE TABLE deadline (
     job_id text primary key,
     at integer not null

@@ -24,7 +24,7 @@ from holdfast.events import logger
 IN_MODIFY = 0x2
 LOOK_AGAIN = 0.002  # for a commit whose log was written but which could not be seen yet
 LOOKS = 4
-SAFETY = 0.2
+SAFETY = 1.0
 SHORTEST, LONGEST = 0.0005, 0.008
 BRISK, CALM, BRISK_FOR = 0.004, 0.010, 2.0
 

@@ -1,16 +1,19 @@
 """Giving ready jobs to a worker.
 
 Each line (queue and priority) is read in order of arrival. Jobs of tasks that the worker
-does not know are passed over; where the last scan found its first job is remembered for
-each line, so thousands of them at its head are read once and not at every claim. What is
-remembered is only a hint: it is forgotten every second, and at once when a claim comes
-back short, because a job handed back returns to its old place before the mark.
+does not know are passed over; how far a line has been read is remembered, so thousands of
+them are read once and not at every claim. Nothing claimable is left before a mark: arrival
+numbers are given under the write lock, so newcomers come behind it, and what returns to a
+place of its own bumps a counter that makes every claimer forget its marks.
+
+A claim that found nothing in open queues finds nothing again until somebody commits, so an
+idle worker's polls cost one look at the database's state and no transaction.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Collection, MutableMapping, Sequence
 from datetime import datetime
 
 from holdfast.job import Claimed, JobId, WorkerId, decode_policy
@@ -23,75 +26,80 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, State, Transaction
 
-REMEMBERED_FOR = 1.0
+MOST_MARKS = 10_000
 BEFORE_ALL = -(2**63)
+
+_Line = tuple[str, int]
 
 
 class Claimer:
-    """Used only in the writer's thread, so its memory needs no lock."""
+    """Used only by who holds the engine's turn to write, so its memory needs no lock."""
 
     def __init__(self) -> None:
-        self._starts: dict[tuple[str, int], int] = {}
-        self._tasks = ""
-        self._forget_at = 0.0
+        self._marks: dict[_Line, int] = {}
+        self._hold_for: tuple[object, ...] = ()
+        self._looked_at: State | None = None
+        self._empty: tuple[State | None, Collection[str], tuple[str, ...]] = (None, (), ())
 
-    def forget(self) -> None:
-        """To be called when jobs came back to places of their own in the lines."""
-        self._starts.clear()
+    def look(
+        self, state: State, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed] | None:
+        """No jobs, if that is known without a transaction."""
+        self._looked_at = state
+        then, queues, known = self._empty
+        same = then == state and known == tuple(tasks)
+        return [] if same and all(want.queue in queues for want in wants) else None
 
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        sql = steps("claim")
-        if not tx.rows(sql["trusted"], (worker, tx.now)):
+        [(trusted, returns, names)] = tx.rows(steps("claim")["gate"], (worker, tx.now))
+        if not trusted:
             return []
-        known = to_json(tasks)
-        self._refresh(known)
-        closed = {name for (name,) in tx.rows(sql["closed"], (tx.now,))}
+        known, closed = to_json(tasks), set(to_texts(names))
+        marks = self._marks_for(known, returns)
         picked: list[Row] = []
         for want in wants:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want looks: two may name one queue.
-                rows = self._pick(tx, want, known)
+                rows = _pick(tx, want, known, marks)
                 _take(tx, worker, rows)
                 picked += rows
+        kept = self._marks
+        tx.committed = lambda: kept.update(marks.maps[0])
+        read = {want.queue for want in wants if want.limit > 0}
+        if not picked and closed.isdisjoint(read):
+            # Looked at before the transaction: never newer than what it saw.
+            self._empty = (self._looked_at, read, tuple(tasks))
         claimed_at = to_datetime(tx.now)
         return [_claimed(row, claimed_at) for row in picked]
 
-    def _refresh(self, tasks: str) -> None:
-        """The marks hold for one set of tasks only."""
-        moment = time.monotonic()
-        if tasks != self._tasks or moment >= self._forget_at:
-            self._starts.clear()
-            self._tasks = tasks
-            self._forget_at = moment + REMEMBERED_FOR
+    def _marks_for(self, tasks: str, returns: int) -> ChainMap[_Line, int]:
+        """The marks hold for one set of tasks and one opening of the store, until a job returns
+        to its place. New ones are kept apart, because they hold only if the claim is committed."""
+        hold_for = (tasks, returns, self._looked_at and self._looked_at[0])
+        if self._hold_for != hold_for or len(self._marks) > MOST_MARKS:
+            self._marks = {}
+            self._hold_for = hold_for
+        return ChainMap({}, self._marks)
 
-    def _pick(self, tx: Transaction, want: Want, tasks: str) -> list[Row]:
-        marks = [line for line in self._starts if line[0] == want.queue]
-        rows = self._walk(tx, want, tasks)
-        if len(rows) < want.limit and marks:
-            for line in marks:
-                del self._starts[line]
-            rows = self._walk(tx, want, tasks)
-        return rows
 
-    def _walk(self, tx: Transaction, want: Want, tasks: str) -> list[Row]:
-        sql = steps("claim")
-        rows: list[Row] = []
-        priority: int | None = BEFORE_ALL
-        while len(rows) < want.limit:
-            [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
-            if priority is None:
-                break
-            line = (want.queue, priority)
-            start = self._starts.get(line, 0)
-            found = tx.rows(sql["pick"], (*line, start, tasks, want.limit - len(rows)))
-            if found:
-                self._starts[line] = found[0][3]
-            rows += found
-        return rows
+def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]) -> list[Row]:
+    sql = steps("claim")
+    rows: list[Row] = []
+    priority: int | None = BEFORE_ALL
+    while len(rows) < want.limit:
+        [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
+        if priority is None:
+            break
+        line, limit = (want.queue, priority), want.limit - len(rows)
+        found = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
+        last = found[-1][3] if len(found) == limit else tx.rows(sql["last"], line)[0][0]
+        marks[line] = last + 1
+        rows += found
+    return rows
 
 
 def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> None:

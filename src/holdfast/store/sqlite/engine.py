@@ -19,13 +19,18 @@ from holdfast.store.migrate import load_migrations, pending
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.scripts import statements, steps
+from holdfast.store.sqlite.shortcut import Shortcut
 from holdfast.store.sqlite.thread import ConnectionThread
-from holdfast.store.sqlite.transaction import Transaction, patiently, write
+from holdfast.store.sqlite.transaction import State, Transaction, patiently, state_of, write
 from holdfast.store.sqlite.wakeups import SqliteWakeups
 
 T = TypeVar("T")
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
+
+
+def _unknown(state: State) -> None:
+    return None
 
 
 class Engine:
@@ -35,7 +40,11 @@ class Engine:
         self.location = location
         self._clock = clock
         self._users = 0
-        self._writer = ConnectionThread(f"holdfast-sqlite-writer {location.shown}", self._connect)
+        self._opening = 0
+        self._shortcut = Shortcut(location)
+        self._writer = ConnectionThread(
+            f"holdfast-sqlite-writer {location.shown}", self._connect_writer
+        )
         self._reader = self._writer
         if location.path is not None:
             self._reader = ConnectionThread(
@@ -46,6 +55,7 @@ class Engine:
     def retain(self) -> None:
         _require_recent_sqlite()
         self.location.require_place()
+        self._opening += self._users == 0
         self._users += 1
         self._writer.start()
         self._reader.start()
@@ -56,36 +66,70 @@ class Engine:
             self.wakeups.stop()
             self._reader.stop()
             self._writer.stop()
+            self._shortcut.close()
 
     def now(self) -> int:
         moment = self._clock.override()
         return time.time_ns() // 1000 if moment is None else to_micros(moment)
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in the writer's thread, in a transaction of its own, and wake after it."""
-        return await self._writer.run(lambda connection: self._write(connection, work))
+    async def write(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        little: bool = False,
+        known: Callable[[State], T | None] = _unknown,
+    ) -> T:
+        """Run `work` in a transaction of its own, and wake after it.
+
+        That is done in the writer's thread; a `little` one need not change threads if nobody
+        is in its way. `known` may answer from the state that the database is in.
+        """
+
+        def once(connection: sqlite3.Connection) -> T:
+            answer = known(self._state(connection)) if known is not _unknown else None
+            return self._write(connection, work) if answer is None else answer
+
+        if little and (answer := self._shortcut.attempt(once)) is not None:
+            if self._shortcut.is_untidy():
+                self._writer.post(self._shortcut.tidy)
+            return answer
+        return await self._writer.run(
+            lambda connection: self._shortcut.alone(
+                lambda: self._patiently(lambda: once(connection))
+            )
+        )
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` against one snapshot, beside the writer."""
         return await self._reader.run(lambda connection: self._read(connection, work))
 
+    async def read_unless(
+        self, known: Callable[[State], T | None], work: Callable[[Transaction], T]
+    ) -> T:
+        """The same, unless the answer is known from the state that the database is in."""
+
+        def look_first(connection: sqlite3.Connection) -> T:
+            answer = known(self._patiently(lambda: self._state(connection)))
+            return self._read(connection, work) if answer is None else answer
+
+        return await self._reader.run(look_first)
+
     async def migrate(self) -> list[str]:
         return await self.write(lambda tx: migrate(tx, self.location.shown))
+
+    def _state(self, connection: sqlite3.Connection) -> State:
+        """Another opening may find another database."""
+        return self._opening, *state_of(connection)
 
     def _write(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
         bumped: dict[tuple[Topic, str], int] = {}
 
         def bump_too(tx: Transaction) -> T:
-            bumped.clear()
             answer = work(tx)
             bumped.update(bump(tx))
             return answer
 
-        answer = patiently(
-            lambda: write(connection, self.now, bump_too),
-            self.location.patience,
-            self.location.shown,
-        )
+        answer = write(connection, self.now, bump_too)
         if bumped:
             self.wakeups.emit_own(bumped)
         return answer
@@ -98,12 +142,22 @@ class Engine:
             finally:
                 connection.execute("ROLLBACK")
 
-        return patiently(once, self.location.patience, self.location.shown)
+        return self._patiently(once)
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            self._shortcut.open(self._connect)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
-        return patiently(
-            lambda: connect(self.location), self.location.patience, self.location.shown
-        )
+        return self._patiently(lambda: connect(self.location))
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        return patiently(work, self.location.patience, self.location.shown)
 
 
 def connect(location: Location) -> sqlite3.Connection:

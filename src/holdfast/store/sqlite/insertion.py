@@ -17,10 +17,20 @@ from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
+FEW, SHORT = 10, 8_192
+
+
+def is_little(jobs: Sequence[NewJob]) -> bool:
+    """Whether they take a fraction of a millisecond. A key may be on a page nobody has read for
+    long; what has no key is written to the ends of its tables."""
+    return len(jobs) <= FEW and all(job.unique is None and len(job.args) <= SHORT for job in jobs)
+
 
 def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
     """Jobs without a key are written together; one with a key must see those before it."""
-    known = {row[0] for row in tx.rows(steps("insert")["known"], (_ids(jobs),))}
+    if not jobs:
+        return []
+    known = _known(tx, [job.id for job in jobs])
     answers: list[Inserted] = []
     plain: list[NewJob] = []
     for job in jobs:
@@ -38,6 +48,14 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
     if plain:
         _write(tx, plain)
     return answers
+
+
+def _known(tx: Transaction, ids: Sequence[JobId]) -> set[JobId]:
+    """Ids are made in order of time, so most are newer than any that is there."""
+    [(newest,)] = tx.rows(steps("insert")["newest"])
+    if newest is None or newest < min(ids):
+        return set()
+    return {row[0] for row in tx.rows(steps("insert")["known"], (to_json(ids),))}
 
 
 def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:
@@ -151,10 +169,6 @@ def _deadlines(jobs: Sequence[NewJob], now: int) -> list[Row]:
         elif job.deadline_in is not None:
             rows.append((job.id, after(now, job.deadline_in)))
     return rows
-
-
-def _ids(jobs: Sequence[NewJob]) -> str:
-    return to_json(job.id for job in jobs)
 
 
 def _states(unique: Unique) -> str:

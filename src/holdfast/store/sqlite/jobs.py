@@ -18,20 +18,23 @@ from holdfast.store.contract import (
 from holdfast.store.sqlite import moves, reading, sweeps, tending, within
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.insertion import insert, reschedule
+from holdfast.store.sqlite.insertion import insert, is_little, reschedule
 from holdfast.store.sqlite.rows import after
 from holdfast.store.sqlite.transaction import Transaction
+
+LITTLE = 64  # jobs whose claim or end takes less than a millisecond
 
 
 class SqliteJobs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._claimer = Claimer()
+        self._expired = sweeps.ExpiredLeases()
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         if not jobs:
             return []
-        return await self._engine.write(lambda tx: insert(tx, jobs))
+        return await self._engine.write(lambda tx: insert(tx, jobs), little=is_little(jobs))
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
         return await within.insert_within(self._engine, connection, jobs)
@@ -44,7 +47,11 @@ class SqliteJobs:
     ) -> list[Claimed]:
         if not wants or not tasks:
             return []
-        return await self._engine.write(lambda tx: self._claimer.claim(tx, worker, wants, tasks))
+        return await self._engine.write(
+            lambda tx: self._claimer.claim(tx, worker, wants, tasks),
+            little=sum(want.limit for want in wants) <= LITTLE,
+            known=lambda state: self._claimer.look(state, wants, tasks),
+        )
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await self._move(moves.finish, transitions)
@@ -59,16 +66,14 @@ class SqliteJobs:
     ) -> list[Verdict]:
         if not transitions:
             return []
-
-        def work(tx: Transaction) -> list[Verdict]:
-            if any(transition.to is JobState.READY for transition in transitions):
-                self._claimer.forget()
-            return verb(tx, transitions)
-
-        return await self._engine.write(work)
+        return await self._engine.write(
+            lambda tx: verb(tx, transitions), little=len(transitions) <= LITTLE
+        )
 
     async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        return await self._engine.read(lambda tx: sweeps.expired_leases(tx, limit, after))
+        return await self._engine.read_unless(
+            self._expired.look, lambda tx: self._expired.find(tx, limit, after)
+        )
 
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0
@@ -134,12 +139,4 @@ class SqliteJobs:
     async def _tend(
         self, verb: Callable[[Transaction], list[JobId]], ids: Sequence[JobId]
     ) -> list[JobId]:
-        """An operator's verb: rows may come to old places in the lines, so marks are dropped."""
-        if not ids:
-            return []
-
-        def work(tx: Transaction) -> list[JobId]:
-            self._claimer.forget()
-            return verb(tx)
-
-        return await self._engine.write(work)
+        return await self._engine.write(verb) if ids else []

@@ -15,8 +15,9 @@ import msgspec
 from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
 from holdfast.outcome import Transition
 from holdfast.store.contract import QueueSettings, Topic, Verdict
-from holdfast.store.sqlite.rows import SECOND, after, to_json, to_json_object
+from holdfast.store.sqlite.rows import SECOND, after, to_json
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.successes import is_plain_success, succeed_all
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 FORGIVEN_AFTER = 120 * SECOND
@@ -30,8 +31,20 @@ _Retentions = dict[str, tuple[Any, ...]]
 
 
 def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
-    found = _find(tx, transitions)
-    return _Moves(tx).apply(transitions, found)
+    plain: dict[JobId, Transition] = {}
+    others: list[Transition] = []
+    for transition in transitions:
+        if is_plain_success(transition):
+            plain[transition.id] = transition
+        else:
+            others.append(transition)
+    if not plain or not _are_distinct(transitions) or not succeed_all(tx, plain.values()):
+        return _move(tx, transitions)
+    verdicts = iter(_move(tx, others))
+    return [
+        Verdict(transition.id, True) if transition.id in plain else next(verdicts)
+        for transition in transitions
+    ]
 
 
 def reclaim(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -59,8 +72,13 @@ def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
 
 def take_numbers(tx: Transaction, count: int) -> int:
     """The first of `count` new arrival numbers."""
-    [(last,)] = tx.rows(steps("insert")["number"], (count,))
+    [(last,)] = tx.rows(steps("signal")["arrivals"], (count,))
     return int(last) - count + 1
+
+
+def note_return(tx: Transaction) -> None:
+    """To be called when jobs come to old places in a line: claimers have marks behind them."""
+    tx.run(steps("signal")["return"])
 
 
 def waiting_rows(tx: Transaction, source: JobState, ids: Iterable[str]) -> list[Row]:
@@ -71,6 +89,16 @@ def waiting_rows(tx: Transaction, source: JobState, ids: Iterable[str]) -> list[
 def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, int]]:
     rows = tx.rows(script("locate"), (to_json(dict.fromkeys(ids)),))
     return {JobId(job_id): (JobState(state), fence) for job_id, state, fence in rows}
+
+
+def _are_distinct(transitions: Sequence[Transition]) -> bool:
+    return len({transition.id for transition in transitions}) == len(transitions)
+
+
+def _move(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
+    if not transitions:
+        return []
+    return _Moves(tx).apply(transitions, _find(tx, transitions))
 
 
 def _find(tx: Transaction, transitions: Sequence[Transition]) -> dict[tuple[JobState, str], Row]:
@@ -95,7 +123,6 @@ class _Moves:
             row[0]: row[1:] for row in tx.rows(self._sql["retentions"])
         }
         self._drops: dict[JobState, list[JobId]] = {}
-        self._successes: dict[int, dict[str, str | None]] = {}
         self._deadlines: list[Row] = []
         self._errors: list[Row] = []
         self._writes: dict[str, list[Row]] = {}
@@ -142,13 +169,10 @@ class _Moves:
             keep_for = self._tuned(row[1], transition.to, keep_for)
         now = self._tx.now
         until = after(now, keep_for)
-        if _is_plain_success(transition):
-            self._successes.setdefault(until, {})[transition.id] = transition.result
-        else:
-            ended = (transition.to.value, now, until, transition.reason, transition.result)
-            self._writes.setdefault("end", []).append(
-                (*_counted(transition, row), *row[NARROW:POLICY], *ended)
-            )
+        ended = (transition.to.value, now, until, transition.reason, transition.result)
+        self._writes.setdefault("end", []).append(
+            (*_counted(transition, row), *row[NARROW:POLICY], *ended)
+        )
         if row[NARROW] is not None:
             self._deadlines.append((transition.id,))
 
@@ -180,12 +204,12 @@ class _Moves:
         return keep_for if tuned is None else tuned
 
     def _write(self) -> None:
-        for until, results in self._successes.items():
-            self._tx.run(self._sql["succeed"], (to_json_object(results), self._tx.now, until))
         for source, ids in self._drops.items():
             self._tx.run(self._sql[f"drop {source}"], (to_json(ids),))
         for step, rows in self._writes.items():
             self._tx.each(self._sql[step], rows)
+        if "ready" in self._writes:
+            note_return(self._tx)
         if self._deadlines:
             self._tx.each(self._sql["drop deadline"], self._deadlines)
         if self._errors:
@@ -200,18 +224,6 @@ class _Moves:
             job_id = verdicts[index].id
             state, fence = truth.get(job_id, (None, None))
             verdicts[index] = Verdict(job_id, False, state, fence)
-
-
-def _is_plain_success(transition: Transition) -> bool:
-    """The common end: its outcome is the lease row and the result, so one statement copies all
-    that are kept equally long."""
-    return (
-        transition.to is JobState.SUCCEEDED
-        and transition.source is JobState.RUNNING
-        and transition.spend == 1
-        and not (transition.crash or transition.bump)
-        and transition.reason is None
-    )
 
 
 def _counted(transition: Transition, row: Row) -> Row:

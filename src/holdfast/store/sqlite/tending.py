@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.job import JobId, JobState
 from holdfast.store.contract import ProgressReport, Topic
 from holdfast.store.sqlite.insertion import retake_key
-from holdfast.store.sqlite.moves import NARROW, take_numbers, to_ready, waiting_rows
+from holdfast.store.sqlite.moves import NARROW, note_return, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Transaction
@@ -49,12 +49,14 @@ def reprioritise(tx: Transaction, ids: Sequence[JobId], priority: int) -> list[J
     """Its place within the new priority is by arrival, as if it had always been there."""
     wanted = (to_json(ids), priority)
     changed = [row for sql in steps("reprioritise").values() for row in tx.rows(sql, wanted)]
+    note_return(tx)
     return [JobId(job_id) for (job_id,) in changed]
 
 
 def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
     wanted = (to_json(ids), queue)
     moved = [row for sql in steps("move").values() for row in tx.rows(sql, wanted)]
+    note_return(tx)
     tx.wake(Topic.READY, queue)
     return [JobId(job_id) for (job_id,) in moved]
 

@@ -19,7 +19,8 @@ from holdfast.errors import StoreError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
-_Item = tuple[Work, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_Caller = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_Item = tuple[Work, _Caller | None]
 
 
 class ConnectionThread:
@@ -59,33 +60,37 @@ class ConnectionThread:
             )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._inbox.put((work, loop, future))
+        self._inbox.put((work, (loop, future)))
         return await future
+
+    def post(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """For work that nobody waits for and that handles its own errors."""
+        self._inbox.put((work, None))
 
     def _serve(self, inbox: queue.SimpleQueue[_Item | None]) -> None:
         connection: sqlite3.Connection | None = None
         while (item := inbox.get()) is not None:
-            work, loop, future = item
+            work, caller = item
             try:
                 if connection is None:
                     connection = self._connect()
                 answer = work(connection)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who awaits it
-                _tell(loop, _fail, future, error)
+                _tell(caller, _fail, error)
             else:
-                _tell(loop, _answer, future, answer)
+                _tell(caller, _answer, answer)
             # The last answer must not live on until the next item.
-            del item, work, loop, future
+            del item, work, caller
         if connection is not None:
             connection.close()
 
 
 def _tell(
-    loop: asyncio.AbstractEventLoop,
-    how: Callable[[asyncio.Future[Any], Any], None],
-    future: asyncio.Future[Any],
-    what: object,
+    caller: _Caller | None, how: Callable[[asyncio.Future[Any], Any], None], what: object
 ) -> None:
+    if caller is None:
+        return
+    loop, future = caller
     try:
         loop.call_soon_threadsafe(how, future, what)
     except RuntimeError:

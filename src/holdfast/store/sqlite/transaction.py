@@ -19,6 +19,7 @@ from holdfast.store.contract import Topic
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+State = tuple[int, ...]
 Values = Sequence[object] | Mapping[str, object]
 
 _OUT_OF_REACH = frozenset(
@@ -30,20 +31,24 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 class Cursor(Protocol):
     """What a transaction needs of a cursor: sqlite3's own, or one that a caller lent."""
 
+    @property
+    def rowcount(self) -> int: ...
     def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
     def executemany(self, sql: str, parameters: Any, /) -> Any: ...
     def fetchall(self) -> list[Any]: ...
 
 
 class Transaction:
-    """What a verb sees: statements, the store's time, and whom to wake after the commit."""
+    """What a verb sees: statements, the store's time, whom to wake after the commit, and what
+    to remember only if there is one."""
 
-    __slots__ = ("_cursor", "now", "wakes")
+    __slots__ = ("_cursor", "committed", "now", "wakes")
 
     def __init__(self, cursor: Cursor, now: int) -> None:
         self._cursor = cursor
         self.now = now
         self.wakes: set[tuple[Topic, str]] = set()
+        self.committed: Callable[[], None] | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         self._cursor.execute(sql, values)
@@ -56,11 +61,23 @@ class Transaction:
     def run(self, sql: str, values: Values = ()) -> None:
         self._cursor.execute(sql, values)
 
+    def changed(self, sql: str, values: Values = ()) -> int:
+        """How many rows the statement wrote."""
+        self._cursor.execute(sql, values)
+        return self._cursor.rowcount
+
     def each(self, sql: str, many: Iterable[Values]) -> None:
         self._cursor.executemany(sql, many)
 
     def wake(self, topic: Topic, name: str = "") -> None:
         self.wakes.add((topic, name))
+
+
+def state_of(connection: sqlite3.Connection) -> State:
+    """As this connection sees it. Differs from an earlier one if anybody has committed since:
+    another connection's commits change the version, its own the count of changes."""
+    [version] = connection.execute("PRAGMA data_version").fetchone()
+    return id(connection), version, connection.total_changes
 
 
 def write(
@@ -69,13 +86,16 @@ def write(
     """One try at `work` in a transaction of its own; the time is read once the lock is held."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        answer = work(Transaction(connection.cursor(), clock()))
+        tx = Transaction(connection.cursor(), clock())
+        answer = work(tx)
         connection.execute("COMMIT")
     except BaseException:
         # A failed COMMIT may already have rolled back by itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    if tx.committed is not None:
+        tx.committed()
     return answer
 
 

@@ -159,21 +159,17 @@ create table leader (
     expires_at integer not null
 ) without rowid;
 
--- Arrival numbers. A counter of its own, because a handed back job keeps a number that may be
--- higher than any left in the line.
-create table arrival (
-    one integer primary key check (one = 1),
-    seq integer not null
-);
-insert into arrival (one, seq) values (1, 0);
-
--- What other processes should look at: bumped in the transaction that changed it.
+-- Counters, on one page because every insert writes two of them. The numbers of `arrival` are
+-- given to jobs (a handed back job keeps one that may be higher than any left in the line);
+-- `return` counts the jobs that came back to a place of their own in a line. The other topics are
+-- what other processes should look at, bumped in the transaction that changed it.
 create table signal (
     topic text not null,
     name text not null,
     n integer not null,
     primary key (topic, name)
 ) without rowid;
+insert into signal (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
 
 -- Every job with the place it is in.
 create view place (job_id, state, queue, task, fence, reason) as

@@ -1,8 +1,8 @@
--- name: trusted
-select 1 from worker where id = ? and expires_at > ?
-
--- name: closed
-select name from queue where paused or cool_until > ?
+-- name: gate
+select
+    exists (select 1 from worker where id = ?1 and expires_at > ?2),
+    (select n from signal where topic = 'return' and name = ''),
+    (select json_group_array(name) from queue where paused or cool_until > ?2)
 
 -- name: next priority
 select min(priority) from ready where queue = ? and priority > ?
@@ -21,6 +21,9 @@ where r.queue = ?1
     and r.task in (select value from json_each(?4))
 order by r.seq
 limit ?5
+
+-- name: last
+select max(seq) from ready where queue = ? and priority = ?
 
 -- name: lease
 insert into lease (

@@ -1,3 +1,7 @@
+-- name: any
+select exists (select 1 from lease)
+
+-- name: expired
 select
     l.job_id, 'running', l.queue, l.task, j.policy, l.attempts, l.crashes, l.fence, l.worker_id,
     l.cancel_requested_at is not null

@@ -50,20 +50,6 @@ cross join lease as l on l.job_id = wanted.value
 cross join worker as w on w.id = l.worker_id
 where w.expires_at > ?
 
--- name: succeed
-insert into outcome (
-    job_id, queue, priority, seq, task, attempts, crashes, fence,
-    deadline_at, worker_id, claimed_at, cancel_requested_at,
-    state, finished_at, expires_at, result
-)
-select
-    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts + 1, p.crashes, p.fence,
-    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
-    'succeeded', ?2, ?3, ended.value
-from json_each(?1) as ended
-cross join lease as p on p.job_id = ended.key
-left join deadline as d on d.job_id = p.job_id
-
 -- name: end
 insert into outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence,

@@ -1,8 +1,8 @@
+-- name: newest
+select max(id) from job
+
 -- name: known
 select id from job where id in (select value from json_each(?))
-
--- name: number
-update arrival set seq = seq + ? returning seq
 
 -- name: body
 insert into job (id, task, created_at, policy, tags, headers, unique_key, unique_states, args)

@@ -4,8 +4,14 @@ values (?, ?, 1)
 on conflict (topic, name) do update set n = n + 1
 returning n
 
+-- name: arrivals
+update signal set n = n + ? where topic = 'arrival' and name = '' returning n
+
+-- name: return
+update signal set n = n + 1 where topic = 'return' and name = ''
+
 -- name: read
-select topic, name, n from signal
+select topic, name, n from signal where topic not in ('arrival', 'return')
 
 -- name: forget worker
 delete from signal where topic = 'cancel' and name = ?
