@@ -7,18 +7,11 @@ because the worker fills it in.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-)
+from collections.abc import Awaitable, Callable, Mapping
 from functools import update_wrapper
-from itertools import islice
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
+from holdfast.bulk import Calls, write_all
 from holdfast.client import Client
 from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
@@ -32,7 +25,6 @@ from holdfast.store.contract import Store
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
-CHUNK = 2_000
 
 
 class Home(Protocol):
@@ -134,31 +126,23 @@ class Task(Generic[P, R]):
             inserted = self.app.run_sync(lambda client: client.insert(job))
         return JobHandle(self, inserted)
 
-    async def enqueue_many(
-        self, calls: Iterable[object] | AsyncIterable[object]
-    ) -> list[JobHandle[R]]:
+    async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
         """Write many calls, streamed in chunks: each is a tuple of positional arguments or
         a dict of named ones. A chunk is written whole or not at all; a call that does not
         fit stops before its chunk is written, and its error says how many were."""
         if self.options.id is not None:
             raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
-        handles: list[JobHandle[R]] = []
-        async for chunk in _chunks(calls, CHUNK):
-            jobs = self._new_jobs(chunk, written=len(handles))
-            handles += [JobHandle(self, inserted) for inserted in await self._write(jobs)]
-        return handles
+        ahead = self.options.connection is None
+        inserted = await write_all(calls, self._job_for, self._write, ahead=ahead)
+        return [JobHandle(self, one) for one in inserted]
 
     async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
         if self.options.connection is not None:
             return await self.app.store.jobs.insert_within(self.options.connection, jobs)
         return await self.client.insert_many(jobs)
 
-    def _new_jobs(self, chunk: list[object], written: int) -> list[NewJob]:
-        try:
-            return [self._new_job(*_arguments(self.name, call)) for call in chunk]
-        except (BadArguments, PayloadTooLarge) as error:
-            error.add_note(f"{written} jobs before this chunk were written and stand")
-            raise
+    def _job_for(self, call: object) -> NewJob:
+        return self._new_job(*_arguments(self.name, call))
 
     def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
         return self._job_of(self.handler.signature.encode(args, kwargs))
@@ -199,26 +183,3 @@ def _arguments(task: str, call: object) -> tuple[tuple[Any, ...], Mapping[str, A
         case _:
             got = type(call).__name__
             raise BadArguments(task, f"a call must be a tuple or a dict of arguments, got {got}")
-
-
-async def _chunks(
-    calls: Iterable[object] | AsyncIterable[object], size: int
-) -> AsyncIterator[list[object]]:
-    if isinstance(calls, AsyncIterable):
-        async for chunk in _chunks_of_stream(calls, size):
-            yield chunk
-        return
-    iterator = iter(calls)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
-async def _chunks_of_stream(calls: AsyncIterable[object], size: int) -> AsyncIterator[list[object]]:
-    chunk: list[object] = []
-    async for call in calls:
-        chunk.append(call)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

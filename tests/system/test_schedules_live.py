@@ -125,7 +125,7 @@ async def ten_thousand_scopes(backend: Backend) -> tuple[float, float]:
         return took, max(delays)
 
 
-IDLE_SECONDS = 1.0
+IDLE_SECONDS = 2.0
 
 
 def at_rest(evaluator: Evaluator) -> bool:
@@ -155,7 +155,7 @@ async def test_five_thousand_idle_schedules_cost_next_to_nothing(backend: Backen
             f"{evaluator.counters.ticks - ticks} ticks; a reread costs {reread * 1e3:.0f} ms "
             f"every 30 s = {reread / 30:.2%}"
         )
-        assert share + reread / 30 < 0.05
+        assert share + reread / 30 < 0.01
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.errors import BadOption, SchemaTooNew, StoreError, StoreUnavailable
 from holdfast.job import (
+    Claimed,
     JobState,
     NewJob,
     Policy,
@@ -23,8 +25,8 @@ from holdfast.job import (
     new_job_id,
     new_worker_id,
 )
-from holdfast.outcome import Cancelled, decide
-from holdfast.store.contract import JobFilter, Topic, Wakeup, Want
+from holdfast.outcome import Cancelled, HandedBack, decide
+from holdfast.store.contract import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.open import open_store
 from holdfast.store.sqlite.changes import Polled
 from holdfast.store.sqlite.claiming import Claimer
@@ -314,19 +316,94 @@ asyncio.run(main())
     assert await run_python(forked, url) == (0, "")
 
 
-def test_unknown_tasks_at_the_head_of_a_line_are_read_once(tx: Transaction) -> None:
+@pytest.mark.parametrize("known", [20, 0])
+def test_unknown_tasks_in_a_line_are_read_once(tx: Transaction, known: int) -> None:
     connection = tx._cursor.connection  # type: ignore[attr-defined]
     worker = registered(tx)
-    insert(tx, [new_job("unknown") for _ in range(3_000)] + [new_job() for _ in range(20)])
+    insert(tx, [new_job("unknown") for _ in range(3_000)] + [new_job() for _ in range(known)])
     claimer = Claimer()
     effort: list[int] = []
     for _ in range(4):
         ticks: list[int] = []
         connection.set_progress_handler(lambda ticks=ticks: ticks.append(1), 50)
-        assert len(claimer.claim(tx, worker, [Want("q", 5)], ["t"])) == 5
+        assert len(claim_five(claimer, tx, worker)) == known // 4
         connection.set_progress_handler(None, 0)
         effort.append(len(ticks))
     assert max(effort[1:]) < effort[0] / 5
+
+
+def test_a_job_handed_back_elsewhere_is_found_before_the_mark(tx: Transaction) -> None:
+    worker = registered(tx)
+    insert(tx, [new_job() for _ in range(10)])
+    claimer = Claimer()
+    first, *_ = claim_five(claimer, tx, worker)
+    finish(tx, [decide(job, HandedBack()) for job in live(tx, [first.id])])
+    assert claim_five(claimer, tx, worker)[0].id == first.id
+
+
+def test_a_claim_that_was_rolled_back_is_claimed_again(tx: Transaction) -> None:
+    worker = registered(tx)
+    insert(tx, [new_job() for _ in range(10)])
+    claimer = Claimer()
+    tx.run("savepoint before")
+    lost = claimer.claim(tx, worker, [Want("q", 5)], ["t"])
+    tx.run("rollback to before")
+    assert [job.id for job in claim_five(claimer, tx, worker)] == [job.id for job in lost]
+
+
+async def test_what_was_read_in_one_opening_is_forgotten_in_the_next() -> None:
+    store = open_store("sqlite://")
+    for jobs in (5, 1):
+        await store.open()
+        worker = new_worker_id()
+        await store.workers.register(WorkerInfo(worker, "w", "h", 1, {"q": 1}, ("t",), "1"), 60)
+        assert await store.jobs.claim(worker, [Want("q", 5)], ["t"]) == []
+        await store.jobs.insert([new_job() for _ in range(jobs)])
+        assert len(await store.jobs.claim(worker, [Want("q", 5)], ["t"])) == jobs
+        await store.close()
+
+
+def claim_five(claimer: Claimer, tx: Transaction, worker: WorkerId) -> list[Claimed]:
+    """And commit, as far as the claimer can tell."""
+    claimed = claimer.claim(tx, worker, [Want("q", 5)], ["t"])
+    assert tx.committed is not None
+    tx.committed()
+    return claimed
+
+
+async def test_a_small_insert_waits_its_turn_when_another_program_writes(url: str) -> None:
+    async with opened(url) as store:
+        with closing(sqlite3.connect(path_of(url), isolation_level=None)) as other:
+            other.execute("begin immediate")
+            insertion = asyncio.create_task(store.jobs.insert([new_job()]))
+            await asyncio.sleep(0.05)
+            assert not insertion.done()
+            other.execute("commit")
+            await insertion
+        assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
+
+
+async def test_many_small_inserts_do_not_let_the_log_grow(url: str) -> None:
+    async with opened(url) as store:
+        for _ in range(3_000):
+            await store.jobs.insert([new_job()])
+        assert size_of_log(url) < 16 * 1024 * 1024  # of some 50 that were written
+
+
+@pytest.mark.parametrize("level", ["FULL", "NORMAL"])
+async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
+    url: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def noting(tx: Transaction, jobs: list[NewJob]) -> object:
+        threads.add(threading.get_ident())
+        return insert(tx, jobs)
+
+    monkeypatch.setattr("holdfast.store.sqlite.jobs.insert", noting)
+    async with opened(f"{url}?synchronous={level}") as store:
+        await store.jobs.insert([new_job()])
+    assert (threading.get_ident() in threads) is (level == "NORMAL")
 
 
 def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
@@ -363,6 +440,10 @@ def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
     tx.run("insert into worker values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?)", (worker, 2**60))
     return worker
+
+
+def size_of_log(url: str) -> int:
+    return Path(f"{path_of(url)}-wal").stat().st_size
 
 
 def path_of(url: str) -> str:

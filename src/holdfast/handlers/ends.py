@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import traceback
 
 from holdfast.errors import HoldfastError
+from holdfast.handlers.tracebacks import format_traceback
 from holdfast.outcome import (
     MESSAGE_LIMIT,
     End,
@@ -72,6 +72,6 @@ def _traceback(error: BaseException) -> str | None:
     if isinstance(error, asyncio.CancelledError):
         return None
     try:
-        return "".join(traceback.format_exception(error))
+        return format_traceback(error)
     except Exception as broken:  # noqa: BLE001 - formatting calls the user's `__str__`
         return f"the traceback cannot be shown: {type(broken).__name__}"

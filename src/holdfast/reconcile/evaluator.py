@@ -141,7 +141,8 @@ class Evaluator:
         self._asked_at = self._monotonic()
         led, self._leading = self._leading, False
         self._leading = await self.leadership.ensure()
-        await self._read_clock()
+        if self._heap:
+            await self._read_clock()  # it may have jumped: this machine may have slept
         if self._leading and not led:
             self._stale = True
             self._unseen.update(dict.fromkeys(self._entries))

@@ -1,7 +1,7 @@
 """Takes back the jobs of workers that died.
 
-Nothing announces a death, so this one looks every second: a lost job is back
-within its lease plus that. The store checks again, in the step that reclaims,
+Nothing announces a death, so this one looks all the time: a lost job is back
+within its lease plus one interval. The store checks again, in the step that reclaims,
 that the worker is still gone: one that came back in time keeps its jobs.
 """
 

@@ -13,15 +13,16 @@ class ReconcileOptions:
     """Settings of all reconcilers; seconds where nothing else is said.
 
     The defaults keep an idle fleet below two statements a second per replica:
-    only lease expiry looks every second, because nothing announces a death;
-    promotion and deadline sleep until the next due time, at most their interval.
+    only lease expiry looks that often, because nothing announces a death;
+    promotion and deadline sleep until the next due time, at most their interval,
+    which only matters when the wakeup that told of an earlier one was lost.
     """
 
     batch: int = 500
-    lease_expiry: float = 1.0
+    lease_expiry: float = 1.5
     attempt_timeout: float = 10.0
     timeout_slack: float = 5.0
-    deadline: float = 5.0
+    deadline: float = 10.0
     promotion: float = 5.0
     retention: float = 60.0
     worker_registry: float = 30.0

@@ -34,9 +34,9 @@ class Reporter(Protocol):
 class Attempt:
     """A claimed job with its handler; also the `Desk` its context turns to.
 
-    `ends_by` is on the loop's clock. `task` is the slot that runs the handler,
-    while it does. `begun` says whether the function was called: it may have to
-    wait for a thread or a child.
+    `since`, when it came from the store, and `ends_by` are on the loop's clock.
+    `task` is the slot that runs the handler, while it does. `begun` says whether
+    the function was called: it may have to wait for a slot, a thread or a child.
     """
 
     __slots__ = (
@@ -48,6 +48,7 @@ class Attempt:
         "job",
         "policy",
         "reporter",
+        "since",
         "stop",
         "task",
     )
@@ -56,6 +57,7 @@ class Attempt:
         self.job = job
         self.handler = handler
         self.reporter = reporter
+        self.since = now
         self.policy: Policy = decode_policy(job.policy)
         self.stop: Stop | None = None
         self.cancel_requested = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
@@ -36,7 +37,7 @@ class Crew:
         self._loop = asyncio.get_running_loop()
         self.leaving = False
         self.discarded = 0
-        self.slots = Slots(options.queues)
+        self.slots = Slots(options.queues, time.monotonic)
         self.outage = Outage(events)
         self.progress = ProgressReporter(store, self.outage)
         self.threads = Threads(options.thread_count)
@@ -50,7 +51,7 @@ class Crew:
             on_room=self._room_for_ends,
         )
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
-        self.runner = Runner(executor, self._ended)
+        self.runner = Runner(options.queues, executor, self._ended)
         self.identity = Identity(
             store, registry, options, events, self.outage, self.runner, self._renewed
         )
@@ -118,7 +119,10 @@ class Crew:
     def _ended(self, attempt: Attempt, transition: Transition | None) -> None:
         """The slot is free when the handler ends, not when its end is written."""
         queue = attempt.job.queue
-        self.slots.give(queue)
+        if attempt.begun:
+            self.slots.ended(queue)
+        else:
+            self.slots.give(queue)
         self.fetcher.room_in(queue)
         if transition is None:
             self.discarded += 1

@@ -1,10 +1,11 @@
 """Claims jobs for free slots.
 
-Permits come before claims: a job is only claimed when a slot of its queue is
-free for it. One call asks for all queues that have room and may have work, so
-a full or empty queue never holds up another. A queue is *hungry* while it may
-have work: from a wakeup, or a poll, or a claim that got all it asked for, until
-a claim gets less.
+Permits come before claims: a job is only claimed when its queue has room for
+it, as `Slots` counts. One call asks for all queues that have room and may have
+work, so a full or empty queue never holds up another. It asks for no more than a
+batch in all: while those run the next are claimed. A queue is *hungry* while
+it may have work: from a wakeup, or a poll, or a claim that got all it asked for,
+until a claim gets less.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from holdfast.worker.outage import Outage
 from holdfast.worker.slots import Slots
 
 PACE = 0.005
-"""Seconds between two claims that would each fill only a small part of the slots."""
+"""Seconds between two claims that would each bring only a small part of what may be held."""
 
 
 class Fetcher:
@@ -55,11 +56,12 @@ class Fetcher:
         self._after_doubt = after_doubt
         self._loop = asyncio.get_running_loop()
         self._hungry = set(slots.sizes)
+        self._order = sorted(slots.sizes)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._last_claim = self._loop.time()
-        self._paced = True
+        self._pacing = False
         self.claiming = False
 
     def start(self) -> None:
@@ -92,8 +94,10 @@ class Fetcher:
         self.look()
 
     def room_in(self, queue: str) -> None:
-        """A slot of this queue is free again."""
-        if self._waiter is not None and queue in self._hungry:
+        """A job of this queue has ended."""
+        if self._waiter is None or queue not in self._hungry:
+            return
+        if not self._pacing or self._slots.worthwhile(queue):
             self.look()
 
     def look(self) -> None:
@@ -121,35 +125,42 @@ class Fetcher:
         wants = self._wants()
         if not wants:
             await self._wait(self._poll)
-        elif self._is_small(wants):
-            await asyncio.sleep(PACE)
-            self._paced = True
+        elif self._is_soon(wants):
+            await self._fill_up()
         else:
             await self._claim(wants)
 
     def _wants(self) -> list[Want]:
         if not self._may_claim():
             return []
-        free = self._slots.free
-        return [
-            Want(queue, min(free[queue], self._batch))
-            for queue in sorted(self._hungry)
-            if free[queue] > 0
-        ]
+        self._slots.reckon()
+        wants, left = list[Want](), self._batch
+        for queue in self._order:
+            if queue in self._hungry and (room := min(self._slots.room(queue), left)) > 0:
+                wants.append(Want(queue, room))
+                left -= room
+        return wants
 
-    def _is_small(self, wants: list[Want]) -> bool:
-        """Soon after a claim, while most slots are busy, waiting a little fills a batch."""
-        if self._paced:
+    def _is_soon(self, wants: list[Want]) -> bool:
+        """Soon after a claim, with little room anywhere, waiting a little fills a batch."""
+        if self.last_claim_age >= PACE:
             return False
-        asked = sum(want.limit for want in wants)
-        room = sum(self._slots.sizes[want.queue] for want in wants)
-        return asked * 4 < room and self._loop.time() - self._last_claim < PACE
+        return not any(self._slots.worthwhile(want.queue) for want in wants)
+
+    async def _fill_up(self) -> None:
+        self._pacing = True
+        try:
+            await self._wait(PACE - self.last_claim_age, polled=False)
+        finally:
+            self._pacing = False
 
     async def _claim(self, wants: list[Want]) -> None:
         for want in wants:
             self._slots.take(want.queue, want.limit)
             # Before the call, so that a wakeup that comes during it is not forgotten.
             self._hungry.discard(want.queue)
+        asked = {want.queue for want in wants}
+        self._order.sort(key=asked.__contains__)  # those a full batch left out come first now
         try:
             claimed = await self._ask(wants)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
@@ -168,7 +179,6 @@ class Fetcher:
         finally:
             self.claiming = False
             self._last_claim = self._loop.time()
-            self._paced = False
 
     def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
         """Return the permits that no job came for; a queue that gave all asked may have more."""

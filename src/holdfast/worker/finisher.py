@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -55,7 +56,7 @@ class Finisher:
         self._most = most_unwritten
         self._on_room = on_room
         self._pending: list[Transition] = []
-        self._flying: set[JobId] = set()
+        self._flying: list[Sequence[Transition]] = []
         self._flushes: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._settled.set()
@@ -71,7 +72,7 @@ class Finisher:
 
     @property
     def unwritten(self) -> int:
-        return len(self._pending) + len(self._flying)
+        return len(self._pending) + sum(map(len, self._flying))
 
     @property
     def full(self) -> bool:
@@ -80,7 +81,7 @@ class Finisher:
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
-        return job_id in self._flying or any(job_id == t.id for t in self._pending)
+        return any(job_id == end.id for end in chain(self._pending, *self._flying))
 
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
@@ -118,10 +119,9 @@ class Finisher:
         while self._pending:
             batch = self._pending[: self._batch]
             del self._pending[: self._batch]
-            ids = [transition.id for transition in batch]
-            self._flying.update(ids)
+            self._flying.append(batch)
             await self._write(batch)
-            self._flying.difference_update(ids)
+            self._flying.remove(batch)
             self._on_room()
 
     async def _write(self, batch: Sequence[Transition]) -> None:

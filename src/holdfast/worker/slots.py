@@ -1,23 +1,61 @@
-"""Room for running jobs, counted per queue. A permit is taken before a job is claimed for it."""
+"""How many jobs of each queue this worker may hold. A permit is taken before a job is claimed.
+
+Slots bound how many handlers run; that bound is the lanes' to keep. Were they
+the bound of claims too, short handlers would spend most of their slots' time
+waiting for the next claim. So a worker may hold what its slots got through in
+the last few milliseconds, and at least as many jobs as it has slots: by
+Little's law that is more than the slots only while handlers take less than
+`REACH` on average, and a job claimed ahead waits about that long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+REACH = 0.02
+"""Seconds of work that a worker may hold."""
 
 
 class Slots:
-    """How many more jobs each queue may run."""
+    """Permits to hold jobs, counted per queue; `clock` gives seconds."""
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, int], clock: Callable[[], float]) -> None:
         self.sizes = dict(sizes)
-        self.free = dict(sizes)
+        self._held = dict.fromkeys(sizes, 0)
+        self._most = dict(sizes)
+        self._clock = clock
+        self._ended = dict.fromkeys(sizes, 0)
+        self._since = clock()
 
     def take(self, queue: str, count: int) -> None:
-        self.free[queue] -= count
+        self._held[queue] += count
 
     def give(self, queue: str, count: int = 1) -> None:
-        self.free[queue] += count
+        """Permits come back unused."""
+        self._held[queue] -= count
 
-    @property
-    def taken(self) -> int:
-        return sum(self.sizes.values()) - sum(self.free.values())
+    def ended(self, queue: str) -> None:
+        """A job has ended, and its permit comes back."""
+        self._held[queue] -= 1
+        self._ended[queue] += 1
+
+    def room(self, queue: str) -> int:
+        """How many to ask for. No more than half of what may be held, unless that is fewer
+        than the slots: one half is claimed while the other runs."""
+        most = self._most[queue]
+        return min(most - self._held[queue], max(self.sizes[queue], most // 2))
+
+    def worthwhile(self, queue: str) -> bool:
+        """Whether so much room is left that a claim is worth its round trip."""
+        most = self._most[queue]
+        return (most - self._held[queue]) * 4 >= most
+
+    def reckon(self) -> None:
+        """Look how fast jobs end, and let each queue reach accordingly far."""
+        elapsed = self._clock() - self._since
+        if elapsed < REACH:
+            return
+        for queue, size in self.sizes.items():
+            self._most[queue] = max(size, int(self._ended[queue] * REACH / elapsed))
+        self._ended = dict.fromkeys(self.sizes, 0)
+        self._since += elapsed

@@ -1,0 +1,68 @@
+"""Jobs claimed ahead of their slots: more may be held, never more run, none is kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id
+from holdfast.store.contract import JobFilter, Store
+from tests.system.working import ONCE, Shop
+from tests.waiting import wait_until
+
+SLOTS = 2
+
+
+async def fill(store: Store, task: str, count: int) -> list[JobId]:
+    policy = encode_policy(ONCE)
+    jobs = [NewJob(new_job_id(), task, "default", "{}", policy) for _ in range(count)]
+    await store.jobs.insert(jobs)
+    return [job.id for job in jobs]
+
+
+async def test_short_handlers_are_claimed_ahead_but_run_only_in_their_slots(
+    live_store: Store,
+) -> None:
+    running = most = held = 0
+
+    async def short() -> None:
+        nonlocal running, most, held
+        running += 1
+        most = max(most, running)
+        held = max(held, int(str(worker.health()["running"])))
+        await asyncio.sleep(0)
+        running -= 1
+
+    shop = Shop(live_store, short)
+    await fill(live_store, "short", 2_000)
+    async with shop.worker(queues={"default": SLOTS}) as worker:
+        assert await worker.drain() == 2_000
+    assert most == SLOTS
+    assert held > 2 * SLOTS
+
+
+async def test_jobs_claimed_ahead_of_handlers_that_turn_slow_go_back_unspent(
+    live_store: Store,
+) -> None:
+    release = asyncio.Event()
+
+    async def short() -> None: ...
+
+    async def slow() -> None:
+        await release.wait()
+
+    shop = Shop(live_store, short, slow)
+    await fill(live_store, "short", 2_000)
+    slow_ids = await fill(live_store, "slow", 100)
+    which = JobFilter(tasks=("slow",))
+    expected = {JobState.RUNNING: SLOTS, JobState.READY: 100 - SLOTS}
+
+    async def only_slots_are_held() -> bool:
+        return await live_store.jobs.count(which) == expected
+
+    async with shop.worker(queues={"default": SLOTS}) as worker:
+        await wait_until(only_slots_are_held, 20, "the rest is ready again")
+        release.set()
+        await worker.drain()
+    for job_id in slow_ids:
+        job = await shop.get(job_id)
+        assert (job.state, job.attempts, job.errors) == (JobState.SUCCEEDED, 1, ())

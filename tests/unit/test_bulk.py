@@ -1,0 +1,108 @@
+"""bulk.py: many calls on their way to the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.bulk import CHUNK, write_all
+from holdfast.errors import BadArguments, StoreUnavailable
+from holdfast.job import Inserted, NewJob, new_job_id
+
+
+class Desk:
+    """A store that a test can hold up, and calls that are numbers."""
+
+    def __init__(self) -> None:
+        self.chunks: list[list[str]] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.error: Exception | None = None
+        self.made = 0
+
+    def make(self, call: object) -> NewJob:
+        if call == "bad":
+            raise BadArguments("count", "not a number")
+        self.made += 1
+        return NewJob(new_job_id(), "count", "default", str(call), "{}")
+
+    async def write(self, jobs: list[NewJob]) -> list[Inserted]:
+        self.chunks.append([job.args for job in jobs])
+        await self.open.wait()
+        if self.error is not None:
+            raise self.error
+        return [Inserted(job.id, "created") for job in jobs]
+
+
+def texts(first: int, last: int) -> list[str]:
+    return [str(number) for number in range(first, last)]
+
+
+async def test_calls_are_written_in_chunks_and_in_order() -> None:
+    desk = Desk()
+    written = await write_all(range(CHUNK + 10), desk.make, desk.write, ahead=True)
+    assert len(written) == CHUNK + 10
+    assert desk.chunks == [texts(0, CHUNK), texts(CHUNK, CHUNK + 10)]
+
+
+async def test_calls_may_come_from_a_stream() -> None:
+    async def stream() -> AsyncIterator[int]:
+        for number in range(250):
+            yield number
+
+    desk = Desk()
+    assert len(await write_all(stream(), desk.make, desk.write, ahead=True)) == 250
+    assert desk.chunks == [texts(0, 250)]
+
+
+async def test_the_next_chunk_is_made_while_one_is_on_its_way() -> None:
+    desk = Desk()
+    desk.open.clear()
+    writing = asyncio.create_task(write_all(range(3 * CHUNK), desk.make, desk.write, ahead=True))
+    while desk.made < 2 * CHUNK:  # noqa: ASYNC110 - the other task needs the turns
+        await asyncio.sleep(0)
+    assert desk.chunks == [texts(0, CHUNK)]
+    desk.open.set()
+    assert len(await writing) == 3 * CHUNK
+
+
+async def test_without_ahead_no_call_is_asked_for_while_a_chunk_is_on_its_way() -> None:
+    desk = Desk()
+    desk.open.clear()
+    writing = asyncio.create_task(write_all(range(2 * CHUNK), desk.make, desk.write, ahead=False))
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert desk.made == CHUNK
+    desk.open.set()
+    assert len(await writing) == 2 * CHUNK
+
+
+async def test_a_call_that_does_not_fit_says_how_many_jobs_stand() -> None:
+    desk = Desk()
+    with pytest.raises(BadArguments) as caught:
+        await write_all([*range(CHUNK), 1, "bad"], desk.make, desk.write, ahead=True)
+    assert caught.value.__notes__ == [f"{CHUNK} jobs before this chunk were written and stand"]
+    assert desk.chunks == [texts(0, CHUNK)]
+
+
+async def test_an_outage_ends_it_and_nothing_more_is_written() -> None:
+    desk = Desk()
+    desk.error = StoreUnavailable("gone")
+    with pytest.raises(StoreUnavailable):
+        await write_all(range(3 * CHUNK), desk.make, desk.write, ahead=True)
+    assert len(desk.chunks) == 1
+
+
+async def test_a_caller_that_gives_up_stops_the_chunk_on_its_way() -> None:
+    desk = Desk()
+    desk.open.clear()
+    writing = asyncio.create_task(write_all(range(10), desk.make, desk.write, ahead=True))
+    while not desk.chunks:  # noqa: ASYNC110 - the other task needs the turns
+        await asyncio.sleep(0)
+    before = asyncio.all_tasks()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert len(asyncio.all_tasks()) == len(before) - 2
