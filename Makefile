@@ -9,11 +9,11 @@ READY := $(VENV)/.ready
 UV    := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format cluster chaos bench soak clean
+.PHONY: help venv demo test check format cluster chaos bench bench-check bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(READY) ## Create .venv with everything below (quick when nothing changed)
 	@:
@@ -54,12 +54,18 @@ cluster: $(READY) ## The contract of stores on a real cluster of three Valkey no
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)
 
-bench: $(READY) ## Measure throughput and latency against the raw floor
+bench: $(READY) ## Measure every workload on every store beside its raw floor
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-check: $(READY) ## Fail when a ratio to the floor fell by more than 20%
+	@$(BIN)/python -m bench.guard $(ARGS)
+
+bench-peers: $(READY) ## Measure beside other queues, each in a virtual environment of its own
+	@$(BIN)/python -m bench --peers $(ARGS)
 
 soak: $(READY) ## Run for long and watch for leaks
 	@$(BIN)/pytest -m soak --timeout 0 $(ARGS)
 
 clean: ## Remove what make made
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/peers/.venvs
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

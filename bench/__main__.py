@@ -2,77 +2,89 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 
-from bench import drain
-from bench.drain import drain_on_postgres, drain_on_sqlite, drain_on_valkey
-from bench.enqueue import bulk_enqueue, single_enqueue
-from bench.measure import Result, Workload, alternate
-from bench.pickup import pickup
-from bench.places import OnPostgres, OnSqlite, OnValkey, Place
+from bench.draining import SLOTS
+from bench.measure import Contest, Workload, alternate
+from bench.peers import ALL, contenders
+from bench.places import STORES, Place, places
 from bench.program import on_fast_loop
-from bench.report import save, table
-from holdfast.testing.servers import ThrowawayValkey, find_valkey, postgres_server
+from bench.report import figures, save, verdicts
+from bench.scale import LONG, USUAL
+from bench.targets import judge
+from bench.workloads import WORKLOADS
 
-STORES = ("postgres", "sqlite", "valkey")
-WORKLOADS = ("drain", "pickup", "enqueue")
+WIDTH = 140  # of a log, which has none of its own
+MET_BY_PEERS = ("single", "bulk", "drain", "pickup", "two workers")
 
 
 def main() -> None:
+    chosen = _parsed()
+    with places(chosen.store or STORES) as found:
+        on_fast_loop(run(chosen, found))
+
+
+def _parsed() -> Namespace:
     parser = ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--store", action="append", choices=STORES, help="only this one")
-    parser.add_argument("--workload", action="append", choices=WORKLOADS, help="only this one")
+    parser.add_argument(
+        "--workload", action="append", choices=WORKLOADS, type=_spaced, help="only this one"
+    )
     parser.add_argument("--rounds", type=int, default=3)
-    chosen = parser.parse_args()
-    with ExitStack() as stack:
-        server = None
-        if "postgres" in (chosen.store or STORES):
-            server = OnPostgres(stack.enter_context(postgres_server(own=True, durable=True)))
-        valkey = None
-        if "valkey" in (chosen.store or STORES):
-            own = ThrowawayValkey(find_valkey(), fsync="everysec")
-            valkey = OnValkey(stack.enter_context(own))
-        on_fast_loop(run(chosen, server, valkey))
+    parser.add_argument("--long", action="store_true", help="a million jobs, a minute of load")
+    parser.add_argument(
+        "--peers", nargs="?", const="fastest", choices=("fastest", "all"), help="other queues too"
+    )
+    parser.add_argument("--peer", action="append", choices=sorted(ALL), help="this one too")
+    return parser.parse_args()
 
 
-async def run(chosen: Namespace, server: OnPostgres | None, valkey: OnValkey | None) -> None:
+def _spaced(name: str) -> str:
+    return name.replace("-", " ")
+
+
+async def run(chosen: Namespace, found: Sequence[Place]) -> None:
     console = Console()
-    workloads: list[Workload] = []
-    settings: dict[str, Any] = {"slots": drain.SLOTS, "jobs": drain.JOBS, "rounds": chosen.rounds}
-    if server is not None:
-        await server.tune()
-        settings["postgres"] = await server.describe()
-        workloads += _workloads(chosen, server, partial(drain_on_postgres, server))
-    if "sqlite" in (chosen.store or STORES):
-        files = OnSqlite()
-        settings["sqlite"] = await files.describe()
-        workloads += _workloads(chosen, files, partial(drain_on_sqlite, files))
-    if valkey is not None:
-        settings["valkey"] = await valkey.describe()
-        workloads += _workloads(chosen, valkey, partial(drain_on_valkey, valkey))
-    results: list[Result] = []
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    settings: dict[str, Any] = {"slots": SLOTS, "rounds": chosen.rounds, "long": chosen.long}
+    contests: list[Contest] = []
     with console.status("starting") as status:
-        for workload in workloads:
-            results += await alternate(workload, chosen.rounds, status.update)
-    console.print(table(results))
-    console.print(f"saved as {save(results, settings)}", highlight=False)
+        for place in found:
+            settings[place.name] = await place.describe()
+            contests += [
+                await alternate(workload, chosen.rounds, status.update)
+                for workload in _workloads(chosen, place)
+            ]
+    judgements = judge(contests)
+    console.print(figures(contests))
+    console.print(verdicts(judgements))
+    console.print(f"saved as {save(contests, judgements, settings)}", highlight=False)
+    if any(entry.failure and not entry.peer for contest in contests for entry in contest.entries):
+        sys.exit("some of Holdfast's own figures could not be measured")
 
 
-def _workloads(
-    chosen: Namespace, place: Place, drain_there: Callable[[], Workload]
-) -> list[Workload]:
-    offered = {
-        "drain": lambda: [drain_there()],
-        "pickup": lambda: [pickup(place, across=False), pickup(place, across=True)],
-        "enqueue": lambda: [single_enqueue(place), bulk_enqueue(place)],
-    }
-    return [workload for name in chosen.workload or WORKLOADS for workload in offered[name]()]
+def _workloads(chosen: Namespace, place: Place) -> list[Workload]:
+    scale = LONG if chosen.long else USUAL
+    names = [name for name in WORKLOADS if name in (chosen.workload or WORKLOADS)]
+    workloads = [workload for name in names for workload in WORKLOADS[name](place, scale)]
+    if not (chosen.peers or chosen.peer):
+        return workloads
+    peers = chosen.peer or (ALL if chosen.peers == "all" else None)
+    return [_with_peers(workload, place, peers) for workload in workloads]
+
+
+def _with_peers(workload: Workload, place: Place, names: Collection[str] | None) -> Workload:
+    if workload.name not in MET_BY_PEERS:
+        return workload
+    peers = contenders(place, workload.name, names)
+    return replace(workload, contenders=(*workload.contenders, *peers))
 
 
 if __name__ == "__main__":

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import asyncpg
 
 from holdfast.store.open import open_store
-from holdfast.testing.servers import PostgresServer, ThrowawayValkey
+from holdfast.testing.servers import (
+    ThrowawayPostgres,
+    ThrowawayValkey,
+    find_postgres,
+    find_valkey,
+)
+
+STORES = ("postgres", "sqlite", "valkey")
 
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
 """What a server of this size would be given; fsync and synchronous_commit stay on."""
 
 
 class Place(Protocol):
-    """A kind of store."""
+    """A kind of store. `url` is its server, for whoever brings a schema of their own."""
 
     name: str
+    url: str
 
     async def describe(self) -> dict[str, str]:
         """Version and settings, for the record."""
@@ -43,8 +52,9 @@ class OnPostgres:
 
     name = "postgres"
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: ThrowawayPostgres) -> None:
         self._server = server
+        self.url = server.url
 
     async def tune(self) -> None:
         """Give the server memory; takes effect by a restart."""
@@ -67,6 +77,15 @@ class OnPostgres:
     def discard(self, url: str) -> None:
         self._server.drop_database(url)
 
+    async def log_statements(self, url: str) -> None:
+        """Of this database alone, on connections made from now on."""
+        name = url.rpartition("/")[2]
+        await _on_postgres(url, f"alter database {name} set log_statement = 'all'")
+
+    def statements_logged(self) -> int:
+        log = (self._server.directory / "log").read_text(errors="replace")
+        return log.count("LOG:  execute ") + log.count("LOG:  statement: ")
+
 
 class OnSqlite:
     """A file of its own on a real disk."""
@@ -75,6 +94,7 @@ class OnSqlite:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="holdfast-bench-")
+        self.url = f"sqlite:///{self._folder.name}"
         self._count = 0
 
     async def describe(self) -> dict[str, str]:
@@ -99,6 +119,7 @@ class OnValkey:
 
     def __init__(self, server: ThrowawayValkey) -> None:
         self._server = server
+        self.url = server.url
 
     async def describe(self) -> dict[str, str]:
         info = str(self._server.say("INFO", "server")).split()
@@ -113,6 +134,26 @@ class OnValkey:
 
     def discard(self, url: str) -> None:
         self._server.say("FLUSHALL")
+
+
+@contextmanager
+def places(names: Collection[str]) -> Iterator[list[Place]]:
+    """Servers started for the run and gone after it."""
+    with ExitStack() as stack:
+        found: list[Place] = []
+        if "postgres" in names:
+            server = ThrowawayPostgres(find_postgres(), durable=True)
+            stack.enter_context(server)
+            postgres = OnPostgres(server)
+            asyncio.run(postgres.tune())
+            found.append(postgres)
+        if "sqlite" in names:
+            found.append(OnSqlite())
+        if "valkey" in names:
+            valkey = ThrowawayValkey(find_valkey(), fsync="everysec")
+            stack.enter_context(valkey)
+            found.append(OnValkey(valkey))
+        yield found
 
 
 def sqlite_path(url: str) -> Path:

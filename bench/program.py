@@ -1,35 +1,105 @@
-"""The program under test: one task that does nothing but leave its mark.
+"""The programs under test: each is one task whose handler leaves its mark.
 
-`python -m bench.program URL TICKS SLOTS` is a worker process of it, run as the
-command line runs one: uvloop where it is installed.
+`python -m bench.program ROLE URL TICKS SLOTS` is a worker process of one, run as the command
+line runs one: uvloop where it is installed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from bench.sqlite_trace import sqlite_statements_marked
 from bench.ticks import Ticks
 from holdfast.app import App
+from holdfast.context import Context
+from holdfast.retry import Retry
 from holdfast.task import Task
 
 QUEUE = "default"
+LINES = tuple(f"line-{number}" for number in range(20))
+BURNT = 0.0005
+FAILS_ONCE = 20  # one job in so many
 
 Mark = Callable[[int], object]
 
 
-def program(url: str, mark: Mark) -> tuple[App, Task[[int], None]]:
+@dataclass(frozen=True, slots=True)
+class Program:
+    app: App
+    task: Task[..., Any]
+    queues: tuple[str, ...] = (QUEUE,)
+
+    def shared_among_queues(self, slots: int) -> Mapping[str, int]:
+        return dict.fromkeys(self.queues, slots // len(self.queues))
+
+
+def noop(url: str, mark: Mark) -> Program:
     app = App(url)
 
     @app.task(queue=QUEUE)
     async def noop(number: int) -> None:
         mark(number)
 
-    return app, noop
+    return Program(app, noop)
+
+
+def busy(url: str, mark: Mark) -> Program:
+    """Burns processor time rather than waits: a spin by the wall's clock would burn less of it
+    where processes share a core."""
+    app = App(url)
+
+    @app.task(queue=QUEUE)
+    async def busy(number: int) -> None:
+        mark(number)
+        until = time.thread_time() + BURNT
+        while time.thread_time() < until:
+            pass
+
+    return Program(app, busy)
+
+
+def waiting(url: str, mark: Mark) -> Program:
+    """Runs until the worker is told to stop, which then does not wait for it."""
+    app = App(url, grace=0)
+
+    @app.task(queue=QUEUE)
+    async def waiting(number: int) -> None:
+        mark(number)
+        await asyncio.sleep(3600)
+
+    return Program(app, waiting)
+
+
+def realistic(url: str, mark: Mark) -> Program:
+    """A document comes in, a summary goes out, and one job in twenty fails the first time."""
+    app = App(url)
+
+    @app.task(queue=LINES[0], retry=Retry.constant(base=0.05, jitter=0))
+    async def realistic(ctx: Context, number: int, document: str) -> dict[str, int | str]:
+        mark(number)
+        if number % FAILS_ONCE == 0 and ctx.attempt == 1:
+            raise ConnectionError("the first attempt fails")
+        return {"number": number, "size": len(document), "summary": document[:100]}
+
+    return Program(app, realistic, LINES)
+
+
+def traced(url: str, mark: Mark) -> Program:
+    """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
+    sqlite_statements_marked(mark)
+    return noop(url, lambda number: None)
+
+
+ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
+    role.__name__: role for role in (noop, busy, waiting, realistic, traced)
+}
 
 
 def on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -41,12 +111,11 @@ def on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def work(url: str, ticks: Ticks, slots: int) -> None:
-    app, _ = program(url, ticks.mark)
-    async with app.worker(queues={QUEUE: slots}) as worker:
+async def work(program: Program, slots: int) -> None:
+    async with program.app.worker(queues=program.shared_among_queues(slots)) as worker:
         await worker.run()
 
 
 if __name__ == "__main__":
-    url, path, slots = sys.argv[1:]
-    on_fast_loop(work(url, Ticks(Path(path)), int(slots)))
+    role, url, path, slots = sys.argv[1:]
+    on_fast_loop(work(ROLES[role](url, Ticks(Path(path)).mark), int(slots)))

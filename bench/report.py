@@ -1,4 +1,4 @@
-"""One table for people, one JSON file for programs."""
+"""Two tables for people, what was measured and what was wanted; one JSON file for programs."""
 
 from __future__ import annotations
 
@@ -13,43 +13,53 @@ from typing import Any
 
 from rich.table import Table
 
-from bench.measure import Figure, Result
+from bench.measure import FASTEST_PEER, FLOOR, Contest, Entry
+from bench.targets import Judgement
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("holdfast", "asyncpg", "uvloop", "msgspec")
+PACKAGES = ("holdfast", "asyncpg", "redis", "uvloop", "msgspec")
 
 
-def table(results: Sequence[Result]) -> Table:
-    shown = Table(title="Holdfast beside its floors", title_justify="left")
+def figures(contests: Sequence[Contest]) -> Table:
+    shown = Table(title="Measured", title_justify="left")
     for column in ("workload", "store", "contender"):
         shown.add_column(column)
-    for column in ("best", "spread", "÷ floor"):
+    for column in ("best", "spread", "÷ floor", "÷ fastest peer"):
         shown.add_column(column, justify="right")
-    shown.add_column("wanted")
-    for result in results:
-        shown.add_row(*_cells(result), style=None if result.met is not False else "red")
+    for contest in contests:
+        for entry in contest.entries:
+            shown.add_row(*_cells(contest, entry), style="red" if entry.failure else None)
+        shown.add_section()
     return shown
 
 
-def _cells(result: Result) -> tuple[str, ...]:
-    best = result.best
-    if result.workload.figure is Figure.RATE:
-        figure = f"{best['rate']:,.0f}/s"
-    else:
-        figure = " / ".join(f"{best[name]:.1f}" for name in ("p50", "p95", "p99")) + " ms"
-    judged = {None: "", True: "✓ ", False: "✗ "}[result.met]
-    return (
-        result.workload.name,
-        result.workload.store,
-        result.contender,
-        figure,
-        f"{result.spread:.0%}",
-        "" if result.ratio is None else f"{result.ratio:.2f}",
-        judged + result.workload.wanted if result.contender == "holdfast" else "",
-    )
+def _cells(contest: Contest, entry: Entry) -> tuple[str, ...]:
+    named = (contest.workload.name, contest.workload.store, entry.contender)
+    if entry.failure:
+        return (*named, entry.failure.partition("\n")[0])
+    ratios = [
+        contest.ratio(entry.contender, over, contest.workload.figure)
+        for over in (FLOOR, FASTEST_PEER)
+    ]
+    best = contest.workload.show.format(**contest.best_sample(entry))
+    spread = "" if len(entry.samples) == 1 else f"{contest.spread(entry):.0%}"
+    return (*named, best, spread, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios))
 
 
-def save(results: Sequence[Result], settings: dict[str, Any]) -> Path:
+def verdicts(judgements: Sequence[Judgement]) -> Table:
+    shown = Table(title="Wanted", title_justify="left")
+    for column in ("workload", "store", "what", "value", "target", "met"):
+        shown.add_column(column, justify="right" if column == "value" else "left")
+    for judgement in judgements:
+        target, met = judgement.target, "yes" if judgement.met else "no"
+        cells = (target.workload, target.store, target.what, f"{judgement.value:.2f}")
+        shown.add_row(*cells, target.wanted, met, style=None if judgement.met else "red")
+    return shown
+
+
+def save(
+    contests: Sequence[Contest], judgements: Sequence[Judgement], settings: dict[str, Any]
+) -> Path:
     now = datetime.now(UTC)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{now:%Y-%m-%dT%H%M%S}.json"
@@ -58,7 +68,8 @@ def save(results: Sequence[Result], settings: dict[str, Any]) -> Path:
         "machine": machine(),
         "versions": versions(),
         "settings": settings,
-        "results": [result.as_json() for result in results],
+        "results": [entry for contest in contests for entry in contest.as_json()],
+        "targets": [judgement.as_json() for judgement in judgements],
     }
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return path

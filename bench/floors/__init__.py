@@ -1,1 +1,56 @@
-"""The bare driver of each store: what it can do with nobody in between."""
+"""The least that a queue must do, done by the bare driver: no fence, no queues, no priorities.
+
+Each store's floor is a module with the same functions, so that a workload asks for one by the
+store's name.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bench.floors import postgres, sqlite, valkey
+from bench.measure import Sample
+from bench.places import Place, bare_url
+
+
+class Floor(Protocol):
+    """Rates are jobs per second."""
+
+    async def single(self, url: str, jobs: int) -> Sample:
+        """One job after the other, each durable before the next."""
+        ...
+
+    async def bulk(self, url: str, jobs: int) -> Sample:
+        """All jobs by the fastest way in."""
+        ...
+
+    async def drain(self, url: str, jobs: int) -> Sample:
+        """Claim a batch, finish it, claim the next, until none is left."""
+        ...
+
+    async def pickup(self, url: str, samples: int, gap: float) -> Sample:
+        """From before the insert until another connection was woken and has claimed the job."""
+        ...
+
+
+FLOORS: dict[str, Floor] = {"postgres": postgres, "sqlite": sqlite, "valkey": valkey}
+
+
+async def single(place: Place, jobs: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOORS[place.name].single(url, jobs)
+
+
+async def bulk(place: Place, jobs: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOORS[place.name].bulk(url, jobs)
+
+
+async def drain(place: Place, jobs: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOORS[place.name].drain(url, jobs)
+
+
+async def pickup(place: Place, samples: int, gap: float) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOORS[place.name].pickup(url, samples, gap)

@@ -1,50 +1,92 @@
 """Postgres through asyncpg: rows moved ready → lease → outcome, 200 at a time.
 
-In sequence on one connection is *the* floor: claim, finish, claim, finish. The
-overlapped one claims the next batch while the last is being finished, on two
-connections, as a worker may do as well.
+The drain in sequence on one connection is *the* floor: claim, finish, claim, finish. The
+overlapped one claims the next batch while the last is being finished, on two connections, as a
+worker may do as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 import asyncpg
 
+from bench.measure import Sample, percentiles
+
 BATCH = 200  # the same number stands in postgres_claim.sql
+WOKEN = "floor"  # and the channel in postgres_insert_and_wake.sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Drain = Callable[[str, Connection], Awaitable[int]]
 
 
-async def in_sequence(url: str, jobs: int) -> float:
-    """Jobs per second with one connection."""
-    return await _timed(url, jobs, _drain_in_sequence)
+async def single(url: str, jobs: int) -> Sample:
+    async with _connected(url, "schema") as connection:
+        insert = await connection.prepare(_script("insert"))
+        began = time.perf_counter()
+        for number in range(jobs):
+            await insert.fetch(number, f'{{"number":{number}}}')
+        return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def overlapped(url: str, jobs: int) -> float:
-    """Jobs per second when claims and finishes each have a connection."""
-    return await _timed(url, jobs, _drain_overlapped)
+async def bulk(url: str, jobs: int) -> Sample:
+    """COPY into both tables that a waiting job needs, in one transaction."""
+    async with _connected(url, "schema") as connection:
+        began = time.perf_counter()
+        bodies = [(number, f'{{"number":{number}}}') for number in range(jobs)]
+        async with connection.transaction():
+            await connection.copy_records_to_table("job", records=bodies)
+            await connection.copy_records_to_table("ready", records=[(n,) for n in range(jobs)])
+        return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def _timed(url: str, jobs: int, drain: Drain) -> float:
-    connection: Connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(_script("schema"))
+async def drain(url: str, jobs: int) -> Sample:
+    return await _drained(url, jobs, _drain_in_sequence)
+
+
+async def drain_overlapped(url: str, jobs: int) -> Sample:
+    """When claims and finishes each have a connection."""
+    return await _drained(url, jobs, _drain_overlapped)
+
+
+async def pickup(url: str, samples: int, gap: float) -> Sample:
+    async with _connected(url, "schema") as sender, _connected(url) as listener:
+        woken = asyncio.Event()
+        await listener.add_listener(WOKEN, lambda *_: woken.set())
+        insert = await sender.prepare(_script("insert_and_wake"))
+        claim = await listener.prepare(_script("claim"))
+        await claim.fetch()  # a statement that is prepared but never run holds notifications back
+
+        async def claim_when_woken() -> float:
+            await woken.wait()
+            woken.clear()
+            await claim.fetch()
+            return time.monotonic()
+
+        waits = []
+        for number in range(samples):
+            began = time.monotonic()
+            claimed, _ = await asyncio.gather(claim_when_woken(), insert.fetch(number, "{}"))
+            waits.append(claimed - began)
+            await asyncio.sleep(max(0.0, began + gap - time.monotonic()))
+    return percentiles(waits)
+
+
+async def _drained(url: str, jobs: int, drain: Drain) -> Sample:
+    async with _connected(url, "schema") as connection:
         await connection.fetch(_script("fill"), jobs)
         await connection.execute("analyze")
         began = time.perf_counter()
         done = await drain(url, connection)
         took = time.perf_counter() - began
-    finally:
-        await connection.close()
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return jobs / took
+    return {"rate": jobs / took}
 
 
 async def _drain_in_sequence(url: str, connection: Connection) -> int:
@@ -58,8 +100,7 @@ async def _drain_in_sequence(url: str, connection: Connection) -> int:
 
 
 async def _drain_overlapped(url: str, connection: Connection) -> int:
-    second: Connection = await asyncpg.connect(url)
-    try:
+    async with _connected(url) as second:
         claim = await connection.prepare(_script("claim"))
         finish = await second.prepare(_script("finish"))
         done, claimed = 0, await claim.fetch()
@@ -68,8 +109,17 @@ async def _drain_overlapped(url: str, connection: Connection) -> int:
             _, claimed = await asyncio.gather(finish.fetch(ids), claim.fetch())
             done += len(ids)
         return done
+
+
+@asynccontextmanager
+async def _connected(url: str, script: str | None = None) -> AsyncIterator[Connection]:
+    connection: Connection = await asyncpg.connect(url)
+    try:
+        if script is not None:
+            await connection.execute(_script(script))
+        yield connection
     finally:
-        await second.close()
+        await connection.close()
 
 
 def _script(verb: str) -> str:

@@ -1,34 +1,90 @@
-"""SQLite through the standard library, in one thread: one table, rows marked, 100 at a time."""
+"""SQLite through the standard library, in one thread: one table, rows marked, 100 at a time.
+
+WAL and synchronous=NORMAL, as Holdfast has it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+from bench.measure import Sample, percentiles
+from bench.places import sqlite_path
+
 BATCH = 100
+LOOK_EVERY = 0.001
 
 
-async def in_one_thread(path: Path, jobs: int) -> float:
-    """Jobs per second with WAL and synchronous=NORMAL; the finished rows stay."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
-        connection.executescript(_script("schema"))
+async def single(url: str, jobs: int) -> Sample:
+    with _connected(url, "schema") as connection:
+        insert = _script("insert")
+        began = time.perf_counter()
+        for number in range(jobs):
+            connection.execute(insert, (f'{{"number":{number}}}',))
+        return {"rate": jobs / (time.perf_counter() - began)}
+
+
+async def bulk(url: str, jobs: int) -> Sample:
+    with _connected(url, "schema") as connection:
+        began = time.perf_counter()
+        _fill(connection, jobs)
+        return {"rate": jobs / (time.perf_counter() - began)}
+
+
+async def drain(url: str, jobs: int) -> Sample:
+    """The finished rows stay."""
+    with _connected(url, "schema") as connection:
         _fill(connection, jobs)
         began = time.perf_counter()
         done = _drain(connection)
         took = time.perf_counter() - began
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return jobs / took
+    return {"rate": jobs / took}
+
+
+async def pickup(url: str, samples: int, gap: float) -> Sample:
+    """Nothing wakes a reader of a file, so the claimer looks every millisecond whether another
+    connection has changed it."""
+    waits = []
+    with _connected(url, "schema") as sender, _connected(url) as claimer:
+        insert = _script("insert")
+        for _ in range(samples):
+            claiming = asyncio.ensure_future(_claim_when_changed(claimer))
+            await asyncio.sleep(gap)
+            began = time.monotonic()
+            sender.execute(insert, ("{}",))
+            waits.append(await claiming - began)
+    return percentiles(waits)
+
+
+async def _claim_when_changed(connection: sqlite3.Connection) -> float:
+    look = "pragma data_version"
+    [before] = connection.execute(look).fetchone()
+    while connection.execute(look).fetchone()[0] == before:  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(LOOK_EVERY)
+    connection.execute(_script("claim"), (time.time(), 1)).fetchall()
+    return time.monotonic()
+
+
+@contextmanager
+def _connected(url: str, script: str | None = None) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as connection:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        if script is not None:
+            connection.executescript(_script(script))
+        yield connection
 
 
 def _fill(connection: sqlite3.Connection, jobs: int) -> None:
     rows = [(f'{{"number":{number}}}',) for number in range(jobs)]
     connection.execute("begin")
-    connection.executemany("insert into job (args) values (?)", rows)
+    connection.executemany(_script("insert"), rows)
     connection.execute("commit")
 
 

@@ -1,43 +1,93 @@
-"""Valkey through its driver: one sorted set, two bare scripts, 100 jobs at a time, in turn."""
+"""Valkey through its driver: one sorted set, bare scripts, 100 jobs at a time, in turn."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 
+from bench.measure import Sample, percentiles
 from holdfast.job import new_job_id
 
 BATCH = 100
+AT_ONCE = 1_000
 
 
-async def in_sequence(url: str, jobs: int) -> float:
-    """Jobs per second: claim 100, finish 100; the outcomes stay."""
-    parts = urlsplit(url)
-    client = Redis(host=parts.hostname or "localhost", port=parts.port or 6379, protocol=2)
-    try:
-        await client.flushdb()
+async def single(url: str, jobs: int) -> Sample:
+    async with _connected(url) as client:
+        insert = await client.script_load(_script("insert"))
+        began = time.perf_counter()
+        for number in range(jobs):
+            await client.evalsha(insert, 0, new_job_id(), number, f'{{"number":{number}}}')
+        return {"rate": jobs / (time.perf_counter() - began)}
+
+
+async def bulk(url: str, jobs: int) -> Sample:
+    """The same script, a thousand jobs in each call."""
+    async with _connected(url) as client:
+        began = time.perf_counter()
+        await _fill(client, jobs)
+        return {"rate": jobs / (time.perf_counter() - began)}
+
+
+async def drain(url: str, jobs: int) -> Sample:
+    """The outcomes stay."""
+    async with _connected(url) as client:
         await _fill(client, jobs)
         began = time.perf_counter()
         done = await _drain(client)
         took = time.perf_counter() - began
-        await client.flushdb()
-    finally:
-        await client.aclose()
     if done != jobs:
         raise RuntimeError(f"the floor finished {done} jobs of {jobs}")
-    return jobs / took
+    return {"rate": jobs / took}
+
+
+async def pickup(url: str, samples: int, gap: float) -> Sample:
+    """The claimer is blocked on the line itself, and then reads the body."""
+    waits = []
+    async with _connected(url) as sender, _connected(url) as claimer:
+        insert = await sender.script_load(_script("insert"))
+        for number in range(samples):
+            claiming = asyncio.ensure_future(_claim_one(claimer))
+            await asyncio.sleep(gap)
+            began = time.monotonic()
+            sending = asyncio.ensure_future(sender.evalsha(insert, 0, new_job_id(), number, "{}"))
+            await claiming
+            waits.append(time.monotonic() - began)
+            await sending
+    return percentiles(waits)
+
+
+async def _claim_one(client: Redis) -> None:
+    """Wait until there is one."""
+    popped: Any = await client.bzpopmin("floor:ready", 10)
+    _, job_id, _ = popped
+    await client.get(f"floor:body:{job_id.decode()}")
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Redis]:
+    parts = urlsplit(url)
+    client = Redis(host=parts.hostname or "localhost", port=parts.port or 6379, protocol=2)
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 async def _fill(client: Redis, jobs: int) -> None:
-    async with client.pipeline(transaction=False) as pipe:
-        for number in range(jobs):
-            job_id = new_job_id()
-            pipe.set(f"floor:body:{job_id}", f'{{"number":{number}}}')
-            pipe.zadd("floor:ready", {job_id: number})
-        await pipe.execute()
+    insert = await client.script_load(_script("insert"))
+    for start in range(0, jobs, AT_ONCE):
+        words: list[str | int] = []
+        for number in range(start, min(jobs, start + AT_ONCE)):
+            words += (new_job_id(), number, f'{{"number":{number}}}')
+        await client.evalsha(insert, 0, *words)
 
 
 async def _drain(client: Redis) -> int:

@@ -1,0 +1,1 @@
+insert into job (args) values (?1)

@@ -1,0 +1,60 @@
+"""Who is measured: which version, on which store, and what is installed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ASYNCPG = "asyncpg==0.32.0"
+HIREDIS = "hiredis==3.5.0"
+PSYCOPG = "psycopg[binary]==3.3.8"
+REDIS = "redis==8.1.0"
+UVLOOP = "uvloop==0.23.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Slow ones drain fewer jobs: their rate does not depend on the number, and nobody waits for
+    them. `fastest`: the ones Holdfast wants to be ahead of. `python`: the oldest it runs on."""
+
+    name: str
+    store: str
+    requirement: str
+    beside: Sequence[str] = ()
+    jobs: int = 20_000
+    fastest: bool = False
+    python: tuple[int, int] = (3, 11)
+
+    @property
+    def version(self) -> str:
+        return self.requirement.partition("==")[2]
+
+    @property
+    def module(self) -> str:
+        return f"bench.peers.scripts.{self.name}"
+
+
+PEERS: Sequence[Peer] = (
+    Peer("pgqueuer", "postgres", "pgqueuer==1.6.0", (ASYNCPG, UVLOOP, PSYCOPG), fastest=True),
+    Peer("awa", "postgres", "awa-pg==0.6.9", (PSYCOPG,), fastest=True),
+    Peer("oban", "postgres", "oban==0.6.3", (UVLOOP, PSYCOPG), python=(3, 12)),
+    Peer("chancy", "postgres", "chancy[cli]==0.26.0", (UVLOOP, PSYCOPG)),
+    Peer("procrastinate", "postgres", "procrastinate==3.10.0", (UVLOOP, PSYCOPG), jobs=6_000),
+    Peer(
+        "saq",
+        "postgres",
+        "saq[hiredis,postgres,redis]==0.26.4",
+        (UVLOOP, PSYCOPG),
+        jobs=6_000,
+    ),
+    Peer("dbos", "postgres", "dbos==3.3.0", (PSYCOPG,), jobs=4_000),
+    Peer("huey", "valkey", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
+    Peer("dramatiq", "valkey", "dramatiq[redis]==2.2.1", (HIREDIS,), fastest=True),
+    Peer("rq", "valkey", "rq==2.12.0", (HIREDIS,), jobs=3_000, fastest=True),
+    Peer("taskiq", "valkey", "taskiq-redis==1.2.4", (HIREDIS, UVLOOP)),
+    Peer("saq", "valkey", "saq[hiredis,postgres,redis]==0.26.4", (UVLOOP, PSYCOPG)),
+    Peer("arq", "valkey", "arq==0.28.0", (HIREDIS, UVLOOP), jobs=10_000),
+    Peer("streaq", "valkey", "streaq==7.2.0", (UVLOOP,), jobs=6_000),
+    Peer("celery", "valkey", "celery[redis]==5.7.0", (HIREDIS,), jobs=5_000),
+    Peer("huey", "sqlite", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
+)

@@ -1,0 +1,23 @@
+"""How much of everything is measured: enough to trust the figures, or all that was promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    jobs: int = 20_000
+    singles: int = 2_000
+    busy_jobs: int = 4_000
+    samples: int = 200
+    gap: float = 0.02
+    sustained_seconds: float = 10.0
+    waiting: tuple[int, ...] = (1_000, 10_000, 100_000)
+    idle_seconds: float = 10.0
+
+
+USUAL = Scale()
+LONG = Scale(sustained_seconds=60, waiting=(1_000, 10_000, 100_000, 1_000_000), idle_seconds=30)
+BRIEF = Scale(samples=100, gap=0.01)
+"""For the guard, which compares like with like and should not be waited for."""

@@ -1,0 +1,99 @@
+"""What Holdfast wants to reach, as data: one line for each row of the table in the docs.
+
+A target is a figure of one contender, most often in units of another's from the same run, and a
+bound for it. One whose figure was not measured (no peers, a short run) is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.measure import FASTEST_PEER, FLOOR, HOLDFAST, Contest
+
+STORES = ("postgres", "valkey", "sqlite")
+ONE_WORKER = "holdfast, one worker"
+HUNDRED_CALLERS = "holdfast, 100 callers"
+PLAIN_DRAIN = "holdfast, no-op"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    workload: str
+    store: str
+    bound: float
+    figure: str = "rate"
+    contender: str = HOLDFAST
+    over: str | None = None
+    at_most: bool = False
+
+    @property
+    def what(self) -> str:
+        figure = "" if self.figure == "rate" else f" {self.figure}"
+        return f"{self.contender}{figure}" + ("" if self.over is None else f" ÷ {self.over}")
+
+    @property
+    def wanted(self) -> str:
+        return f"{'≤' if self.at_most else '≥'} {self.bound:g}"
+
+    def is_met_by(self, value: float) -> bool:
+        return value <= self.bound if self.at_most else value >= self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    target: Target
+    value: float
+
+    @property
+    def met(self) -> bool:
+        return self.target.is_met_by(self.value)
+
+    def as_json(self) -> dict[str, Any]:
+        target = self.target
+        return {
+            "workload": target.workload,
+            "store": target.store,
+            "what": target.what,
+            "value": self.value,
+            "wanted": target.wanted,
+            "met": self.met,
+        }
+
+
+def _on_each_store(workload: str, *bounds: float | None, **rest: Any) -> Iterator[Target]:
+    """Bounds in the order of STORES; None where a store has no such target."""
+    for store, bound in zip(STORES, bounds, strict=True):
+        if bound is not None:
+            yield Target(workload, store, bound, **rest)
+
+
+TARGETS: Sequence[Target] = (
+    *_on_each_store("single", 1, 0.8, 2, over=FASTEST_PEER),
+    *_on_each_store("single", 8, 5, 3, contender=HUNDRED_CALLERS, over=HOLDFAST),
+    *_on_each_store("bulk", 1.5, 3, 10, over=FASTEST_PEER),
+    *_on_each_store("drain", 2, 5, 6, over=FASTEST_PEER),
+    *_on_each_store("drain", 0.55, 0.30, 0.12, over=FLOOR),
+    *_on_each_store("pickup", 1, 1.5, 0.5, figure="p50", over=FASTEST_PEER, at_most=True),
+    *_on_each_store("pickup", 1, 1.5, 0.5, figure="p99", over=FASTEST_PEER, at_most=True),
+    *_on_each_store("two workers", 0.95, 0.95, 0.9, over=ONE_WORKER),
+    *_on_each_store("two workers", 1.4, None, None, over=FASTEST_PEER),
+    *_on_each_store("two busy workers", 1.6, 1.6, 1.6, over=ONE_WORKER),
+    *_on_each_store("growth", 1.3, 1.3, 1.3, figure="waiting_1m", at_most=True),
+    *_on_each_store("growth", 1.3, 1.3, 1.3, figure="finished_1m", at_most=True),
+    *_on_each_store("realistic", 0.5, 0.5, 0.5, over=PLAIN_DRAIN),
+    *_on_each_store("snapshot", 0.8, None, None, figure="kept"),
+    *_on_each_store("idle", 0.5, 0.5, 0.5, figure="cpu_percent", at_most=True),
+    *_on_each_store("idle", 3, 3, 3, figure="statements", at_most=True),
+)
+
+
+def judge(contests: Iterable[Contest]) -> list[Judgement]:
+    return [
+        Judgement(target, value)
+        for contest in contests
+        for target in TARGETS
+        if (target.workload, target.store) == (contest.workload.name, contest.workload.store)
+        if (value := contest.ratio(target.contender, target.over, target.figure)) is not None
+    ]

@@ -1,0 +1,154 @@
+"""The pure parts of the benchmarks: ratios, targets, and the guard's decision."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.guard import Guarded
+from bench.measure import (
+    FASTEST_PEER,
+    FLOOR,
+    HOLDFAST,
+    Contender,
+    Contest,
+    Entry,
+    Sample,
+    Workload,
+    alternate,
+    percentiles,
+)
+from bench.sqlite_trace import BRACKET, LOOK, STATEMENT, kind_of
+from bench.targets import STORES, TARGETS, Target, judge
+from bench.workloads import WORKLOADS
+
+
+def contest(figure: str = "rate", name: str = "drain", **samples: list[Sample]) -> Contest:
+    """Contenders named `peer…` are peers."""
+    entries = [Entry(who, who.startswith("peer"), taken) for who, taken in samples.items()]
+    return Contest(Workload(name, "sqlite", (), figure), entries)
+
+
+def test_the_best_rate_is_the_highest_and_the_best_latency_the_lowest() -> None:
+    rates = contest(holdfast=[{"rate": 10.0}, {"rate": 12.0}])
+    waits = contest("p50", holdfast=[{"p50": 2.0}, {"p50": 3.0}])
+    assert rates.best(HOLDFAST, "rate") == 12
+    assert waits.best(HOLDFAST, "p50") == 2
+
+
+def test_the_spread_is_the_distance_of_the_worst_round_as_a_share_of_the_best() -> None:
+    rates = contest(holdfast=[{"rate": 8.0}, {"rate": 10.0}])
+    assert rates.spread(rates.entries[0]) == pytest.approx(0.2)
+
+
+def test_a_ratio_compares_the_best_rounds_with_the_floor() -> None:
+    rates = contest(floor=[{"rate": 40.0}, {"rate": 20.0}], holdfast=[{"rate": 10.0}])
+    assert rates.ratio(HOLDFAST, FLOOR, "rate") == 0.25
+
+
+def test_the_fastest_peer_is_chosen_for_each_figure_by_itself() -> None:
+    waits = contest(
+        "p50",
+        holdfast=[{"p50": 4.0, "p99": 4.0}],
+        peer_a=[{"p50": 1.0, "p99": 8.0}],
+        peer_b=[{"p50": 2.0, "p99": 2.0}],
+    )
+    assert waits.ratio(HOLDFAST, FASTEST_PEER, "p50") == 4
+    assert waits.ratio(HOLDFAST, FASTEST_PEER, "p99") == 2
+
+
+def test_without_peers_there_is_no_ratio_to_them() -> None:
+    assert contest(holdfast=[{"rate": 1.0}]).ratio(HOLDFAST, FASTEST_PEER, "rate") is None
+
+
+async def test_a_contender_that_fails_is_reported_and_the_others_go_on() -> None:
+    async def fail() -> Sample:
+        raise ConnectionError("no such server")
+
+    async def run() -> Sample:
+        return {"rate": 5.0}
+
+    broken = Contender("peer", fail, peer=True)
+    workload = Workload("drain", "sqlite", (broken, Contender(HOLDFAST, run)))
+    peer, holdfast = (await alternate(workload, 2, lambda text: None)).entries
+    assert peer.failure == "ConnectionError: no such server"
+    assert peer.best("rate") is None
+    assert list(holdfast.samples) == [{"rate": 5.0}, {"rate": 5.0}]
+
+
+async def test_contenders_take_turns() -> None:
+    turns: list[str] = []
+
+    def contender(name: str) -> Contender:
+        async def measure() -> Sample:
+            turns.append(name)
+            return {"rate": 1.0}
+
+        return Contender(name, measure)
+
+    workload = Workload("drain", "sqlite", (contender("a"), contender("b")))
+    await alternate(workload, 2, lambda text: None)
+    assert turns == ["a", "b", "a", "b"]
+
+
+def test_percentiles_are_milliseconds() -> None:
+    assert percentiles([0.001 * n for n in range(101)]) == pytest.approx(
+        {"p50": 50, "p95": 95, "p99": 99}
+    )
+
+
+@pytest.mark.parametrize(
+    ("at_most", "value", "met"), [(False, 2.0, True), (False, 1.9, False), (True, 2.1, False)]
+)
+def test_a_target_is_met_on_the_right_side_of_its_bound(
+    at_most: bool, value: float, met: bool
+) -> None:
+    assert Target("drain", "sqlite", 2, at_most=at_most).is_met_by(value) is met
+
+
+def test_a_target_is_judged_only_where_its_figure_was_measured() -> None:
+    rates = contest(floor=[{"rate": 100.0}], holdfast=[{"rate": 20.0}])
+    [judged] = judge([rates])
+    assert (judged.target.over, judged.value, judged.met) == (FLOOR, 0.2, True)
+
+
+def test_a_plain_figure_is_judged_without_a_ratio() -> None:
+    resting = contest("cpu_percent", "idle", holdfast=[{"cpu_percent": 0.7, "statements": 2.0}])
+    assert [judged.met for judged in judge([resting])] == [False, True]
+
+
+def test_every_target_belongs_to_a_store_and_a_workload_that_exist() -> None:
+    names = {*WORKLOADS, "two busy workers"}
+    assert {target.store for target in TARGETS} == set(STORES)
+    assert {target.workload for target in TARGETS} <= names
+
+
+@pytest.mark.parametrize(
+    ("figure", "ratio", "fell"),
+    [("rate", 0.41, False), ("rate", 0.39, True), ("p50", 0.59, False), ("p50", 0.61, True)],
+)
+def test_the_guard_fails_when_a_ratio_is_a_fifth_worse(
+    figure: str, ratio: float, fell: bool
+) -> None:
+    assert Guarded("drain sqlite", figure, ratio, recorded=0.5).fell is fell
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("PRAGMA data_version", LOOK),
+        ("BEGIN IMMEDIATE", BRACKET),
+        ("-- a reason\nselect 1", STATEMENT),
+    ],
+)
+def test_a_look_at_a_counter_is_told_from_a_statement(statement: str, kind: int) -> None:
+    assert kind_of(statement) == kind
+
+
+def test_rounds_that_are_added_can_only_better_a_figure() -> None:
+    first = contest(floor=[{"rate": 40.0}], holdfast=[{"rate": 10.0}])
+    second = contest(floor=[{"rate": 30.0}], holdfast=[{"rate": 20.0}])
+    assert first.and_then(second).ratio(HOLDFAST, FLOOR, "rate") == 0.5
+
+
+def test_the_guard_lets_pass_what_was_never_recorded() -> None:
+    assert not Guarded("drain sqlite", "rate", 0.01, recorded=None).fell
