@@ -24,6 +24,7 @@ from holdfast.events import logger
 IN_MODIFY = 0x2
 LOOK_AGAIN = 0.002  # for a commit whose log was written but which could not be seen yet
 LOOKS = 4
+A_GAP = 2  # looks without news, after which the next write is a lone one again
 SAFETY = 1.0
 SHORTEST, LONGEST = 0.0005, 0.008
 BRISK, CALM, BRISK_FOR = 0.004, 0.010, 2.0
@@ -87,10 +88,11 @@ class Told:
         if self._heard(LOOK_AGAIN if self._quiet < LOOKS else SAFETY):
             self._quiet = 0
             time.sleep(min(SHORTEST * 2**self._streak, LONGEST))
+            self._heard(0)  # the look that follows sees what was written meanwhile
             self._streak = min(self._streak + 1, 8)
         else:
             self._quiet += 1
-            if self._quiet >= LOOKS:
+            if self._quiet >= A_GAP:
                 self._streak = 0
 
     def stop(self) -> None:
