@@ -130,7 +130,10 @@ class OnValkey:
         return self._server.new_namespace()
 
     async def settle(self, url: str) -> None:
-        """Nothing: the store keeps no statistics."""
+        """No rewrite of the log left, which the filling started in a process of its own."""
+        rewriting = "aof_rewrite_in_progress:1"
+        while rewriting in str(self._server.say("INFO", "persistence")):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.05)
 
     def discard(self, url: str) -> None:
         self._server.say("FLUSHALL")

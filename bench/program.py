@@ -81,7 +81,7 @@ def realistic(url: str, mark: Mark) -> Program:
     """A document comes in, a summary goes out, and one job in twenty fails the first time."""
     app = App(url)
 
-    @app.task(queue=LINES[0], retry=Retry.constant(base=0.05, jitter=0))
+    @app.task(queue=LINES[0], retry=Retry.constant(base=0.01, jitter=0))
     async def realistic(ctx: Context, number: int, document: str) -> dict[str, int | str]:
         mark(number)
         if number % FAILS_ONCE == 0 and ctx.attempt == 1:

@@ -24,8 +24,9 @@ class Floor(Protocol):
         """All jobs by the fastest way in."""
         ...
 
-    async def drain(self, url: str, jobs: int) -> Sample:
-        """Claim a batch, finish it, claim the next, until none is left."""
+    async def drain(self, url: str, jobs: int, document: str = "") -> Sample:
+        """Claim a batch, finish it, claim the next, until none is left. Each job carries its
+        number, and the document."""
         ...
 
     async def pickup(self, url: str, samples: int, gap: float) -> Sample:
@@ -46,9 +47,9 @@ async def bulk(place: Place, jobs: int) -> Sample:
         return await FLOORS[place.name].bulk(url, jobs)
 
 
-async def drain(place: Place, jobs: int) -> Sample:
+async def drain(place: Place, jobs: int, document: str = "") -> Sample:
     async with bare_url(place) as url:
-        return await FLOORS[place.name].drain(url, jobs)
+        return await FLOORS[place.name].drain(url, jobs, document)
 
 
 async def pickup(place: Place, samples: int, gap: float) -> Sample:

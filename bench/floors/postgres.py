@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import asyncpg
 
+from bench.floors.body import body
 from bench.measure import Sample, percentiles
 
 BATCH = 200  # the same number stands in postgres_claim.sql
@@ -30,7 +31,7 @@ async def single(url: str, jobs: int) -> Sample:
         insert = await connection.prepare(_script("insert"))
         began = time.perf_counter()
         for number in range(jobs):
-            await insert.fetch(number, f'{{"number":{number}}}')
+            await insert.fetch(number, body(number))
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
@@ -38,15 +39,12 @@ async def bulk(url: str, jobs: int) -> Sample:
     """COPY into both tables that a waiting job needs, in one transaction."""
     async with _connected(url, "schema") as connection:
         began = time.perf_counter()
-        bodies = [(number, f'{{"number":{number}}}') for number in range(jobs)]
-        async with connection.transaction():
-            await connection.copy_records_to_table("job", records=bodies)
-            await connection.copy_records_to_table("ready", records=[(n,) for n in range(jobs)])
+        await _fill(connection, jobs)
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def drain(url: str, jobs: int) -> Sample:
-    return await _drained(url, jobs, _drain_in_sequence)
+async def drain(url: str, jobs: int, document: str = "") -> Sample:
+    return await _drained(url, jobs, _drain_in_sequence, document)
 
 
 async def drain_overlapped(url: str, jobs: int) -> Sample:
@@ -77,9 +75,16 @@ async def pickup(url: str, samples: int, gap: float) -> Sample:
     return percentiles(waits)
 
 
-async def _drained(url: str, jobs: int, drain: Drain) -> Sample:
+async def _fill(connection: Connection, jobs: int, document: str = "") -> None:
+    bodies = [(number, body(number, document)) for number in range(jobs)]
+    async with connection.transaction():
+        await connection.copy_records_to_table("job", records=bodies)
+        await connection.copy_records_to_table("ready", records=[(n,) for n in range(jobs)])
+
+
+async def _drained(url: str, jobs: int, drain: Drain, document: str = "") -> Sample:
     async with _connected(url, "schema") as connection:
-        await connection.fetch(_script("fill"), jobs)
+        await _fill(connection, jobs, document)
         await connection.execute("analyze")
         began = time.perf_counter()
         done = await drain(url, connection)

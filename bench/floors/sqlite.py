@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from bench.floors.body import body
 from bench.measure import Sample, percentiles
 from bench.places import sqlite_path
 
@@ -24,7 +25,7 @@ async def single(url: str, jobs: int) -> Sample:
         insert = _script("insert")
         began = time.perf_counter()
         for number in range(jobs):
-            connection.execute(insert, (f'{{"number":{number}}}',))
+            connection.execute(insert, (body(number),))
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
@@ -35,10 +36,10 @@ async def bulk(url: str, jobs: int) -> Sample:
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def drain(url: str, jobs: int) -> Sample:
+async def drain(url: str, jobs: int, document: str = "") -> Sample:
     """The finished rows stay."""
     with _connected(url, "schema") as connection:
-        _fill(connection, jobs)
+        _fill(connection, jobs, document)
         began = time.perf_counter()
         done = _drain(connection)
         took = time.perf_counter() - began
@@ -81,8 +82,8 @@ def _connected(url: str, script: str | None = None) -> Iterator[sqlite3.Connecti
         yield connection
 
 
-def _fill(connection: sqlite3.Connection, jobs: int) -> None:
-    rows = [(f'{{"number":{number}}}',) for number in range(jobs)]
+def _fill(connection: sqlite3.Connection, jobs: int, document: str = "") -> None:
+    rows = [(body(number, document),) for number in range(jobs)]
     connection.execute("begin")
     connection.executemany(_script("insert"), rows)
     connection.execute("commit")

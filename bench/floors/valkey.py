@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 
+from bench.floors.body import body
 from bench.measure import Sample, percentiles
 from holdfast.job import new_job_id
 
@@ -24,7 +25,7 @@ async def single(url: str, jobs: int) -> Sample:
         insert = await client.script_load(_script("insert"))
         began = time.perf_counter()
         for number in range(jobs):
-            await client.evalsha(insert, 0, new_job_id(), number, f'{{"number":{number}}}')
+            await client.evalsha(insert, 0, new_job_id(), number, body(number))
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
@@ -36,10 +37,10 @@ async def bulk(url: str, jobs: int) -> Sample:
         return {"rate": jobs / (time.perf_counter() - began)}
 
 
-async def drain(url: str, jobs: int) -> Sample:
+async def drain(url: str, jobs: int, document: str = "") -> Sample:
     """The outcomes stay."""
     async with _connected(url) as client:
-        await _fill(client, jobs)
+        await _fill(client, jobs, document)
         began = time.perf_counter()
         done = await _drain(client)
         took = time.perf_counter() - began
@@ -81,12 +82,12 @@ async def _connected(url: str) -> AsyncIterator[Redis]:
         await client.aclose()
 
 
-async def _fill(client: Redis, jobs: int) -> None:
+async def _fill(client: Redis, jobs: int, document: str = "") -> None:
     insert = await client.script_load(_script("insert"))
     for start in range(0, jobs, AT_ONCE):
         words: list[str | int] = []
         for number in range(start, min(jobs, start + AT_ONCE)):
-            words += (new_job_id(), number, f'{{"number":{number}}}')
+            words += (new_job_id(), number, body(number, document))
         await client.evalsha(insert, 0, *words)
 
 

@@ -1,15 +1,17 @@
 """Realistic: what jobs carry outside of benchmarks, beside a drain of no-op jobs in the same run.
 
 4 KiB of arguments, a unique key made of them, tags, a result that is kept, 20 queues, three
-priorities; one job in twenty fails once and is retried after 50 ms.
+priorities; one job in twenty fails once and is retried after 10 ms. The floors tell what the
+document alone costs: theirs carry it, and nothing else of this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench import floors
 from bench.draining import Load, drained, numbered
-from bench.measure import HOLDFAST, Contender, Workload
+from bench.measure import FLOOR, HOLDFAST, Contender, Workload
 from bench.places import Place
 from bench.program import FAILS_ONCE, LINES, Program
 from bench.scale import Scale
@@ -24,6 +26,8 @@ ONCE = UniqueBy(args=("number",))
 def realistic(place: Place, scale: Scale) -> Sequence[Workload]:
     load = documents(scale.jobs)
     contenders = (
+        Contender("floor, no-op", lambda: floors.drain(place, scale.jobs)),
+        Contender(FLOOR, lambda: floors.drain(place, scale.jobs, DOCUMENT)),
         Contender(PLAIN_DRAIN, lambda: drained(place, numbered(scale.jobs))),
         Contender(HOLDFAST, lambda: drained(place, load)),
     )

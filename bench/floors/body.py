@@ -1,0 +1,9 @@
+"""What a job of a floor carries."""
+
+from __future__ import annotations
+
+
+def body(number: int, document: str = "") -> str:
+    return (
+        f'{{"number":{number},"document":"{document}"}}' if document else f'{{"number":{number}}}'
+    )
