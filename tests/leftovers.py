@@ -14,8 +14,9 @@ from holdfast.clock import ManualClock
 from holdfast.job import LIVE
 from holdfast.outcome import Cancelled, decide
 from holdfast.plan import Schedule
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
 from holdfast.store.open import open_store
+from holdfast.store.records import JobFilter
 from holdfast.testing.servers import ValkeyServer
 
 KEPT = ("meta", "queues", "leaders")

@@ -18,7 +18,8 @@ from bench.program import QUEUE, Program, noop
 from bench.scale import Scale
 from holdfast.job import WorkerId, new_worker_id
 from holdfast.outcome import Returned, decide
-from holdfast.store.contract import Store, Want, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import Want, WorkerInfo
 
 BATCH = 100
 STRETCHES, BATCHES = 3, 50

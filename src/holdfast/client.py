@@ -33,13 +33,8 @@ from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
 from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
-from holdfast.store.contract import (
-    Page,
-    QueueInfo,
-    QueueSettings,
-    Store,
-    WorkerInfo,
-)
+from holdfast.store.contract import Store
+from holdfast.store.records import Page, QueueInfo, QueueSettings, WorkerInfo
 
 T = TypeVar("T")
 ENQUEUE_PATIENCE = 10.0

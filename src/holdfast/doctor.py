@@ -18,14 +18,8 @@ from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job import Job, JobState
 from holdfast.schedule.checking import check_schedules
-from holdfast.store.contract import (
-    Finding,
-    JobFilter,
-    QueueInfo,
-    Severity,
-    Store,
-    WorkerInfo,
-)
+from holdfast.store.contract import Store
+from holdfast.store.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 

@@ -15,7 +15,8 @@ from typing import assert_never
 import msgspec
 
 from holdfast.job import Job, JobState
-from holdfast.store.contract import QueueInfo, Store, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import QueueInfo, WorkerInfo
 
 
 class Who(StrEnum):

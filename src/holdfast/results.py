@@ -23,7 +23,8 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.job import JobId, JobState
-from holdfast.store.contract import Jobs, Outcome
+from holdfast.store.contract import Jobs
+from holdfast.store.records import Outcome
 
 FIRST_WAIT = 0.002
 LONGEST_WAIT = 0.25

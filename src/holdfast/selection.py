@@ -14,7 +14,8 @@ import msgspec
 from holdfast.errors import BadOption
 from holdfast.job import JobId, JobState
 from holdfast.options import check_job_id
-from holdfast.store.contract import JobFilter, Jobs
+from holdfast.store.contract import Jobs
+from holdfast.store.records import JobFilter
 
 BULK = 1_000
 Told = Callable[[int, int], None]

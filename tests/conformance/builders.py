@@ -35,7 +35,8 @@ from holdfast.outcome import (
     decide,
 )
 from holdfast.retry import Retry
-from holdfast.store.contract import Store, Verdict, Want, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import Verdict, Want, WorkerInfo
 
 TASK = "greet"
 QUEUE = "default"

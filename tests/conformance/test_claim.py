@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.job import Claimed, JobState, Policy, Progress, new_worker_id
 from holdfast.outcome import HandedBack, WasThrottled
-from holdfast.store.contract import ProgressReport, Want
+from holdfast.store.records import ProgressReport, Want
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, TASK, Scene, ids, new_job
 

@@ -20,7 +20,7 @@ from holdfast.outcome import (
     WasThrottled,
     decide,
 )
-from holdfast.store.contract import QueueSettings, Verdict
+from holdfast.store.records import QueueSettings, Verdict
 from tests.backends import siblings
 from tests.conformance.builders import (
     FAILED,

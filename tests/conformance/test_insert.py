@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.job import JobState, Policy, encode_policy, new_job_id
 from holdfast.retry import Retry
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from tests.backends import siblings
 from tests.conformance.builders import RETURNED, Scene, ids, new_job
 

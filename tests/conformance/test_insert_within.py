@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable
 from holdfast.job import JobState, Unique
-from holdfast.store.contract import Capability, Topic
+from holdfast.store.records import Capability, Topic
 from tests.backends import PostgresDatabase, SqliteFile, opened
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.conformance.test_wakeups import listening

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.job import WAITING, JobState, new_job_id
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from tests.conformance.builders import QUEUE, REACHABLE, Scene, ids
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.job import JobState, new_job_id
 from holdfast.outcome import Cancelled, Returned
-from holdfast.store.contract import Outcome
+from holdfast.store.records import Outcome
 from tests.conformance.builders import FAILED, RETURNED, Scene
 
 

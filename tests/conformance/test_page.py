@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.job import JobId, JobState, Unique, new_job_id
 from holdfast.outcome import Raised
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene, ids
 
 

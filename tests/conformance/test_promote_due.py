@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.job import JobState
 from holdfast.outcome import WasSuspended
-from holdfast.store.contract import Promoted
+from holdfast.store.records import Promoted
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.job import JobId, JobState, Policy, Progress, Retention, Unique
 from holdfast.outcome import decide
-from holdfast.store.contract import JobFilter, ProgressReport, QueueSettings
+from holdfast.store.records import JobFilter, ProgressReport, QueueSettings
 from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import FAILED, QUEUE, RAISED, REACHABLE, RETURNED, Scene
 

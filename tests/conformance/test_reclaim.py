@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.job import JobState, Policy
 from holdfast.outcome import HandedBack, WorkerLost, decide
 from holdfast.retry import Retry
-from holdfast.store.contract import Held, Verdict
+from holdfast.store.records import Held, Verdict
 from tests.conformance.builders import RETURNED, Scene, accepted, ids
 
 LOST = WorkerLost()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.job import JobId, JobState, Progress, new_job_id
 from holdfast.outcome import HandedBack
-from holdfast.store.contract import ProgressReport
+from holdfast.store.records import ProgressReport
 from tests.conformance.builders import RAISED, RETURNED, Scene
 
 

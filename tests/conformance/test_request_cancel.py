@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job import JobState, Policy, Retention, new_job_id
 from holdfast.outcome import End, HandedBack, Snoozed, WasSuspended, WasThrottled, WorkerLost
-from holdfast.store.contract import Held
+from holdfast.store.records import Held
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene
 
 

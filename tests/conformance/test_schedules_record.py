@@ -12,7 +12,7 @@ import pytest
 from holdfast.job import JobState
 from holdfast.outcome import WasSuspended
 from holdfast.plan import OPEN, Decision, Plan
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, Scene, ids
 from tests.conformance.planning import NAME, Diary, definition, instants, job_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Severity, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import Severity
 from tests.backends import Inspectable, opened
 from tests.conformance.builders import REACHABLE, Scene
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job import Claimed, JobState
 from holdfast.outcome import WasThrottled, decide
-from holdfast.store.contract import QueueInfo, QueueSettings
+from holdfast.store.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene, accepted
 
 MEMORY = 120.0

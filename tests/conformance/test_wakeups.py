@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.outcome import HandedBack, WasSuspended
-from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.store.contract import Store
+from holdfast.store.records import Topic, Wakeup
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, Scene
 

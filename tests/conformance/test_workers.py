@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.outcome import HandedBack, WorkerLost
-from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.records import Beat, Held, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, ids, new_worker
 
 

@@ -18,8 +18,8 @@ from holdfast.clock import ManualClock
 from holdfast.errors import BadOption
 from holdfast.job import Inserted, JobState, NewJob, Unique
 from holdfast.store.borrowed import as_pyformat, recognise, recognise_sync
-from holdfast.store.contract import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import Topic, Wakeup
 from tests.backends import PostgresDatabase
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.waiting import wait_until

@@ -11,9 +11,9 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 from holdfast.outcome import HandedBack, decide
-from holdfast.store.contract import Want
 from holdfast.store.postgres.claiming import HIGHEST, LOWEST, SkipPoints
 from holdfast.store.postgres.jobs import PostgresJobs
+from holdfast.store.records import Want
 from tests.conformance.builders import (
     QUEUE,
     TASK,

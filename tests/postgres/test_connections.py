@@ -16,8 +16,8 @@ from holdfast.errors import (
 )
 from holdfast.job import JobState, Progress, Unique
 from holdfast.outcome import Raised, WasSuspended, decide
-from holdfast.store.contract import Held, JobFilter, ProgressReport, Want
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import Held, JobFilter, ProgressReport, Want
 from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.conformance.builders import (
     LONG,

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.clock import ManualClock
 from holdfast.job import JobState, NewJob, Policy, Unique
 from holdfast.outcome import decide
-from holdfast.store.contract import JobFilter, Topic, Wakeup, Want
+from holdfast.store.records import JobFilter, Topic, Wakeup, Want
 from tests.conformance.builders import (
     QUEUE,
     RETURNED,

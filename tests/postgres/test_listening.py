@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Topic, Wakeup
 from holdfast.store.listening import parse
+from holdfast.store.records import Topic, Wakeup
 from tests.conformance.builders import (
     Scene,
     new_job,

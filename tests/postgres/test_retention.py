@@ -6,8 +6,8 @@ import asyncpg
 
 from holdfast.clock import ManualClock
 from holdfast.outcome import Returned, decide
-from holdfast.store.contract import JobFilter
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import JobFilter
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import Scene
 from tests.postgres.shared import connected, opened

@@ -24,7 +24,8 @@ from holdfast.job import (
     decode_policy,
 )
 from holdfast.outcome import DeadlinePassed, Returned, TimedOut, Transition, WorkerLost, decide
-from holdfast.store.contract import JobFilter, QueueInfo, Store, Verdict, Want, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
 from tests.conformance.builders import new_worker
 
 

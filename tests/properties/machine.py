@@ -38,8 +38,8 @@ from holdfast.outcome import (
     WorkerLost,
     decide,
 )
-from holdfast.store.contract import Held, QueueSettings, Want
 from holdfast.store.open import open_store
+from holdfast.store.records import Held, QueueSettings, Want
 from tests.backends import Backend
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true

@@ -10,7 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from holdfast.job import ENDED, Job, JobId, JobState
-from holdfast.store.contract import JobFilter, Severity, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter, Severity
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
 from tests.system.diary import Entry

@@ -13,7 +13,8 @@ from holdfast.events import Event, Events
 from holdfast.job import JobId, Live
 from holdfast.outcome import Transition
 from holdfast.reconcile import ReconcileOptions, Reconciler
-from holdfast.store.contract import Jobs, Store, Verdict
+from holdfast.store.contract import Jobs, Store
+from holdfast.store.records import Verdict
 
 R = TypeVar("R", bound=Reconciler)
 

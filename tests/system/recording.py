@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.job import Claimed, WorkerId
 from holdfast.outcome import Transition
-from holdfast.store.contract import Jobs, ProgressReport, Verdict, Want
+from holdfast.store.contract import Jobs
+from holdfast.store.records import ProgressReport, Verdict, Want
 from tests.system.diary import Diary
 
 Move = Callable[[Sequence[Transition]], Awaitable[list[Verdict]]]

@@ -14,7 +14,8 @@ from holdfast.plan import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.schedule.defining import checked
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import JobFilter, Store, Want, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter, Want, WorkerInfo
 
 TASK = "task"
 QUEUE = "default"

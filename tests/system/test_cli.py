@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from holdfast.job import JobId, JobState
-from holdfast.store.contract import JobFilter, Store, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter, WorkerInfo
 from holdfast.testing.servers import PostgresServer
 from tests.backends import opened
 from tests.conformance.builders import new_job

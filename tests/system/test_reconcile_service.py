@@ -19,7 +19,8 @@ from holdfast.job import JobState
 from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
 from holdfast.reconcile import reconciler as reconciler_module
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
-from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.store.contract import Store
+from holdfast.store.records import Topic, Wakeup
 from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
 from tests.leaks import nothing_leaks

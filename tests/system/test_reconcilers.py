@@ -21,7 +21,8 @@ from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.worker_registry import WorkerRegistry
 from holdfast.retry import Retry
-from holdfast.store.contract import Store, Verdict
+from holdfast.store.contract import Store
+from holdfast.store.records import Verdict
 from tests.backends import siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
 from tests.system.reconcile_scene import made

@@ -15,7 +15,8 @@ from holdfast.job import JobState, Policy, encode_policy
 from holdfast.outcome import MESSAGE_LIMIT, Raised, Transition, WorkerLost, decide
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.retry import Retry
-from holdfast.store.contract import Held, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import Held
 from tests.system.flaky import FlakyStore, Line
 from tests.system.schedule_scene import TASK, Scene
 from tests.system.working import Shop

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter
 from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until
 

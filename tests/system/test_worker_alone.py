@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job import JobState
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter
 from holdfast.worker.options import WorkerOptions
 from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until

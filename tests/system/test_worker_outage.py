@@ -10,7 +10,8 @@ import pytest
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job import Claimed, JobState, Policy
 from holdfast.retry import Retry
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter
 from holdfast.worker.worker import Worker, WorkerStalled
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import Shop

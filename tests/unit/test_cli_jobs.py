@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.job import JobId, JobState
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from tests.conformance.builders import FAILED, Scene
 from tests.unit.cli import Desk, desk_in
 

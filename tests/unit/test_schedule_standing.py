@@ -10,7 +10,8 @@ from holdfast.job import WorkerId
 from holdfast.plan import Definition, Rule, Schedule
 from holdfast.schedule.checking import check_schedules
 from holdfast.schedule.standing import newest_due, next_due, undeclared
-from holdfast.store.contract import Severity, Store, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import Severity, WorkerInfo
 from tests.backends import opened
 
 NOW = datetime(2027, 1, 1, 12, 30, tzinfo=UTC)

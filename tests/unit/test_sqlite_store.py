@@ -26,8 +26,8 @@ from holdfast.job import (
     new_worker_id,
 )
 from holdfast.outcome import Cancelled, HandedBack, decide
-from holdfast.store.contract import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.open import open_store
+from holdfast.store.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.sqlite.changes import Polled
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import connect, migrate
@@ -49,7 +49,7 @@ WORK = """
 import asyncio, sys
 from holdfast.job import NewJob, Policy, encode_policy, new_job_id, new_worker_id
 from holdfast.outcome import succeed
-from holdfast.store.contract import Want, WorkerInfo
+from holdfast.store.records import Want, WorkerInfo
 from holdfast.store.open import open_store
 
 async def main():
@@ -297,7 +297,7 @@ async def test_a_forked_child_is_told_to_open_a_store_of_its_own(url: str) -> No
     forked = """
 import asyncio, os, sys
 from holdfast.errors import StoreError
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from holdfast.store.open import open_store
 
 async def main():

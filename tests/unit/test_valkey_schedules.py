@@ -13,7 +13,7 @@ from holdfast.errors import BadOption, StoreError, StoreUnavailable
 from holdfast.job import JobState, new_job_id, partition_bits
 from holdfast.plan import Decision
 from holdfast.schedule.starting import Starter
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened

@@ -10,7 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import decide
-from holdfast.store.contract import JobFilter
+from holdfast.store.records import JobFilter
 from holdfast.store.valkey.rows import RECORD, SEQ, record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey

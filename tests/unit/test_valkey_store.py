@@ -21,15 +21,8 @@ from holdfast.errors import (
 from holdfast.job import JobState, Policy, Progress, Retention, Unique, new_job_id
 from holdfast.outcome import HandedBack
 from holdfast.plan import Decision
-from holdfast.store.contract import (
-    Capability,
-    Held,
-    JobFilter,
-    ProgressReport,
-    Severity,
-    Topic,
-)
 from holdfast.store.open import open_store
+from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.store.valkey.store import ValkeyStore

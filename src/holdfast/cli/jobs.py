@@ -32,7 +32,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.target import Session
 from holdfast.job import JobState
-from holdfast.store.contract import Page
+from holdfast.store.records import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,7 +13,7 @@ from holdfast.cli.filters import wait
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.job import JobState
-from holdfast.store.contract import QueueInfo
+from holdfast.store.records import QueueInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

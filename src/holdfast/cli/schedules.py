@@ -19,7 +19,7 @@ from holdfast.errors import BadOption
 from holdfast.job import decode_policy
 from holdfast.plan import LedgerEntry, Schedule
 from holdfast.schedule.standing import next_due, rule_text, undeclared
-from holdfast.store.contract import WorkerInfo
+from holdfast.store.records import WorkerInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -17,7 +17,7 @@ from holdfast.job import JobId, Live
 from holdfast.outcome import End, Transition, decide
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.reconciler import Reconciler
-from holdfast.store.contract import Verdict
+from holdfast.store.records import Verdict
 
 IDS_SHOWN = 5
 

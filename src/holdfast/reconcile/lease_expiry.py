@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from holdfast.job import Live
 from holdfast.outcome import Transition, WorkerLost
 from holdfast.reconcile.job_sweep import JobSweep
-from holdfast.store.contract import Verdict
+from holdfast.store.records import Verdict
 
 
 class LeaseExpiry(JobSweep):

@@ -14,7 +14,8 @@ from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.supervisor import Supervisor
 from holdfast.reconcile.waiting import pause
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.store.contract import Store
+from holdfast.store.records import Topic, Wakeup
 
 DECLARE_EVERY = 600.0
 """Seconds between two declarations: by them one sees which schedules live code still has."""

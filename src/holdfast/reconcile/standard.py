@@ -17,7 +17,8 @@ from holdfast.reconcile.reconciler import Reconciler
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.supervisor import Supervisor
 from holdfast.reconcile.worker_registry import WorkerRegistry
-from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.store.contract import Store
+from holdfast.store.records import Topic, Wakeup
 
 # In the order in which one pass over all of them mends the most: what a death or a
 # timeout sends back may be due at once, so promotion comes after.

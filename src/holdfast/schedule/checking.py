@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from holdfast.errors import HoldfastError
 from holdfast.plan import NO_SCOPE, Schedule
 from holdfast.schedule.standing import undecided_for, undeclared
-from holdfast.store.contract import Finding, Severity, Store, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import Finding, Severity, WorkerInfo
 
 OVERDUE = timedelta(seconds=60)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from holdfast.plan import Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
-from holdfast.store.contract import WorkerInfo
+from holdfast.store.records import WorkerInfo
 
 FORGOTTEN = timedelta(minutes=25)
 """Every worker declares its schedules at its start and every ten minutes after."""

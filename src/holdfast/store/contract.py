@@ -18,100 +18,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
-import msgspec
-
-from holdfast.job import (
-    Claimed,
-    Inserted,
-    Job,
-    JobId,
-    JobState,
-    Live,
-    NewJob,
-    Progress,
-    WorkerId,
-)
+from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
 from holdfast.plan import Definition, LedgerEntry, Plan, Schedule
-
-
-class Capability(StrEnum):
-    """What a kind of store may lack; a caller asks before it relies on one."""
-
-    TRANSACTIONAL_ENQUEUE = "enqueue inside the caller's transaction"
-    MANY_PROCESSES = "be shared by several processes"
-
-
-class Want(msgspec.Struct, frozen=True):
-    """Room for `limit` more jobs of one queue."""
-
-    queue: str
-    limit: int
-
-
-class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """Whether one Transition was applied; if not, where the job really is.
-
-    `state` is None when the store holds no such job. A worker that retries a
-    finish whose reply was lost recognises its own success: the job is in the
-    state it asked for, with the fence it held.
-    """
-
-    id: JobId
-    accepted: bool
-    state: JobState | None = None
-    fence: int | None = None
-
-
-class Promoted(msgspec.Struct, frozen=True):
-    """How many due jobs became ready, in which queues, and when the next is due."""
-
-    count: int
-    queues: tuple[str, ...]
-    next_due_in: float | None
-
-
-class ProgressReport(msgspec.Struct, frozen=True):
-    """Progress of one running attempt; refused when its fence is old.
-
-    A field that is None leaves what was there before.
-    """
-
-    id: JobId
-    fence: int
-    progress: Progress
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a job stands, for those who wait for its result."""
-
-    id: JobId
-    state: JobState
-    result: str | None = None
-    reason: str | None = None
-
-
-class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs are meant. Every field narrows; an empty field means any."""
-
-    ids: tuple[JobId, ...] = ()
-    states: frozenset[JobState] = frozenset()
-    queues: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
-    tag: str | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    error_text: str | None = None
-
-
-class Page(msgspec.Struct, frozen=True):
-    """Some jobs, newest first, and where the next page starts."""
-
-    jobs: tuple[Job, ...]
-    next_cursor: str | None
+from holdfast.store.records import (
+    Beat,
+    Capability,
+    Finding,
+    Held,
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    QueueInfo,
+    QueueSettings,
+    Verdict,
+    Wakeup,
+    Want,
+    WorkerInfo,
+)
 
 
 class Jobs(Protocol):
@@ -257,29 +185,6 @@ class Jobs(Protocol):
         ...
 
 
-class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an operator may tune on a live queue. None leaves it to the job's own policy."""
-
-    throttle_base: float = 1.0
-    throttle_cap: float = 300.0
-    retain_succeeded: float | None = None
-    retain_failed: float | None = None
-    retain_other: float | None = None
-
-
-class QueueInfo(msgspec.Struct, frozen=True):
-    """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` holds live
-    states only: counting what has ended would read the whole history."""
-
-    name: str
-    paused: bool
-    cooling_for: float | None
-    throttles: int
-    settings: QueueSettings
-    counts: dict[JobState, int]
-    oldest_ready_age: float | None
-
-
 class Queues(Protocol):
     """Queues: named lines with settings of their own."""
 
@@ -302,45 +207,6 @@ class Queues(Protocol):
     async def list(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         """Every queue that is known or has live jobs, by name; or only those named."""
         ...
-
-
-class WorkerInfo(msgspec.Struct, frozen=True):
-    """One worker process: who it is, what it serves, and until when it is trusted."""
-
-    id: WorkerId
-    name: str
-    host: str
-    pid: int
-    queues: dict[str, int]
-    tasks: tuple[str, ...]
-    version: str
-    started_at: datetime | None = None
-    heartbeat_at: datetime | None = None
-    expires_in: float | None = None
-    running: int = 0
-
-    @property
-    def alive(self) -> bool:
-        return self.expires_in is not None and self.expires_in > 0
-
-
-class Held(msgspec.Struct, frozen=True):
-    """One attempt that a worker believes to be its own."""
-
-    id: JobId
-    fence: int
-
-
-class Beat(msgspec.Struct, frozen=True):
-    """The store's answer to a heartbeat.
-
-    `known` False: the worker's row is gone; all it held was given up, and it must
-    register again under a new id. `lost` are held attempts that are no longer its own.
-    """
-
-    known: bool
-    cancel: tuple[JobId, ...] = ()
-    lost: tuple[JobId, ...] = ()
 
 
 class Workers(Protocol):
@@ -459,20 +325,6 @@ class Schedules(Protocol):
         ...
 
 
-class Topic(StrEnum):
-    """What a wakeup is about."""
-
-    READY = "ready"  # jobs became ready in queue `name`
-    DUE = "due"  # something was scheduled; the next due time may be sooner
-    CANCEL = "cancel"  # worker `name` has jobs to cancel
-    SCHEDULES = "schedules"  # schedules were changed
-
-
-class Wakeup(msgspec.Struct, frozen=True):
-    topic: Topic
-    name: str = ""
-
-
 Listener = Callable[[Wakeup], None]
 
 
@@ -484,21 +336,6 @@ class Wakeups(Protocol):
         called. Reconnects by itself. After a reconnect every topic may have been missed,
         so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
         ...
-
-
-class Severity(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """One thing `doctor` looked at: what it saw, and what to do about it."""
-
-    check: str
-    severity: Severity
-    saw: str
-    advice: str = ""
 
 
 class Telemetry(Protocol):

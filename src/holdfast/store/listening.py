@@ -14,7 +14,8 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from holdfast.store.contract import Listener, Topic, Wakeup
+from holdfast.store.contract import Listener
+from holdfast.store.records import Topic, Wakeup
 
 log = logging.getLogger("holdfast.store")
 

@@ -11,7 +11,8 @@ from holdfast.handlers.registry import Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
 from holdfast.outcome import Transition
-from holdfast.store.contract import Store, Topic, Wakeup
+from holdfast.store.contract import Store
+from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.execute import Executor
 from holdfast.worker.fetcher import Fetcher

@@ -7,7 +7,8 @@ import asyncio
 from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Registry
 from holdfast.job import JobState
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter
 from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions
 

@@ -17,7 +17,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import Claimed, WorkerId
-from holdfast.store.contract import Store, Want
+from holdfast.store.contract import Store
+from holdfast.store.records import Want
 from holdfast.worker.outage import Outage
 from holdfast.worker.slots import Slots
 

@@ -19,7 +19,8 @@ from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import DAY, ENDED, JobId, JobState
 from holdfast.outcome import Transition, clean
-from holdfast.store.contract import Store, Verdict
+from holdfast.store.contract import Store
+from holdfast.store.records import Verdict
 from holdfast.worker.outage import Outage
 
 OVERLAP_FROM = 50

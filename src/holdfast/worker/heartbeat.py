@@ -17,7 +17,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import WorkerId
-from holdfast.store.contract import Beat, Held, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import Beat, Held
 from holdfast.worker.watchdog import Watchdog
 
 

@@ -20,7 +20,8 @@ from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId, new_worker_id
-from holdfast.store.contract import Beat, Held, Store, WorkerInfo
+from holdfast.store.contract import Store
+from holdfast.store.records import Beat, Held, WorkerInfo
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions

@@ -7,7 +7,8 @@ import asyncio
 from holdfast.batcher import Batcher
 from holdfast.errors import StoreUnavailable
 from holdfast.job import Progress
-from holdfast.store.contract import ProgressReport, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import ProgressReport
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.outage import Outage
 

@@ -16,7 +16,8 @@ from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import Claimed, JobId, JobState, Live, WorkerId
 from holdfast.outcome import HandedBack, Transition, decide
-from holdfast.store.contract import JobFilter, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import JobFilter
 from holdfast.worker.outage import Outage
 from holdfast.worker.settle import undecidable
 

@@ -18,7 +18,8 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId
 from holdfast.reconcile.service import Service
-from holdfast.store.contract import QueueSettings, Store
+from holdfast.store.contract import Store
+from holdfast.store.records import QueueSettings
 from holdfast.worker.crew import Crew
 from holdfast.worker.departure import Departure
 from holdfast.worker.drain import drained

@@ -25,9 +25,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from holdfast.job import Claimed, WorkerId
-from holdfast.store.contract import Want
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.records import Want
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0

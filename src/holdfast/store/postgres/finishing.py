@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.job import ERRORS_KEPT, JobId, JobState, Retention
 from holdfast.outcome import Transition
-from holdfast.store.contract import Verdict
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
 from holdfast.store.postgres.rows import STATES
+from holdfast.store.records import Verdict
 
 
 class Finisher:

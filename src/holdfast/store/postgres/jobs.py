@@ -9,15 +9,6 @@ import asyncpg
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
 from holdfast.store import borrowed
-from holdfast.store.contract import (
-    JobFilter,
-    Outcome,
-    Page,
-    ProgressReport,
-    Promoted,
-    Verdict,
-    Want,
-)
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
@@ -27,6 +18,7 @@ from holdfast.store.postgres.inserting import insertion
 from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
+from holdfast.store.records import JobFilter, Outcome, Page, ProgressReport, Promoted, Verdict, Want
 
 
 class PostgresJobs:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.job import JobId, Progress
-from holdfast.store.contract import ProgressReport
+from holdfast.store.records import ProgressReport
 
 
 def progress_columns(reports: Sequence[ProgressReport]) -> tuple[list[Any], ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.contract import QueueInfo, QueueSettings
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.records import QueueInfo, QueueSettings
 
 
 class PostgresQueues:

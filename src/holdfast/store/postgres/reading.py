@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.job import ENDED, ERRORS_KEPT, Job, JobId, JobState
-from holdfast.store.contract import JobFilter, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
+from holdfast.store.records import JobFilter, Outcome, Page
 
 
 class Reader:

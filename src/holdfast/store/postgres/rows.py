@@ -19,7 +19,7 @@ from holdfast.job import (
     WorkerId,
 )
 from holdfast.plan import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.contract import QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.records import QueueInfo, QueueSettings, WorkerInfo
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
 _queues = msgspec.json.Decoder(dict[str, int])

@@ -6,15 +6,7 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import (
-    Capability,
-    Jobs,
-    Queues,
-    Schedules,
-    Telemetry,
-    Wakeups,
-    Workers,
-)
+from holdfast.store.contract import Jobs, Queues, Schedules, Telemetry, Wakeups, Workers
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.options import Options
@@ -24,6 +16,7 @@ from holdfast.store.postgres.schema import Schema
 from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
+from holdfast.store.records import Capability
 
 AUTO_MIGRATE = "HOLDFAST_AUTO_MIGRATE"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from holdfast.store.contract import Finding, Severity
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
+from holdfast.store.records import Finding, Severity
 
 SAMPLE = 2_000
 OLD_SNAPSHOT = 300.0

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.contract import Beat, Held, WorkerInfo
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.records import Beat, Held, WorkerInfo
 
 
 class PostgresWorkers:

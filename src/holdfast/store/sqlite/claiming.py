@@ -17,7 +17,7 @@ from collections.abc import Collection, MutableMapping, Sequence
 from datetime import datetime
 
 from holdfast.job import Claimed, JobId, WorkerId, decode_policy
-from holdfast.store.contract import Want
+from holdfast.store.records import Want
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,

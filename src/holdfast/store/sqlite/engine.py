@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
-from holdfast.store.contract import Topic
 from holdfast.store.migrate import load_migrations, pending
+from holdfast.store.records import Topic
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.scripts import statements, steps

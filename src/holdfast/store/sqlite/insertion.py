@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from holdfast.job import WAITING, Inserted, JobId, JobState, NewJob, Unique
 from holdfast.outcome import Cancelled, decide
-from holdfast.store.contract import Topic
+from holdfast.store.records import Topic
 from holdfast.store.sqlite.moves import NARROW, finish, locate, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros

@@ -6,15 +6,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
-from holdfast.store.contract import (
-    JobFilter,
-    Outcome,
-    Page,
-    ProgressReport,
-    Promoted,
-    Verdict,
-    Want,
-)
+from holdfast.store.records import JobFilter, Outcome, Page, ProgressReport, Promoted, Verdict, Want
 from holdfast.store.sqlite import moves, reading, sweeps, tending, within
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import Engine

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
 from holdfast.outcome import Transition
-from holdfast.store.contract import QueueSettings, Topic, Verdict
+from holdfast.store.records import QueueSettings, Topic, Verdict
 from holdfast.store.sqlite.rows import SECOND, after, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.successes import is_plain_success, succeed_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.job import ENDED, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
-from holdfast.store.contract import JobFilter, Outcome, Page
+from holdfast.store.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,
     to_json,

@@ -17,7 +17,7 @@ from holdfast.plan import (
     decode_definition,
     encode_definition,
 )
-from holdfast.store.contract import Topic
+from holdfast.store.records import Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.reading import to_live
 from holdfast.store.sqlite.recording import record

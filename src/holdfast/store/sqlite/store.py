@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Capability
 from holdfast.store.migrate import load_migrations
+from holdfast.store.records import Capability
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.location import Location

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.job import JobId, JobState, Live
-from holdfast.store.contract import Promoted
+from holdfast.store.records import Promoted
 from holdfast.store.sqlite.moves import to_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.store.contract import Finding, Severity
 from holdfast.store.migrate import load_migrations
+from holdfast.store.records import Finding, Severity
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.scripts import steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.job import JobId, JobState
-from holdfast.store.contract import ProgressReport, Topic
+from holdfast.store.records import ProgressReport, Topic
 from holdfast.store.sqlite.insertion import retake_key
 from holdfast.store.sqlite.moves import NARROW, note_return, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.rows import to_json

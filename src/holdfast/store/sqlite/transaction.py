@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import Topic
+from holdfast.store.records import Topic
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from holdfast.store.contract import Listener, Wakeup
+from holdfast.store.contract import Listener
+from holdfast.store.records import Wakeup
 from holdfast.store.sqlite.watcher import Key, Watcher
 
 _Subscription = tuple[asyncio.AbstractEventLoop, Listener]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.events import logger
-from holdfast.store.contract import Topic, Wakeup
+from holdfast.store.records import Topic, Wakeup
 from holdfast.store.sqlite.changes import Changes, changes_of
 from holdfast.store.sqlite.scripts import steps
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
 from holdfast.job import Inserted, NewJob
-from holdfast.store.contract import Capability
+from holdfast.store.records import Capability
 from holdfast.store.sqlite.engine import Engine, bump
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.transaction import Transaction

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.records import Beat, Held, WorkerInfo
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import (
     SECOND,

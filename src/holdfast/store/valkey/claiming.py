@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.job import Claimed, WorkerId
-from holdfast.store.contract import Want
+from holdfast.store.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.server import Restarts

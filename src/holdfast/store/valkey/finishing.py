@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.job import JobId, JobState
 from holdfast.outcome import Transition
-from holdfast.store.contract import Verdict
+from holdfast.store.records import Verdict
 from holdfast.store.valkey.connection import Call, Connections
 from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.errors import NotCapable
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
-from holdfast.store.contract import (
+from holdfast.store.records import (
     Capability,
     JobFilter,
     Outcome,

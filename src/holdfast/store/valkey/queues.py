@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job import LIVE, JobState
-from holdfast.store.contract import QueueInfo, QueueSettings
+from holdfast.store.records import QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.rows import line_name, nested, paired, queue_row, values

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.job import ENDED, LIVE, Job, JobId, JobState, Live
-from holdfast.store.contract import JobFilter, Outcome, Page
+from holdfast.store.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.job import Claimed, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
-from holdfast.store.contract import QueueSettings
+from holdfast.store.records import QueueSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

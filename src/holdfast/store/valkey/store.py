@@ -6,15 +6,8 @@ import logging
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import (
-    Capability,
-    Jobs,
-    Queues,
-    Schedules,
-    Telemetry,
-    Wakeups,
-    Workers,
-)
+from holdfast.store.contract import Jobs, Queues, Schedules, Telemetry, Wakeups, Workers
+from holdfast.store.records import Capability
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.jobs import ValkeyJobs

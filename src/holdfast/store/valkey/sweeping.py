@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Sequence
 
 from holdfast.job import JobId, JobState, Live
-from holdfast.store.contract import Promoted
+from holdfast.store.records import Promoted
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import live
 from holdfast.store.valkey.rows import SECOND, scored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job import ENDED
-from holdfast.store.contract import Finding, Severity
+from holdfast.store.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.rows import paired

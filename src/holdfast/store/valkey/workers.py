@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.contract import Beat, Held, WorkerInfo
+from holdfast.store.records import Beat, Held, WorkerInfo
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
