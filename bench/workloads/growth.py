@@ -16,8 +16,9 @@ from bench.measure import HOLDFAST, Contender, Sample, Workload
 from bench.places import Place, store_url
 from bench.program import QUEUE, Program, noop
 from bench.scale import Scale
+from holdfast.ends import Returned
 from holdfast.job import WorkerId, new_worker_id
-from holdfast.outcome import Returned, decide
+from holdfast.outcome import decide
 from holdfast.store.contract import Store
 from holdfast.store.records import Want, WorkerInfo
 

@@ -6,6 +6,7 @@ Everything public is named here; whatever is not may change without notice.
 from holdfast.app import App
 from holdfast.client import Client
 from holdfast.context import AttemptLost, Context
+from holdfast.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.errors import (
     BadArguments,
     BadOption,
@@ -36,7 +37,6 @@ from holdfast.events import Event
 from holdfast.insights import Explanation, Reason, Who
 from holdfast.job import Job, JobId, JobState, Retention
 from holdfast.options import UniqueBy
-from holdfast.outcome import Fail, Snooze, Suspend, Throttled
 from holdfast.plan import (
     CatchUp,
     Decision,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.batcher import Batcher
+from holdfast.ends import Cancelled
 from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
 from holdfast.insights import Explanation, explain
 from holdfast.job import (
@@ -28,7 +29,7 @@ from holdfast.job import (
     NewJob,
 )
 from holdfast.options import check_job_id, check_name, check_priority, check_wait
-from holdfast.outcome import Cancelled, decide
+from holdfast.outcome import decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
 from holdfast.schedule_verbs import ScheduleVerbs

@@ -8,6 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import ManualClock
+from holdfast.ends import (
+    Cancelled,
+    DeadlinePassed,
+    End,
+    Fail,
+    HandedBack,
+    Raised,
+    Returned,
+    Snoozed,
+    WasSuspended,
+)
 from holdfast.job import (
     Claimed,
     Inserted,
@@ -22,18 +33,7 @@ from holdfast.job import (
     new_job_id,
     new_worker_id,
 )
-from holdfast.outcome import (
-    Cancelled,
-    DeadlinePassed,
-    End,
-    Fail,
-    HandedBack,
-    Raised,
-    Returned,
-    Snoozed,
-    WasSuspended,
-    decide,
-)
+from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict, Want, WorkerInfo

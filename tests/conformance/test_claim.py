@@ -8,8 +8,8 @@ from time import perf_counter
 
 import pytest
 
+from holdfast.ends import HandedBack, WasThrottled
 from holdfast.job import Claimed, JobState, Policy, Progress, new_worker_id
-from holdfast.outcome import HandedBack, WasThrottled
 from holdfast.store.records import ProgressReport, Want
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, TASK, Scene, ids, new_job

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.ends import Raised, Snoozed, WorkerLost
 from holdfast.job import ERRORS_KEPT, Policy
-from holdfast.outcome import Raised, Snoozed, WorkerLost
 from holdfast.retry import Retry
 from tests.conformance.builders import FAILED, Scene
 

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.job import JobState, Policy, Retention, new_job_id
-from holdfast.outcome import (
+from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -15,11 +14,11 @@ from holdfast.outcome import (
     Returned,
     Snoozed,
     TimedOut,
-    Transition,
     WasSuspended,
     WasThrottled,
-    decide,
 )
+from holdfast.job import JobState, Policy, Retention, new_job_id
+from holdfast.outcome import Transition, decide
 from holdfast.store.records import QueueSettings, Verdict
 from tests.backends import siblings
 from tests.conformance.builders import (

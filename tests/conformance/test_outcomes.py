@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.ends import Cancelled, Returned
 from holdfast.job import JobState, new_job_id
-from holdfast.outcome import Cancelled, Returned
 from holdfast.store.records import Outcome
 from tests.conformance.builders import FAILED, RETURNED, Scene
 

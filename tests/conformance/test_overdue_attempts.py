@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.ends import HandedBack, TimedOut
 from holdfast.job import JobState, Policy
-from holdfast.outcome import HandedBack, TimedOut
 from holdfast.retry import Retry
 from tests.conformance.builders import Scene, ids
 

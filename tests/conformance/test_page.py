@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.ends import Raised
 from holdfast.job import JobId, JobState, Unique, new_job_id
-from holdfast.outcome import Raised
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene, ids
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import DeadlinePassed
 from holdfast.job import JobState
-from holdfast.outcome import DeadlinePassed
 from tests.conformance.builders import RAISED, RETURNED, Scene, ids
 
 LIVE_STATES = [JobState.READY, JobState.SCHEDULED, JobState.RUNNING, JobState.SUSPENDED]

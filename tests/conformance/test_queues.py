@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import WasThrottled
 from holdfast.job import JobState
-from holdfast.outcome import WasThrottled
 from holdfast.store.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene
 

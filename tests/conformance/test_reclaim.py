@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.ends import HandedBack, WorkerLost
 from holdfast.job import JobState, Policy
-from holdfast.outcome import HandedBack, WorkerLost, decide
+from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.records import Held, Verdict
 from tests.conformance.builders import RETURNED, Scene, accepted, ids

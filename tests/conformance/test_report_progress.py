@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.ends import HandedBack
 from holdfast.job import JobId, JobState, Progress, new_job_id
-from holdfast.outcome import HandedBack
 from holdfast.store.records import ProgressReport
 from tests.conformance.builders import RAISED, RETURNED, Scene
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import End, HandedBack, Snoozed, WasSuspended, WasThrottled, WorkerLost
 from holdfast.job import JobState, Policy, Retention, new_job_id
-from holdfast.outcome import End, HandedBack, Snoozed, WasSuspended, WasThrottled, WorkerLost
 from holdfast.store.records import Held
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene
 

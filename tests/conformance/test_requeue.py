@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import WorkerLost
 from holdfast.job import ENDED, JobState, Policy, Unique, new_job_id
-from holdfast.outcome import WorkerLost
 from holdfast.retry import Retry
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene
 

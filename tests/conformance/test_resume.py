@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import WasSuspended
 from holdfast.job import JobState, new_job_id
-from holdfast.outcome import WasSuspended
 from tests.conformance.builders import REACHABLE, Scene
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.ends import WasThrottled
 from holdfast.job import Claimed, JobState
-from holdfast.outcome import WasThrottled, decide
+from holdfast.outcome import decide
 from holdfast.store.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene, accepted
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from holdfast.ends import HandedBack, Snoozed, WasSuspended
 from holdfast.job import LIVE, JobState, OnConflict, Unique
-from holdfast.outcome import HandedBack, Snoozed, WasSuspended
 from tests.backends import siblings
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
 

@@ -10,12 +10,13 @@ import psycopg
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.ends import Raised, WasSuspended
 from holdfast.errors import (
     StoreError,
     StoreUnavailable,
 )
 from holdfast.job import JobState, Progress, Unique
-from holdfast.outcome import Raised, WasSuspended, decide
+from holdfast.outcome import decide
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Held, JobFilter, ProgressReport, Want
 from holdfast.testing.servers import PostgresServer, postgres_server

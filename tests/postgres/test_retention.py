@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncpg
 
 from holdfast.clock import ManualClock
-from holdfast.outcome import Returned, decide
+from holdfast.ends import Returned
+from holdfast.outcome import decide
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import JobFilter
 from holdfast.testing.servers import PostgresServer

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from holdfast.clock import ManualClock
+from holdfast.ends import DeadlinePassed, Returned, TimedOut, WorkerLost
 from holdfast.job import (
     ENDED,
     LIVE,
@@ -23,7 +24,7 @@ from holdfast.job import (
     WorkerId,
     decode_policy,
 )
-from holdfast.outcome import DeadlinePassed, Returned, TimedOut, Transition, WorkerLost, decide
+from holdfast.outcome import Transition, decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
 from tests.conformance.builders import new_worker

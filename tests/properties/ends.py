@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from holdfast.job import Policy, Retention
-from holdfast.outcome import (
+from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -18,6 +17,7 @@ from holdfast.outcome import (
     WasThrottled,
     WorkerLost,
 )
+from holdfast.job import Policy, Retention
 from holdfast.retry import Retry
 
 seconds = st.floats(min_value=0, max_value=1e6)

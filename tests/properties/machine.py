@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 from holdfast.clock import ManualClock
+from holdfast.ends import Cancelled, DeadlinePassed, End, TimedOut, WorkerLost
 from holdfast.job import (
     Claimed,
     JobId,
@@ -30,14 +31,7 @@ from holdfast.job import (
     WorkerId,
 )
 from holdfast.job import JobState as S
-from holdfast.outcome import (
-    Cancelled,
-    DeadlinePassed,
-    End,
-    TimedOut,
-    WorkerLost,
-    decide,
-)
+from holdfast.outcome import decide
 from holdfast.store.open import open_store
 from holdfast.store.records import Held, QueueSettings, Want
 from tests.backends import Backend

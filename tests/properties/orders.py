@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from holdfast.ends import End, HandedBack, Raised, Returned, Snoozed, WasSuspended, WasThrottled
 from holdfast.job import (
     JobId,
     NewJob,
@@ -21,15 +22,6 @@ from holdfast.job import (
     Unique,
 )
 from holdfast.job import JobState as S
-from holdfast.outcome import (
-    End,
-    HandedBack,
-    Raised,
-    Returned,
-    Snoozed,
-    WasSuspended,
-    WasThrottled,
-)
 from holdfast.retry import Retry
 from tests.conformance.builders import new_job
 from tests.properties.model import ModelJob

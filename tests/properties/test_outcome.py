@@ -7,6 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.ends import End, Raised, Returned, WorkerLost
 from holdfast.job import (
     ENDED,
     LIVE,
@@ -19,7 +20,7 @@ from holdfast.job import (
     encode_policy,
     new_job_id,
 )
-from holdfast.outcome import End, Raised, Returned, WorkerLost, clean, decide
+from holdfast.outcome import clean, decide
 from holdfast.retry import LONGEST_WAIT
 from tests.properties.ends import ends_of_running, ends_of_waiting, policies
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import ManualClock
+from holdfast.ends import Returned
 from holdfast.events import Event, Events
 from holdfast.job import Claimed, JobId, Live, WorkerId, new_worker_id
-from holdfast.outcome import Returned, decide
+from holdfast.outcome import decide
 from holdfast.plan import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.schedule.defining import checked

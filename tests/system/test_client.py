@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.client import Client
 from holdfast.clock import ManualClock
+from holdfast.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
 from holdfast.errors import (
     BadOption,
     JobCancelled,
@@ -22,7 +23,6 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.job import JobState, Unique, new_job_id
-from holdfast.outcome import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
 from holdfast.selection import job_filter
 from holdfast.store.contract import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene

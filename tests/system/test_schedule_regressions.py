@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.ends import Raised, WorkerLost
 from holdfast.errors import StoreUnavailable
 from holdfast.job import JobState, Policy, encode_policy
-from holdfast.outcome import MESSAGE_LIMIT, Raised, Transition, WorkerLost, decide
+from holdfast.outcome import MESSAGE_LIMIT, Transition, decide
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.retry import Retry
 from holdfast.store.contract import Store

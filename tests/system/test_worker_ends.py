@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from holdfast.context import Context
+from holdfast.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.job import Job, JobState, Policy, decode_policy
-from holdfast.outcome import Fail, Snooze, Suspend, Throttled
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.worker.execute import Executor

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from holdfast.context import AttemptLost, Context
+from holdfast.ends import TimedOut
 from holdfast.job import JobId, JobState, Policy
-from holdfast.outcome import TimedOut, decide
+from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from tests.system.working import Shop

@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.job import (
-    Claimed,
-    JobState,
-    Live,
-    Policy,
-    Retention,
-    encode_policy,
-    new_job_id,
-    new_worker_id,
-)
-from holdfast.outcome import (
-    MESSAGE_LIMIT,
-    TRACEBACK_LIMIT,
+from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -31,14 +19,21 @@ from holdfast.outcome import (
     Snoozed,
     Suspend,
     TimedOut,
-    Transition,
     WasSuspended,
     WasThrottled,
     WorkerLost,
-    clean,
-    decide,
-    succeed,
 )
+from holdfast.job import (
+    Claimed,
+    JobState,
+    Live,
+    Policy,
+    Retention,
+    encode_policy,
+    new_job_id,
+    new_worker_id,
+)
+from holdfast.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, Transition, clean, decide, succeed
 from holdfast.retry import LONGEST_WAIT, Retry
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
+from holdfast.ends import Cancelled, HandedBack
 from holdfast.errors import BadOption, SchemaTooNew, StoreError, StoreUnavailable
 from holdfast.job import (
     Claimed,
@@ -25,7 +26,7 @@ from holdfast.job import (
     new_job_id,
     new_worker_id,
 )
-from holdfast.outcome import Cancelled, HandedBack, decide
+from holdfast.outcome import decide
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.sqlite.changes import Polled

@@ -11,6 +11,7 @@ import pytest
 from redis import exceptions
 
 from holdfast.clock import ManualClock
+from holdfast.ends import HandedBack
 from holdfast.errors import (
     BadOption,
     NotCapable,
@@ -19,7 +20,6 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 from holdfast.job import JobState, Policy, Progress, Retention, Unique, new_job_id
-from holdfast.outcome import HandedBack
 from holdfast.plan import Decision
 from holdfast.store.open import open_store
 from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic

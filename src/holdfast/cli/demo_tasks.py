@@ -13,7 +13,7 @@ from datetime import datetime
 
 from holdfast.app import App
 from holdfast.context import Context
-from holdfast.outcome import Snooze
+from holdfast.ends import Snooze
 from holdfast.retry import Retry
 
 app = App("sqlite://")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
-from holdfast.errors import HoldfastError
-from holdfast.handlers.tracebacks import format_traceback
-from holdfast.outcome import (
-    MESSAGE_LIMIT,
+from holdfast.ends import (
     End,
     Fail,
     Raised,
@@ -18,8 +15,10 @@ from holdfast.outcome import (
     Throttled,
     WasSuspended,
     WasThrottled,
-    clean,
 )
+from holdfast.errors import HoldfastError
+from holdfast.handlers.tracebacks import format_traceback
+from holdfast.outcome import MESSAGE_LIMIT, clean
 
 
 def end_of(error: BaseException) -> End:

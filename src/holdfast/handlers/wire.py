@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.ends import End, Raised
 from holdfast.job import Claimed, Progress
-from holdfast.outcome import End, Raised, clean
+from holdfast.outcome import clean
 
 LONGEST_TEXT = 1_000_000
 

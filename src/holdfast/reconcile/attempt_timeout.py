@@ -7,8 +7,8 @@ the first word, which knows more about what happened.
 
 from __future__ import annotations
 
+from holdfast.ends import TimedOut
 from holdfast.job import Live, decode_policy
-from holdfast.outcome import TimedOut
 from holdfast.reconcile.job_sweep import JobSweep
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from holdfast.ends import End
 from holdfast.errors import StoreUnavailable
 from holdfast.job import JobId, Live
-from holdfast.outcome import End, Transition, decide
+from holdfast.outcome import Transition, decide
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.ends import WorkerLost
 from holdfast.job import Live
-from holdfast.outcome import Transition, WorkerLost
+from holdfast.outcome import Transition
 from holdfast.reconcile.job_sweep import JobSweep
 from holdfast.store.records import Verdict
 

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 
+from holdfast.ends import HandedBack
 from holdfast.job import JobId
-from holdfast.outcome import HandedBack, Transition
+from holdfast.outcome import Transition
 from holdfast.worker.alarm import Alarm
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.execute import Executor

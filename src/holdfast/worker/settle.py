@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.ends import Cancelled, DeadlinePassed, End, HandedBack, Raised, TimedOut
 from holdfast.handlers.ends import describe
 from holdfast.job import DAY, Claimed, ErrorEntry, JobState, Live
-from holdfast.outcome import (
-    Cancelled,
-    DeadlinePassed,
-    End,
-    HandedBack,
-    Raised,
-    TimedOut,
-    Transition,
-    clean,
-    decide,
-)
+from holdfast.outcome import Transition, clean, decide
 from holdfast.worker.attempt import Attempt, Stop
 
 

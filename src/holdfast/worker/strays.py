@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from holdfast.ends import HandedBack
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import Claimed, JobId, JobState, Live, WorkerId
-from holdfast.outcome import HandedBack, Transition, decide
+from holdfast.outcome import Transition, decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from holdfast.worker.outage import Outage

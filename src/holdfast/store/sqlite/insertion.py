@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.ends import Cancelled
 from holdfast.job import WAITING, Inserted, JobId, JobState, NewJob, Unique
-from holdfast.outcome import Cancelled, decide
+from holdfast.outcome import decide
 from holdfast.store.records import Topic
 from holdfast.store.sqlite.moves import NARROW, finish, locate, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.reading import live

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 
+from holdfast.ends import Cancelled
 from holdfast.job import WAITING, JobId, NewJob
-from holdfast.outcome import MESSAGE_LIMIT, Cancelled, clean, decide
+from holdfast.outcome import MESSAGE_LIMIT, clean, decide
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.moves import finish

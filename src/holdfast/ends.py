@@ -1,0 +1,116 @@
+"""How an attempt can end: what a handler may raise to choose it, and every end as a value."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+# What a handler may raise to end its attempt in a chosen way ---------------------------
+
+
+class AttemptEnd(Exception):
+    """Base of what a handler raises to choose how its attempt ends."""
+
+
+class Fail(AttemptEnd):
+    """End the job as failed now, whatever attempts are left."""
+
+
+class Snooze(AttemptEnd):
+    """Run again after `seconds`, without spending an attempt."""
+
+    def __init__(self, seconds: float | timedelta) -> None:
+        self.seconds = _asked("Snooze", seconds)
+        super().__init__(f"snoozed for {self.seconds:g} s")
+
+
+class Throttled(AttemptEnd):
+    """An upstream said slow down: run again later and let the whole queue cool down.
+
+    `retry_after` may be the text of an HTTP header that gives seconds.
+    """
+
+    def __init__(self, retry_after: float | str = 0.0, message: str = "throttled") -> None:
+        super().__init__(message)
+        self.retry_after = float(retry_after)
+
+
+class Suspend(AttemptEnd):
+    """Give up the slot until resumed, or until `seconds` have passed; same attempt after."""
+
+    def __init__(self, seconds: float | timedelta | None = None) -> None:
+        self.seconds = None if seconds is None else _asked("Suspend", seconds)
+        super().__init__("suspended" if seconds is None else f"suspended for {self.seconds:g} s")
+
+
+def _asked(what: str, wait: object) -> float:
+    """The seconds a handler asks for; a text here is most often a reason in the wrong place."""
+    match wait:
+        case timedelta():
+            return wait.total_seconds()
+        case int() | float():
+            return float(wait)
+    raise TypeError(f"{what} takes seconds or a timedelta, got {wait!r}")
+
+
+# How an attempt ended, as values --------------------------------------------------------
+
+
+class Returned(msgspec.Struct, frozen=True, tag=True, gc=False):
+    result: str | None
+
+
+class Raised(msgspec.Struct, frozen=True, tag=True):
+    kind: str
+    message: str
+    traceback: str | None = None
+    retry_after: float | None = None
+    final: bool = False
+
+
+class Snoozed(msgspec.Struct, frozen=True, tag=True):
+    seconds: float | None
+
+
+class WasThrottled(msgspec.Struct, frozen=True, tag=True):
+    retry_after: float | None
+    message: str
+
+
+class WasSuspended(msgspec.Struct, frozen=True, tag=True):
+    seconds: float | None
+
+
+class HandedBack(msgspec.Struct, frozen=True, tag=True):
+    """The worker gives the job up unfinished: shutdown, or a lost right to run it."""
+
+
+class WorkerLost(msgspec.Struct, frozen=True, tag=True):
+    how: str = "worker lost"
+
+
+class TimedOut(msgspec.Struct, frozen=True, tag=True):
+    seconds: float
+
+
+class Cancelled(msgspec.Struct, frozen=True, tag=True):
+    reason: str = "cancelled on request"
+
+
+class DeadlinePassed(msgspec.Struct, frozen=True, tag=True):
+    pass
+
+
+End = (
+    Returned
+    | Raised
+    | Snoozed
+    | WasThrottled
+    | WasSuspended
+    | HandedBack
+    | WorkerLost
+    | TimedOut
+    | Cancelled
+    | DeadlinePassed
+)
