@@ -81,3 +81,15 @@ def test_a_claim_is_worthwhile_once_a_quarter_of_the_room_is_free() -> None:
     assert not slots.worthwhile("a")
     slots.ended("a")
     assert slots.worthwhile("a")
+
+
+def test_nothing_is_claimed_ahead_while_a_job_that_ended_a_worker_is_about() -> None:
+    watch = Watch()
+    slots = Slots({"a": 3}, watch)
+    worked(slots, watch, ended=100, seconds=REACH)
+    slots.cautious = True
+    assert slots.room("a") == 3
+    slots.take("a", 3)
+    assert (slots.room("a"), slots.worthwhile("a")) == (0, False)
+    slots.cautious = False
+    assert slots.room("a") == 50

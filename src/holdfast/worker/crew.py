@@ -114,8 +114,11 @@ class Crew:
                 self.slots.give(job.queue)
                 self.finisher.add(undecidable(job, problem))
         self.runner.dispatch(attempts)
+        self.slots.cautious = any(job.crashes for job in claimed)
         if self.leaving:
             self.runner.hand_back_waiting()
+        elif self.slots.cautious:
+            self.runner.hand_back_ahead()
 
     def _ended(self, attempt: Attempt, transition: Transition | None) -> None:
         """The slot is free when the handler ends, not when its end is written."""

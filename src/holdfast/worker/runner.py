@@ -59,6 +59,11 @@ class Runner:
         for lane in self._lanes.values():
             self._hand_back(lane.take_waiting())
 
+    def hand_back_ahead(self) -> None:
+        """The same for what was claimed ahead of its slot."""
+        for lane in self._lanes.values():
+            self._hand_back(lane.take_ahead())
+
     def abandon(self) -> list[Attempt]:
         """Hand back what would not stop; returns it. Its later end is not written."""
         stubborn = list(self.running.values())

@@ -5,7 +5,9 @@ the bound of claims too, short handlers would spend most of their slots' time
 waiting for the next claim. So a worker may hold what its slots got through in
 the last few milliseconds, and at least as many jobs as it has slots: by
 Little's law that is more than the slots only while handlers take less than
-`REACH` on average, and a job claimed ahead waits about that long.
+`REACH` on average, and a job claimed ahead waits about that long. Not while a
+job is about that was running when a worker died: it may do so again, and who is
+held beside it pays with an attempt.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class Slots:
         self._clock = clock
         self._ended = dict.fromkeys(sizes, 0)
         self._since = clock()
+        self.cautious = False
 
     def take(self, queue: str, count: int) -> None:
         self._held[queue] += count
@@ -42,13 +45,16 @@ class Slots:
     def room(self, queue: str) -> int:
         """How many to ask for. No more than half of what may be held, unless that is fewer
         than the slots: one half is claimed while the other runs."""
-        most = self._most[queue]
+        most = self._most_of(queue)
         return min(most - self._held[queue], max(self.sizes[queue], most // 2))
 
     def worthwhile(self, queue: str) -> bool:
         """Whether so much room is left that a claim is worth its round trip."""
-        most = self._most[queue]
+        most = self._most_of(queue)
         return (most - self._held[queue]) * 4 >= most
+
+    def _most_of(self, queue: str) -> int:
+        return self.sizes[queue] if self.cautious else self._most[queue]
 
     def reckon(self) -> None:
         """Look how fast jobs end, and let each queue reach accordingly far."""
