@@ -98,5 +98,6 @@ def _source(record: Record) -> str:
     ]
     for store, name in STORES.items():
         if about := settings.get(store):
-            said.append(f"{name} {about.get('server_version') or about.get('version')}")
+            told = str(about.get("server_version") or about.get("version"))
+            said.append(f"{name} {told.split()[0]}")  # a packager's own version follows it
     return " · ".join(said)
