@@ -10,7 +10,7 @@ from itertools import pairwise
 from bench.charts.paper import MARGIN, WIDTH, figure, sheet, text
 
 TOP, PLOT, FOOT = 80, 240, 76
-LEFT, RIGHT = MARGIN + 32, WIDTH - MARGIN - 150
+LEFT, RIGHT = MARGIN + 32, WIDTH - MARGIN - 180
 COLOURS = ("first", "second", "third")
 ROUND = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10)
 LABEL = 17
