@@ -19,7 +19,7 @@ from holdfast.store.postgres.copy_format import (
 )
 from holdfast.store.postgres.lines import Line
 
-COPY_FROM = 100  # jobs; with half as many it costs as much as one statement, with twice a quarter less
+COPY_FROM = 100  # jobs: with half as many one statement costs the same
 QUEUES_NAMED = 20
 
 _JOB = (
