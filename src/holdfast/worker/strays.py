@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from holdfast.ends import HandedBack
 from holdfast.errors import StoreUnavailable
@@ -51,12 +52,12 @@ class Strays:
         self._is_known = is_known
         self._is_claiming = is_claiming
         self._hand_back = hand_back
-        self._doubts = 0
+        self._doubted = asyncio.Event()
         self._returned: set[tuple[JobId, int]] = set()
         self._task: asyncio.Task[None] | None = None
 
     def suspect(self) -> None:
-        self._doubts += 1
+        self._doubted.set()
         if self._task is None:
             self._task = asyncio.create_task(self._look(), name="holdfast-strays")
 
@@ -72,15 +73,21 @@ class Strays:
 
     async def _look(self) -> None:
         try:
-            seen = -1
-            while seen != self._doubts:
-                seen = self._doubts
+            while self._doubted.is_set():
+                self._doubted.clear()
                 await self._until_answered()
-                await asyncio.sleep(self._again_after)
-                await self._until_answered()
+                if not await self._doubted_again():
+                    await self._until_answered()
         finally:
             self._task = None
             self._returned.clear()
+
+    async def _doubted_again(self) -> bool:
+        """Whether another claim came in doubt before it was time to look again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._again_after):
+                await self._doubted.wait()
+        return self._doubted.is_set()
 
     async def _until_answered(self) -> None:
         while True:
