@@ -168,6 +168,17 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
     headers: str | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Ready at once, without a deadline or a key: a store may have a shorter way for it."""
+        return (
+            self.unique is None
+            and self.run_at is None
+            and not self.delay
+            and self.deadline_at is None
+            and self.deadline_in is None
+        )
+
 
 class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one NewJob.

@@ -64,6 +64,20 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     error: ErrorEntry | None = None
     cool: float | None = None
 
+    @property
+    def is_plain_success(self) -> bool:
+        """An attempt that returned, and nothing more to say of it: nearly all ends are that, and
+        a store may have a shorter way for them."""
+        return (
+            self.to is JobState.SUCCEEDED
+            and self.source is JobState.RUNNING
+            and self.spend == 1
+            and not (self.crash or self.bump)
+            and self.reason is None
+            and self.error is None
+            and self.cool is None
+        )
+
 
 def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
     """The common end, apart so that the hot path pays for nothing else."""

@@ -128,21 +128,8 @@ def _sorted_out(
     plain: list[Transition] = []
     others: list[Transition] = []
     for end in ends:
-        (others if lapsed_only or not _is_plain(end) else plain).append(end)
+        (others if lapsed_only or not end.is_plain_success else plain).append(end)
     return plain, others
-
-
-def _is_plain(end: Transition) -> bool:
-    """Whether the lean statement says all there is to this end."""
-    return (
-        end.to is JobState.SUCCEEDED
-        and end.source is JobState.RUNNING
-        and end.spend == 1
-        and not (end.crash or end.bump)
-        and end.error is None
-        and end.reason is None
-        and end.cool is None
-    )
 
 
 def _succeeded(end: Transition) -> Verdict:

@@ -43,7 +43,7 @@ def insertion(
     """All steps for one batch; returns what became of each job, in order."""
     answers: dict[JobId, Inserted] = {}
     waiting = list({job.id: job for job in jobs}.values())
-    if len(waiting) == 1 and _is_plain(waiting[0]):
+    if len(waiting) == 1 and waiting[0].is_plain:
         yield Step("insert_one", (now, channel, *_fields(waiting[0])))
         return [Inserted(job.id, "created") for job in jobs]
     if all(job.unique is None for job in waiting):
@@ -54,17 +54,6 @@ def insertion(
         yield from _Keys(now, channel, answers).insert(first)
         waiting = _answer_twins(first, rest, answers)
     return [answers[job.id] for job in jobs]
-
-
-def _is_plain(job: NewJob) -> bool:
-    """Whether the lean statement says all there is to this job."""
-    return (
-        job.unique is None
-        and job.run_at is None
-        and not job.delay
-        and job.deadline_at is None
-        and job.deadline_in is None
-    )
 
 
 def _fields(job: NewJob) -> tuple[object, ...]:

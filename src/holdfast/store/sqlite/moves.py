@@ -17,7 +17,7 @@ from holdfast.outcome import Transition
 from holdfast.store.records import QueueSettings, Topic, Verdict
 from holdfast.store.sqlite.rows import SECOND, after, to_json
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.successes import is_plain_success, succeed_all
+from holdfast.store.sqlite.successes import succeed_all
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 FORGIVEN_AFTER = 120 * SECOND
@@ -34,7 +34,7 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
     plain: dict[JobId, Transition] = {}
     others: list[Transition] = []
     for transition in transitions:
-        if is_plain_success(transition):
+        if transition.is_plain_success:
             plain[transition.id] = transition
         else:
             others.append(transition)

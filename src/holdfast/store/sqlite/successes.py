@@ -9,23 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from holdfast.job import JobState
 from holdfast.outcome import Transition
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
-
-
-def is_plain_success(transition: Transition) -> bool:
-    return (
-        transition.to is JobState.SUCCEEDED
-        and transition.source is JobState.RUNNING
-        and transition.spend == 1
-        and not (transition.crash or transition.bump)
-        and transition.reason is None
-        and transition.error is None
-        and transition.cool is None
-    )
 
 
 def succeed_all(tx: Transaction, transitions: Collection[Transition]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import JobId, JobState
+from holdfast.job import JobId
 from holdfast.outcome import Transition
 from holdfast.store.records import Verdict
 from holdfast.store.valkey.connection import Call, Connections
@@ -52,17 +52,9 @@ def _places(
     apart = not reclaiming and len({move.id for move in transitions}) == len(transitions)
     places: dict[tuple[str, int], list[int]] = {}
     for n, move in enumerate(transitions):
-        verb = "succeed" if apart and _is_success(move) else "finish"
+        verb = "succeed" if apart and move.is_plain_success else "finish"
         places.setdefault((verb, connections.partition_of(move.id)), []).append(n)
     return places
-
-
-def _is_success(move: Transition) -> bool:
-    return (
-        move.to is JobState.SUCCEEDED
-        and move.source is JobState.RUNNING
-        and not (move.crash or move.bump or move.reason or move.error or move.cool)
-    )
 
 
 def _call(verb: str, partition: int, moves: Sequence[Transition], reclaiming: str) -> Call:

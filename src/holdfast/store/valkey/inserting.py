@@ -97,7 +97,7 @@ def _lines(jobs: list[Placed]) -> list[Row] | None:
     them has to be looked at, or is there twice."""
     lines: dict[Row, list[Any]] = {}
     for index, job in jobs:
-        if not _is_plain(job):
+        if not job.is_plain:
             return None
         shared = (job.queue, job.task, job.priority, decode_policy(job.policy).timeout)
         line = lines.get(shared)
@@ -107,16 +107,6 @@ def _lines(jobs: list[Placed]) -> list[Row] | None:
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return None
     return [(*shared[:3], *ready_record(*shared), line) for shared, line in lines.items()]
-
-
-def _is_plain(job: NewJob) -> bool:
-    return (
-        job.unique is None
-        and job.run_at is None
-        and job.delay is None
-        and job.deadline_at is None
-        and job.deadline_in is None
-    )
 
 
 def job_row(job: NewJob, index: int) -> Row:
