@@ -222,6 +222,22 @@ async def test_strays_are_looked_for_until_the_store_could_be_asked(
     assert len(shop.reported("worker.stray_search_failed")) == 1
 
 
+async def test_a_second_claim_in_doubt_is_looked_into_at_once(flaky: Store, line: Line) -> None:
+    """And not when the lease of the first has passed."""
+
+    async def fine() -> None: ...
+
+    shop = Shop(flaky, fine)
+    async with shop.worker(lease=30, poll=0.05):
+        for _ in range(2):
+            line.lose.add("claim")
+            await wait_until(lambda: "claim" not in line.lose, 5, "a claim is lost")
+            job_id = await shop.enqueue(fine)
+            line.lose.add("claim")
+            job = await shop.until(job_id, lambda job: job.ended, within=5)
+            assert job.state is JobState.SUCCEEDED
+
+
 async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(
     flaky: Store, line: Line
 ) -> None:
