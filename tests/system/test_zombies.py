@@ -36,7 +36,9 @@ async def test_a_stopped_worker_that_wakes_after_its_lease_writes_nothing(
     tried = fleet.diary.entries("finish", "reclaim", "progress", pid=zombie.pid)
     assert all(not entry.accepted for entry in tried if entry.job == handle.id)
     assert [(entry.fence, entry.at > woken) for entry in tried] == [(1, True)]
-    assert fleet.diary.events("job.end_refused"), "the refusal is reported"
+    await wait_until(
+        lambda: bool(fleet.diary.events("job.end_refused")), 5, "the refusal is reported"
+    )
 
     job = await handle.get()
     assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, '"attempt 2"', fence_then)
