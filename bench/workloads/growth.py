@@ -2,14 +2,16 @@
 
 Through the store's own contract, so that nothing but the store is measured: batches of 100 are
 claimed and finished, and as many are added in between, untimed, so that the backlog keeps its
-size. At each size the best of three stretches of 5,000 jobs counts. At the end the whole backlog
-is finished, and the smallest size is measured once more beside that history.
+size. Each size has a store of its own, where the best of three stretches of 5,000 jobs counts. In
+the largest the whole backlog is then finished, and the smallest size measured beside that history.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 
 from bench.measure import HOLDFAST, Contender, Sample, Workload
@@ -19,7 +21,6 @@ from bench.scale import Scale
 from holdfast.ends import Returned
 from holdfast.job import WorkerId, new_worker_id
 from holdfast.outcome import decide
-from holdfast.store.contract import Store
 from holdfast.store.records import Want, WorkerInfo
 
 BATCH = 100
@@ -37,21 +38,18 @@ def growth(place: Place, scale: Scale) -> Sequence[Workload]:
 
 
 async def grown(place: Place, sizes: Sequence[int]) -> Sample:
-    async with store_url(place) as url:
-        program = noop(url, lambda number: None)
-        async with program.app as app:
-            worker = await _registered(app.store)
-            costs, waiting = {}, 0
-            for size in sizes:
-                await _fill(program, size - waiting)
-                await place.settle(url)
-                costs[size] = await _cost(program, worker)
-                waiting = size
-            while await _step(app.store, worker, 500):
-                pass
-            await _fill(program, sizes[0])
-            await place.settle(url)
-            return _sample(costs, await _cost(program, worker))
+    smallest, largest = min(sizes), max(sizes)
+    costs, beside_history = {}, 0.0
+    for size in sizes:
+        async with _at_work(place) as bench:
+            await bench.fill(size)
+            costs[size] = await bench.cost()
+            if size == largest:
+                while await bench.step(500):
+                    pass
+                await bench.fill(smallest)
+                beside_history = await bench.cost()
+    return _sample(costs, beside_history)
 
 
 def _sample(costs: dict[int, float], beside_history: float) -> Sample:
@@ -64,40 +62,52 @@ def _sample(costs: dict[int, float], beside_history: float) -> Sample:
     return sample
 
 
-async def _registered(store: Store) -> WorkerId:
-    worker = new_worker_id()
-    info = WorkerInfo(worker, "bench", "localhost", 0, {QUEUE: BATCH}, ("noop",), "0")
-    await store.queues.ensure({})
-    await store.workers.register(info, A_DAY)
-    return worker
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """One worker of one store, driven by hand."""
+
+    place: Place
+    url: str
+    program: Program
+    worker: WorkerId
+
+    async def fill(self, jobs: int) -> None:
+        for start in range(0, jobs, FILL):
+            numbers = range(start, min(jobs, start + FILL))
+            await self.program.task.enqueue_many((number,) for number in numbers)
+
+    async def cost(self) -> float:
+        """Seconds a job."""
+        await self.place.settle(self.url)
+        return min([await self._stretch() for _ in range(STRETCHES)])
+
+    async def _stretch(self) -> float:
+        took = 0.0
+        for _ in range(BATCHES):
+            began = time.perf_counter()
+            done = await self.step(BATCH)
+            took += time.perf_counter() - began
+            if done != BATCH:
+                raise RuntimeError(f"claimed {done} jobs where more than {BATCH} wait")
+            await self.fill(BATCH)
+        return took / (BATCH * BATCHES)
+
+    async def step(self, limit: int) -> int:
+        jobs = self.program.app.store.jobs
+        claimed = await jobs.claim(self.worker, [Want(QUEUE, limit)], ["noop"])
+        verdicts = await jobs.finish([decide(job, RETURNED) for job in claimed])
+        if not all(verdict.accepted for verdict in verdicts):
+            raise RuntimeError("a finish was refused")
+        return len(claimed)
 
 
-async def _fill(program: Program, jobs: int) -> None:
-    for start in range(0, jobs, FILL):
-        numbers = range(start, min(jobs, start + FILL))
-        await program.task.enqueue_many((number,) for number in numbers)
-
-
-async def _cost(program: Program, worker: WorkerId) -> float:
-    """Seconds a job."""
-    return min([await _stretch(program, worker) for _ in range(STRETCHES)])
-
-
-async def _stretch(program: Program, worker: WorkerId) -> float:
-    took = 0.0
-    for _ in range(BATCHES):
-        began = time.perf_counter()
-        done = await _step(program.app.store, worker, BATCH)
-        took += time.perf_counter() - began
-        if done != BATCH:
-            raise RuntimeError(f"claimed {done} jobs where more than {BATCH} wait")
-        await _fill(program, BATCH)
-    return took / (BATCH * BATCHES)
-
-
-async def _step(store: Store, worker: WorkerId, limit: int) -> int:
-    claimed = await store.jobs.claim(worker, [Want(QUEUE, limit)], ["noop"])
-    verdicts = await store.jobs.finish([decide(job, RETURNED) for job in claimed])
-    if not all(verdict.accepted for verdict in verdicts):
-        raise RuntimeError("a finish was refused")
-    return len(claimed)
+@asynccontextmanager
+async def _at_work(place: Place) -> AsyncIterator[_Bench]:
+    async with store_url(place) as url:
+        program = noop(url, lambda number: None)
+        async with program.app as app:
+            worker = new_worker_id()
+            info = WorkerInfo(worker, "bench", "localhost", 0, {QUEUE: BATCH}, ("noop",), "0")
+            await app.store.queues.ensure({})
+            await app.store.workers.register(info, A_DAY)
+            yield _Bench(place, url, program, worker)

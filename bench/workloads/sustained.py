@@ -1,9 +1,10 @@
 """Sustained: jobs keep coming at 60% of what the store, a producer and a worker can do together.
 
-The capacity is measured just before, with the same processes: 40,000 jobs are enqueued as fast
-as it goes while the worker runs them, until the last handler was called. Then jobs come every
-10 ms by the clock, whether or not those before were handled. A job's time runs from the moment it
-was due to be sent, so that a producer which falls behind makes the figures worse, not better.
+The capacity is measured just before, with the same processes: 40,000 jobs are enqueued, 200 in a
+call, as fast as it goes while the worker runs them, until the last handler was called. Then jobs
+come every 10 ms by the clock, whether or not those before were handled. A job's time runs from the
+moment it was due to be sent, so that a producer which falls behind makes the figures worse, not
+better.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bench.worker_process import Workers, worker_processes
 
 SHARE = 0.6
 PROBE = 40_000
+CALL = 200  # about as many as come in one beat
 BEAT = 0.01
 MOST = 100_000  # jobs per second that there is room for
 
@@ -51,7 +53,9 @@ async def _capacity(program: Program, worker: Workers) -> float:
     await program.task.enqueue(0)
     await worker.have_marked(1)
     began = time.monotonic()
-    await program.task.enqueue_many((number,) for number in range(1, PROBE))
+    for start in range(1, PROBE, CALL):
+        numbers = range(start, min(start + CALL, PROBE))
+        await program.task.enqueue_many((number,) for number in numbers)
     await worker.have_marked(PROBE)
     return PROBE / (max(moment for _, moment in worker.marks()) - began)
 
