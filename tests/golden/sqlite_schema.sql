@@ -33,7 +33,7 @@ CREATE TABLE error (
 ) without rowid;
 
 CREATE TABLE job (
-    id text primary key,
+    id text primary key not null,
     task text not null,
     created_at integer not null,
     policy text not null,
@@ -42,7 +42,7 @@ CREATE TABLE job (
     unique_key text,
     unique_states text,
     args text not null
-) without rowid;
+);
 
 CREATE TABLE leader (
     role text primary key,

@@ -3,8 +3,10 @@
 -- `job` and `outcome` are written once. Only the narrow rows of `ready`, `lease`, `scheduled` and
 -- `suspended` move. All times are microseconds since 1970 UTC.
 
+-- Found by an index: in a tree of its own key a row of a few kilobytes leaves room for four on a
+-- page, inner pages too, and the tree grows deep.
 create table job (
-    id text primary key,
+    id text primary key not null,
     task text not null,
     created_at integer not null,
     policy text not null,
@@ -13,7 +15,7 @@ create table job (
     unique_key text,
     unique_states text,
     args text not null
-) without rowid;
+);
 
 -- The line itself is the primary key, so a claim reads it in order and touches one tree.
 create table ready (
