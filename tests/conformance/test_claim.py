@@ -236,6 +236,17 @@ async def test_a_thousand_jobs_are_claimed_in_one_call(scene: Scene) -> None:
     assert ids(await scene.claim(1_000)) == jobs
 
 
+async def test_each_of_many_jobs_comes_with_its_own_arguments_however_long(scene: Scene) -> None:
+    sizes = [1, 100, 5_000, 100_000] * 10
+    jobs = [
+        new_job(args=f'{{"text":"{n}{"x" * size}"}}', tags=(f"n:{n}",))
+        for n, size in enumerate(sizes)
+    ]
+    await scene.store.jobs.insert(jobs)
+    claimed = await scene.claim(len(jobs))
+    assert [(c.id, c.args, c.tags) for c in claimed] == [(j.id, j.args, j.tags) for j in jobs]
+
+
 async def test_claimed_times_are_aware_and_exact(scene: Scene) -> None:
     scene.clock.advance(0.123456)
     claimed = await scene.running()

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.ends import Returned
 from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import decide
 from holdfast.store.records import JobFilter
+from holdfast.store.valkey.claiming import INLINE
 from holdfast.store.valkey.rows import RECORD, SEQ, record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
@@ -69,3 +71,33 @@ async def test_an_end_that_is_a_return_leaves_the_record_that_any_end_would(
     succeeded = JobFilter(states=frozenset({JobState.SUCCEEDED}))
     assert await scene.store.jobs.count(succeeded) == {JobState.SUCCEEDED: 2}
     assert len((await scene.store.jobs.page(succeeded, 10)).jobs) == 2
+
+
+async def test_a_job_that_is_deleted_between_its_claim_and_the_reading_of_its_body_is_left_out(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker was silent for so long that another ended it, and retention removed it."""
+    assert isinstance(scene.store, ValkeyStore)
+    connections = scene.store._connections
+    first, *others = await scene.enqueue_many(2 * INLINE)
+    ask = connections.command
+
+    async def too_late(*words: Any) -> Any:
+        await ask("UNLINK", connections.key(0, f"b:{first}"), connections.key(0, f"s:{first}"))
+        return await ask(*words)
+
+    monkeypatch.setattr(connections, "command", too_late)
+    assert [job.id for job in await scene.claim(2 * INLINE)] == others
+
+
+async def test_results_that_are_alike_come_back_as_they_were(scene: Scene) -> None:
+    """Each is written with a byte of its own at the end."""
+    claimed = [await scene.running() for _ in range(200)]
+    results = [f'"{"x" * 100}{n}"' for n in range(len(claimed))]
+    await scene.store.jobs.finish(
+        [decide(job, Returned(result)) for job, result in zip(claimed, results, strict=True)]
+    )
+    jobs = await scene.store.jobs.get([job.id for job in claimed])
+    assert [job.result for job in jobs] == results
+    told = await scene.store.jobs.outcomes([job.id for job in claimed])
+    assert [outcome.result for outcome in told] == results

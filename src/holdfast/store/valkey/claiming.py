@@ -5,6 +5,9 @@ read. With several partitions all of them are asked who would be served first; t
 merged by priority and arrival, and each partition is then asked for as many as it won. Who is
 quicker in between only changes which jobs of a partition are given, never their order in it.
 
+Where there are many, their bodies are read beside the script: on its way through Lua each is
+copied four times.
+
 A claim whose reply is lost is not repeated here: what it took belongs to the worker, who compares
 what the store says it runs with what it knows. The same is asked of it after a restart of the
 server, which may have forgotten ends that it had acknowledged.
@@ -22,8 +25,11 @@ from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.server import Restarts
 
 MOST_AT_ONCE = 1_000
+INLINE = 8
+"""A claim of so few jobs brings their bodies along, which saves a round trip."""
 
 Wants = list[tuple[str, int]]
+Taken = tuple[bytes, bytes, bytes, bytes | None]  # id, record, body, progress
 
 
 async def claim(
@@ -58,19 +64,26 @@ def _merged(wants: Sequence[Want]) -> Wants:
 
 async def _take(
     connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
-) -> list[Any]:
-    """For each job its id, record, body and progress, one after the other."""
-    answer: list[Any] = await connections.call(
-        "claim", partition, {"worker": worker, "wants": wants, "tasks": tasks}, again=False
-    )
-    return answer[1:]
+) -> list[Taken]:
+    given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE}
+    answer: list[Any] = await connections.call("claim", partition, given, again=False)
+    taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
+    return taken if len(taken) <= INLINE else await _with_bodies(connections, partition, taken)
 
 
-def _claimed(answer: list[Any]) -> list[Claimed]:
+async def _with_bodies(connections: Connections, partition: int, taken: list[Taken]) -> list[Taken]:
+    """A job without one is nobody's any more: it was taken away and deleted meanwhile."""
+    kind = connections.key(partition, "b:").encode()
+    bodies = await connections.command("MGET", *[kind + job_id for job_id, *_ in taken])
     return [
-        rows.claimed(answer[n], answer[n + 1], answer[n + 2], answer[n + 3])
-        for n in range(0, len(answer), 4)
+        (job_id, record, body, progress)
+        for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
+        if body is not None
     ]
+
+
+def _claimed(taken: list[Taken]) -> list[Claimed]:
+    return [rows.claimed(*one) for one in taken]
 
 
 async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
@@ -93,12 +106,12 @@ async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> d
     return shares
 
 
-def _in_line(answers: list[list[Any]], wants: Wants) -> list[Claimed]:
+def _in_line(answers: list[list[Taken]], wants: Wants) -> list[Claimed]:
     """By want, then priority, then arrival, whichever partition they came from."""
     place = {queue: n for n, (queue, _) in enumerate(wants)}
     found = [
-        (place[job.queue], job.priority, rows.seq(answer[4 * n + 1]), job)
-        for answer in answers
-        for n, job in enumerate(_claimed(answer))
+        (place[job.queue], job.priority, rows.seq(record), job)
+        for taken in answers
+        for (_, record, *_), job in zip(taken, _claimed(taken), strict=True)
     ]
     return [job for *_, job in sorted(found, key=lambda one: one[:3])]

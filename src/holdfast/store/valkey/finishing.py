@@ -13,7 +13,7 @@ from holdfast.job import JobId
 from holdfast.outcome import Transition
 from holdfast.store.records import Verdict
 from holdfast.store.valkey.connection import Call, Connections
-from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested
+from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested, salted
 
 BITE = 1_000
 
@@ -60,11 +60,15 @@ def _places(
 def _call(verb: str, partition: int, moves: Sequence[Transition], reclaiming: str) -> Call:
     if verb == "succeed":
         flat: list[Any] = []
-        for move in moves:
-            result = False if move.result is None else move.result
-            flat += (move.id, move.fence, move.spend, finite(move.keep_for), result)
+        for n, move in enumerate(moves):
+            result = False if move.result is None else salted(move.result, n)
+            flat += (move.id, move.fence, finite(move.keep_for), result)
         return verb, partition, {"moves": flat}
-    return verb, partition, {"reclaiming": reclaiming, "moves": [_row(move) for move in moves]}
+    return (
+        verb,
+        partition,
+        {"reclaiming": reclaiming, "moves": [_row(n, move) for n, move in enumerate(moves)]},
+    )
 
 
 def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:
@@ -83,7 +87,7 @@ async def _cool_elsewhere(connections: Connections, partition: int, cooled: list
         await connections.call_each(calls)
 
 
-def _row(move: Transition) -> tuple[Any, ...]:
+def _row(n: int, move: Transition) -> tuple[Any, ...]:
     return (
         move.id,
         move.fence,
@@ -94,7 +98,7 @@ def _row(move: Transition) -> tuple[Any, ...]:
         move.bump,
         finite(move.delay),
         finite(move.keep_for),
-        move.result,
+        None if move.result is None else salted(move.result, n),
         move.reason,
         None if move.error is None else nested(error_values(move.error)),
         finite(move.cool),

@@ -103,7 +103,7 @@ def _lines(jobs: list[Placed]) -> list[Row] | None:
         line = lines.get(shared)
         if line is None:
             line = lines[shared] = []
-        line += (job.id, nested(body(job.args, job.policy, job.tags, job.headers)), index)
+        line += (job.id, nested(body(job.args, job.policy, job.tags, job.headers, index)), index)
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return None
     return [(*shared[:3], *ready_record(*shared), line) for shared, line in lines.items()]
@@ -115,7 +115,7 @@ def job_row(job: NewJob, index: int) -> Row:
         job.id,
         job.task,
         job.queue,
-        nested(body(job.args, job.policy, job.tags, job.headers)),
+        nested(body(job.args, job.policy, job.tags, job.headers, index)),
         job.priority,
         None if job.run_at is None else to_micros(job.run_at),
         finite(job.delay),

@@ -40,7 +40,9 @@ async def outcomes(connections: Connections, ids: Sequence[str]) -> list[Outcome
             row = None if blob is None else rows.record(blob)
             if row is not None and row[rows.STATE] in ENDED:
                 state = rows.STATES[row[rows.STATE]]
-                found.append(Outcome(JobId(job_id), state, row[rows.RESULT], row[rows.REASON]))
+                found.append(
+                    Outcome(JobId(job_id), state, rows.unsalted(row[rows.RESULT]), row[rows.REASON])
+                )
     return found
 
 

@@ -1,7 +1,12 @@
 """Between Python's values and the store's: times are integer microseconds since 1970 UTC.
 
-A record is a MessagePack list of 22 values, false where there is none (`lua/lib/record.lua` names
+A record is a MessagePack list of 23 values, false where there is none (`lua/lib/record.lua` names
 them); that of a job which a plan started has one more.
+
+**Salt.** Lua keeps each string once, in a table by its hash, and of a long string it hashes some
+thirty bytes only, counted from the last. Records of one batch, their bodies and their results are
+alike in most places, so they tend to fall on one hash, and then each new one is compared with all
+before it. Whatever a script reads or writes by the hundred therefore ends with a byte that varies.
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = range(8)
 READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
-RECORD = 22  # values in all
+RECORD = 23  # values in all
+SALTS = "".join(map(chr, range(64, 128)))
 
 STATES = {state.value: state for state in JobState}
 
@@ -72,9 +78,17 @@ def values(blob: bytes, count: int) -> list[Any]:
     return found
 
 
-def body(args: str, policy: str, tags: tuple[str, ...], headers: str | None) -> bytes:
+def body(args: str, policy: str, tags: tuple[str, ...], headers: str | None, salt: int) -> bytes:
     """Opaque to scripts but for the policy, which must stay the second value."""
-    return pack((args, policy, tags, headers))
+    return pack((args, policy, tags, headers, salt % len(SALTS)))
+
+
+def salted(result: str, salt: int) -> str:
+    return result + SALTS[salt % len(SALTS)]
+
+
+def unsalted(result: str | None) -> str | None:
+    return None if result is None else result[:-1]
 
 
 def nested(blob: bytes) -> msgspec.Raw:
@@ -93,14 +107,14 @@ def nested(blob: bytes) -> msgspec.Raw:
 def ready_record(
     queue: str, task: str, priority: int, timeout: float | None
 ) -> tuple[msgspec.Raw, ...]:
-    """The record of a new job that is ready, but for its arrival number and the moment: what comes
-    before the number, before the moment it became ready, before that of its creation, and the rest.
-    """
+    """The record of a new job that is ready, but for its arrival number, the moment and the salt:
+    what comes before the number, before the moment it became ready, before that of its creation,
+    and before the salt."""
     none = pack(False)
     before_seq = b"\xdc" + RECORD.to_bytes(2, "big") + _packed("ready", queue, priority) + b"\xb1"
     before_ready_at = _packed(task, 0, 0, 0)
     before_created_at = 3 * none + pack(False if timeout is None else timeout) + 2 * none
-    pieces = (before_seq, before_ready_at, before_created_at, (RECORD - CREATED_AT - 1) * none)
+    pieces = (before_seq, before_ready_at, before_created_at, (RECORD - CREATED_AT - 2) * none)
     return tuple(nested(piece) for piece in pieces)
 
 
@@ -110,7 +124,7 @@ def _packed(*values: object) -> bytes:
 
 def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> Claimed:
     row = _unpack(blob)
-    args, policy, tags, headers = _unpack(text)
+    args, policy, tags, headers, _ = _unpack(text)
     return Claimed(
         JobId(job_id.decode()),
         row[TASK],
@@ -149,7 +163,7 @@ def live(job_id: str, row: list[Any], text: bytes) -> Live:
 def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: list[bytes]) -> Job:
     row = record(blob)
     state = STATES[row[STATE]]
-    args, policy, tags, headers = _unpack(text)
+    args, policy, tags, headers, _ = _unpack(text)
     waits = state in (JobState.SCHEDULED, JobState.SUSPENDED)
     expires_at = row[EXPIRES_AT]
     return Job(
@@ -174,7 +188,7 @@ def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: l
         cancel_requested_at=to_optional_datetime(row[CANCEL_AT]),
         finished_at=None if expires_at is None else to_optional_datetime(row[AT]),
         expires_at=to_optional_datetime(expires_at),
-        result=row[RESULT],
+        result=unsalted(row[RESULT]),
         reason=row[REASON],
         progress=None if progress is None else _progress(progress),
         errors=tuple(_error(entry) for entry in errors),

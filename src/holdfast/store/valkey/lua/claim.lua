@@ -1,10 +1,11 @@
 -- Give the first ready jobs of these queues and tasks to a worker.
 -- KEYS: partition
--- ARGV: now worker wants tasks
+-- ARGV: now worker wants tasks inline
 -- uses: time record names counts queues lines
 --
 -- `wants`: [queue, limit], each queue once. Answers the time, then for each job its id, record,
--- body and progress. Nothing is given to a worker whose own lease has lapsed.
+-- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
+-- jobs come without their bodies.
 --
 -- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
 -- first: they are allowed when memory is short, and after a first write so is the rest.
@@ -30,8 +31,17 @@ if #ids == 0 then
     return {moment}
 end
 
+local with_bodies = #ids <= tonumber(inline)
 local answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
+
+local function values_of(kind, first, last)
+    local keys = {}
+    for n = first, last do
+        keys[#keys + 1] = kind .. ids[n]
+    end
+    return redis.call('MGET', unpack(keys))
+end
 
 local function give(n, record, body)
     local id = ids[n]
@@ -43,7 +53,7 @@ local function give(n, record, body)
     answer[4 * n - 2], answer[4 * n - 1], answer[4 * n] = id, blob, body
     answer[4 * n + 1] = progress or false
     texts[2 * n - 1], texts[2 * n] = records_of .. id, blob
-    held[2 * n - 1], held[2 * n] = 0, id
+    held[2 * n - 1], held[2 * n] = '0', id
     if record[AT] then
         timeouts[#timeouts + 1] = record[AT]
         timeouts[#timeouts + 1] = id
@@ -51,15 +61,12 @@ local function give(n, record, body)
 end
 
 for first = 1, #ids, CHUNK do
-    local last, keys = math.min(first + CHUNK - 1, #ids), {}
+    local last = math.min(first + CHUNK - 1, #ids)
+    local records = values_of(records_of, first, last)
+    local bodies = with_bodies and values_of(bodies_of, first, last)
     for n = first, last do
-        local at = 2 * (n - first)
-        keys[at + 1], keys[at + 2] = records_of .. ids[n], bodies_of .. ids[n]
-    end
-    local found = redis.call('MGET', unpack(keys))
-    for n = first, last do
-        local at = 2 * (n - first)
-        give(n, cmsgpack.unpack(found[at + 1]), found[at + 2])
+        local at = n - first + 1
+        give(n, cmsgpack.unpack(records[at]), bodies and bodies[at])
     end
 end
 

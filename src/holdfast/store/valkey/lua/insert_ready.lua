@@ -7,21 +7,22 @@
 -- and nothing is changed, when one of the ids is there already: then insert.lua has to look at each.
 --
 -- The caller packs all of a record but the arrival number and the two times, which go between the
--- pieces: nothing is packed here for each job.
+-- pieces, and the salt, which is its last byte: nothing is packed here for each job.
 local at_moment = cmsgpack.pack(moment)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
 local given, texts, live, entering, count = cmsgpack.unpack(lines), {}, {}, {}, 0
 for n = 1, #given do
     local _, _, priority, before_seq, before_ready_at, before_created_at, rest, jobs = unpack(given[n])
     local behind_seq = before_ready_at .. at_moment .. before_created_at .. at_moment .. rest
-    local members = {}
+    local members, score = {}, string.format('%.0f', priority)
     for j = 1, #jobs, 3 do
         local id, seq, at = jobs[j], arrive(jobs[j + 2]), 4 * count
-        texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq
+        local salt = string.char(jobs[j + 2] % 128)
+        texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq .. salt
         texts[at + 3], texts[at + 4] = bodies_of .. id, jobs[j + 1]
-        members[#members + 1] = priority
+        members[#members + 1] = score
         members[#members + 1] = seq .. id
-        live[2 * count + 1], live[2 * count + 2] = 0, id
+        live[2 * count + 1], live[2 * count + 2] = '0', id
         count = count + 1
     end
     entering[n] = members

@@ -3,12 +3,12 @@
 -- ARGV: now moves
 -- uses: time record names counts queues
 --
--- `moves`: id, fence, spend, keep_for, result or false, … Answers the refused as finish.lua does,
+-- `moves`: id, fence, keep_for, result or false, … Answers the refused as finish.lua does,
 -- which knows all other moves. These are nearly all, and all the same: so the sets are told of
 -- them at once and not job by job. Removals go first: they are allowed when memory is short, and
 -- after a first write so is the rest.
 local CHUNK = 2000
-local VALUES = 5
+local VALUES = 4
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
 local left, ended, texts, expiry, timeouts, deadlines = {}, {}, {}, {}, {}, {}
 local of_worker, by_line, count = {}, {}, 0
@@ -36,16 +36,16 @@ local function note_place(id, record)
     by_line[name] = (by_line[name] or 0) + 1
 end
 
-local function succeed(id, record, spend, keep_for, result)
+local function succeed(id, record, keep_for, result)
     note_place(id, record)
     record[STATE], record[AT], record[READY_AT], record[REASON] = 'succeeded', moment, false, false
-    record[ATTEMPTS], record[RESULT] = record[ATTEMPTS] + spend, result
+    record[ATTEMPTS], record[RESULT] = record[ATTEMPTS] + 1, result
     record[EXPIRES_AT] = after(kept_by_queue(record[QUEUE], 'succeeded') or keep_for)
     local at = 2 * count
     count = count + 1
     left[count] = id
     texts[at + 1], texts[at + 2] = partition .. ':s:' .. id, packed(record)
-    ended[at + 1], ended[at + 2] = 0, id
+    ended[at + 1], ended[at + 2] = '0', id
     expiry[at + 1], expiry[at + 2] = record[EXPIRES_AT], id
 end
 
@@ -57,7 +57,7 @@ for n = 1, #ids do
     local at = VALUES * (n - 1)
     local record = records[ids[n]]
     if record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
-        succeed(ids[n], record, batch[at + 3], batch[at + 4], batch[at + 5])
+        succeed(ids[n], record, batch[at + 3], batch[at + 4])
     else
         local told = #refused
         refused[told + 1] = n
