@@ -6,7 +6,13 @@ import asyncio
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from pathlib import Path
 from typing import Protocol
 
@@ -46,6 +52,10 @@ class Place(Protocol):
 
     def discard(self, url: str) -> None: ...
 
+    def apart(self) -> AbstractContextManager[Place]:
+        """Another place of this kind, whose stores share no table or file with those of this."""
+        ...
+
 
 class OnPostgres:
     """A database of its own on one durable server."""
@@ -76,6 +86,9 @@ class OnPostgres:
 
     def discard(self, url: str) -> None:
         self._server.drop_database(url)
+
+    def apart(self) -> AbstractContextManager[Place]:
+        return nullcontext(self)
 
     async def log_statements(self, url: str) -> None:
         """Of this database alone, on connections made from now on."""
@@ -111,6 +124,9 @@ class OnSqlite:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{sqlite_path(url)}{suffix}").unlink(missing_ok=True)
 
+    def apart(self) -> AbstractContextManager[Place]:
+        return nullcontext(self)
+
 
 class OnValkey:
     """A namespace of its own on one server that syncs its file every second."""
@@ -138,6 +154,12 @@ class OnValkey:
     def discard(self, url: str) -> None:
         self._server.say("FLUSHALL")
 
+    @contextmanager
+    def apart(self) -> Iterator[Place]:
+        """All namespaces of a server share one table of keys."""
+        with _valkey() as place:
+            yield place
+
 
 @contextmanager
 def places(names: Collection[str]) -> Iterator[list[Place]]:
@@ -153,10 +175,14 @@ def places(names: Collection[str]) -> Iterator[list[Place]]:
         if "sqlite" in names:
             found.append(OnSqlite())
         if "valkey" in names:
-            valkey = ThrowawayValkey(find_valkey(), fsync="everysec")
-            stack.enter_context(valkey)
-            found.append(OnValkey(valkey))
+            found.append(stack.enter_context(_valkey()))
         yield found
+
+
+@contextmanager
+def _valkey() -> Iterator[Place]:
+    with ThrowawayValkey(find_valkey(), fsync="everysec") as server:
+        yield OnValkey(server)
 
 
 def sqlite_path(url: str) -> Path:

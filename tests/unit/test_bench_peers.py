@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from bench.peers.once import sample_in
 from bench.peers.roster import PEERS, Peer
 from bench.peers.scripts.marks import RECORD, Marks
 from bench.peers.scripts.peer import chunks
+from bench.places import Place
 
 
 class Nowhere:
@@ -35,6 +37,9 @@ class Nowhere:
 
     def discard(self, url: str) -> None:
         self.open.remove(url)
+
+    def apart(self) -> AbstractContextManager[Place]:
+        return nullcontext(self)
 
 
 def test_the_fastest_of_a_store_take_part_unless_others_are_asked_for() -> None:

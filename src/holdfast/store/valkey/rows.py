@@ -12,6 +12,7 @@ before it. Whatever a script reads or writes by the hundred therefore ends with 
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -33,7 +34,7 @@ STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = range(8)
 READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
 RECORD = 23  # values in all
-SALTS = "".join(map(chr, range(64, 128)))
+SALTS = string.ascii_letters + string.digits
 
 STATES = {state.value: state for state in JobState}
 

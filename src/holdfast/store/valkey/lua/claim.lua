@@ -62,11 +62,11 @@ end
 
 for first = 1, #ids, CHUNK do
     local last = math.min(first + CHUNK - 1, #ids)
-    local records = values_of(records_of, first, last)
+    local blobs = values_of(records_of, first, last)
     local bodies = with_bodies and values_of(bodies_of, first, last)
     for n = first, last do
         local at = n - first + 1
-        give(n, cmsgpack.unpack(records[at]), bodies and bodies[at])
+        give(n, cmsgpack.unpack(blobs[at]), bodies and bodies[at])
     end
 end
 
