@@ -52,17 +52,16 @@ async def _quiet(crew: Crew) -> None:
 
 
 async def _work_left(store: Store, registry: Registry, options: WorkerOptions) -> bool:
+    """Ready and running are counted in one look: between two a job could be claimed unseen."""
     queues = await store.queues.list(tuple(options.queues))
     closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
+    looks = (
+        (set(options.queues) - closed, {JobState.READY, JobState.RUNNING}),
+        (closed, {JobState.RUNNING}),
+    )
     tasks = tuple(registry)
-    running = JobFilter(
-        states=frozenset({JobState.RUNNING}), queues=tuple(options.queues), tasks=tasks
-    )
-    ready = JobFilter(
-        states=frozenset({JobState.READY}),
-        queues=tuple(queue for queue in options.queues if queue not in closed),
-        tasks=tasks,
-    )
-    if await store.jobs.count(running):
-        return True
-    return bool(ready.queues) and bool(await store.jobs.count(ready))
+    for names, states in looks:
+        these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=tasks)
+        if names and await store.jobs.count(these):
+            return True
+    return False
