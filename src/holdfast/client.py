@@ -142,17 +142,17 @@ class Client(ScheduleVerbs):
         self,
         job_id: str,
         states: frozenset[JobState],
-        verb: Callable[[Sequence[JobId]], Awaitable[list[JobId]]],
+        verb: Verb,
     ) -> None:
         job = await self.get(job_id)
         if not await verb([job.id]):
             allowed = ", ".join(sorted(states))
             raise Refused(f"job {job_id} is {job.state}: this needs a job that is {allowed}")
 
-    async def _cancel(self, ids: Sequence[JobId]) -> int:
+    async def _cancel(self, ids: Sequence[JobId]) -> list[JobId]:
         """Cancel what is live; a job that moved between the look and the write is looked
         at again, a bounded number of times."""
-        done = 0
+        done: list[JobId] = []
         left = list(ids)
         for _ in range(RACES):
             live = await self._jobs.live(left)
@@ -163,7 +163,7 @@ class Client(ScheduleVerbs):
             )
             ended = await self._end_waiting([job for job in live if job.state in WAITING])
             reached = {*told, *ended}
-            done += len(reached)
+            done += reached
             left = [job.id for job in live if job.id not in reached]
         return done
 
@@ -184,43 +184,31 @@ class Client(ScheduleVerbs):
     ) -> BulkReport:
         """Requeue every ended job that matches (failed ones, unless states are named)."""
         which.setdefault("states", frozenset({JobState.FAILED}))
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.requeue(ids))
-
-        return await self._bulk(which, ENDED, verb, dry_run, told)
+        return await self._bulk(which, ENDED, self._jobs.requeue, dry_run, told)
 
     async def delete_all(
         self, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Remove every ended job that matches."""
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.delete(ids))
-
-        return await self._bulk(which, ENDED, verb, dry_run, told)
+        return await self._bulk(which, ENDED, self._jobs.delete, dry_run, told)
 
     async def move_all(
         self, queue: str, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Put every waiting job that matches in another queue."""
         check_name("queue", queue)
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.move(ids, queue))
-
-        return await self._bulk(which, WAITING, verb, dry_run, told)
+        return await self._bulk(
+            which, WAITING, lambda ids: self._jobs.move(ids, queue), dry_run, told
+        )
 
     async def reprioritise_all(
         self, priority: int, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Give every waiting job that matches another priority."""
         check_priority(priority)
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.reprioritise(ids, priority))
-
-        return await self._bulk(which, WAITING, verb, dry_run, told)
+        return await self._bulk(
+            which, WAITING, lambda ids: self._jobs.reprioritise(ids, priority), dry_run, told
+        )
 
     async def reschedule_all(
         self, delay: float, *, dry_run: bool = False, told: Told | None = None, **which: Any
@@ -229,21 +217,17 @@ class Client(ScheduleVerbs):
         ones, unless states are named)."""
         check_wait("delay", delay)
         which.setdefault("states", frozenset({JobState.SCHEDULED}))
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.reschedule(ids, delay))
-
-        return await self._bulk(which, RESCHEDULABLE, verb, dry_run, told)
+        return await self._bulk(
+            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay), dry_run, told
+        )
 
     async def resume_all(
         self, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Let every suspended job that matches go on now."""
-
-        async def verb(ids: Sequence[JobId]) -> int:
-            return len(await self._jobs.resume(ids))
-
-        return await self._bulk(which, frozenset({JobState.SUSPENDED}), verb, dry_run, told)
+        return await self._bulk(
+            which, frozenset({JobState.SUSPENDED}), self._jobs.resume, dry_run, told
+        )
 
     async def _bulk(
         self,

@@ -19,7 +19,7 @@ from holdfast.store.records import JobFilter
 
 BULK = 1_000
 Told = Callable[[int, int], None]
-Verb = Callable[[Sequence[JobId]], Awaitable[int]]
+Verb = Callable[[Sequence[JobId]], Awaitable[list[JobId]]]  # answers those it changed
 
 
 class BulkReport(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ async def change_all(
     changed, cursor = 0, None
     while True:
         page = await jobs.page(which, BULK, cursor)
-        changed += await verb([job.id for job in page.jobs])
+        changed += len(await verb([job.id for job in page.jobs]))
         if told is not None:
             told(changed, matched)
         if page.next_cursor is None:

@@ -10,7 +10,6 @@ from holdfast.clock import ManualClock
 from holdfast.job import JobState
 from holdfast.store.records import JobFilter
 from holdfast.worker import drain
-from holdfast.worker.options import WorkerOptions
 from tests.backends import opened
 from tests.conformance.builders import QUEUE, TASK, Scene
 
@@ -29,5 +28,4 @@ async def test_a_job_that_is_claimed_between_two_looks_is_work_left(
             return found
 
         monkeypatch.setattr(store.jobs, "count", count_then_claim)
-        registry = dict.fromkeys([TASK])
-        assert await drain._work_left(store, registry, WorkerOptions(queues={QUEUE: 1}))  # type: ignore[arg-type]
+        assert await drain._work_left(store, [QUEUE], (TASK,))

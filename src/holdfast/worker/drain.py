@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Registry
@@ -29,7 +30,7 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
         await _quiet(crew)
         try:
             promoted = (await store.jobs.promote_due(PROMOTE)).count
-            if not promoted and not await _work_left(store, registry, options):
+            if not promoted and not await _work_left(store, options.queues, tuple(registry)):
                 break
         except StoreUnavailable as error:
             crew.outage.failed(error)
@@ -51,15 +52,14 @@ async def _quiet(crew: Crew) -> None:
         await asyncio.sleep(0.002)
 
 
-async def _work_left(store: Store, registry: Registry, options: WorkerOptions) -> bool:
+async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
     """Ready and running are counted in one look: between two a job could be claimed unseen."""
-    queues = await store.queues.list(tuple(options.queues))
+    queues = await store.queues.list(tuple(served))
     closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
     looks = (
-        (set(options.queues) - closed, {JobState.READY, JobState.RUNNING}),
+        (set(served) - closed, {JobState.READY, JobState.RUNNING}),
         (closed, {JobState.RUNNING}),
     )
-    tasks = tuple(registry)
     for names, states in looks:
         these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=tasks)
         if names and await store.jobs.count(these):
