@@ -16,7 +16,10 @@ async def problems(store: Store) -> list[str]:
 
 async def table(inspectable: Inspectable, url: str, *names: str) -> list[str]:
     """The tables of these plain names, as a statement has to write them."""
-    plain = {full.rpartition(".")[2].strip('"'): full for full in await inspectable.tables(url)}
+    plain = {
+        full.rpartition(".")[2].strip('"').removeprefix("holdfast_"): full
+        for full in await inspectable.tables(url)
+    }
     return [plain[name] for name in names]
 
 

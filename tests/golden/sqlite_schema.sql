@@ -1,27 +1,27 @@
-CREATE INDEX deadline_at on deadline (at);
+CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
-CREATE INDEX ledger_expiry on ledger (keep_until);
+CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until);
 
-CREATE INDEX ledger_job on ledger (job_id) where job_id is not null;
+CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
 
-CREATE INDEX ledger_newest on ledger (schedule, at desc, scope);
+CREATE INDEX holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope);
 
-CREATE INDEX ledger_open on ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+CREATE INDEX holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
-CREATE INDEX outcome_expires on outcome (expires_at);
+CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
 
-CREATE UNIQUE INDEX ready_job on ready (job_id);
+CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 
-CREATE INDEX scheduled_due on scheduled (due_at);
+CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);
 
-CREATE INDEX suspended_wake on suspended (wake_at) where wake_at is not null;
+CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
 
-CREATE TABLE deadline (
+CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
 ) without rowid;
 
-CREATE TABLE error (
+CREATE TABLE holdfast_error (
     job_id text not null,
     n integer not null,
     attempt integer not null,
@@ -32,7 +32,7 @@ CREATE TABLE error (
     primary key (job_id, n)
 ) without rowid;
 
-CREATE TABLE job (
+CREATE TABLE holdfast_job (
     id text primary key not null,
     task text not null,
     created_at integer not null,
@@ -44,13 +44,13 @@ CREATE TABLE job (
     args text not null
 );
 
-CREATE TABLE leader (
+CREATE TABLE holdfast_leader (
     role text primary key,
     worker_id text not null,
     expires_at integer not null
 ) without rowid;
 
-CREATE TABLE lease (
+CREATE TABLE holdfast_lease (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -65,7 +65,7 @@ CREATE TABLE lease (
     timeout_at integer
 ) without rowid;
 
-CREATE TABLE ledger (
+CREATE TABLE holdfast_ledger (
     schedule text not null,
     scope text not null,
     at integer not null,
@@ -77,14 +77,14 @@ CREATE TABLE ledger (
     primary key (schedule, scope, at)
 ) without rowid;
 
-CREATE TABLE migration (
+CREATE TABLE holdfast_migration (
     version integer primary key,
     name text not null,
     checksum text not null,
     applied_at integer not null
 );
 
-CREATE TABLE outcome (
+CREATE TABLE holdfast_outcome (
     job_id text primary key,
     state text not null,
     queue text not null,
@@ -104,7 +104,7 @@ CREATE TABLE outcome (
     result text
 ) without rowid;
 
-CREATE TABLE progress (
+CREATE TABLE holdfast_progress (
     job_id text primary key,
     fraction real,
     message text,
@@ -112,7 +112,7 @@ CREATE TABLE progress (
     at integer not null
 ) without rowid;
 
-CREATE TABLE queue (
+CREATE TABLE holdfast_queue (
     name text primary key,
     paused integer not null default 0,
     cool_until integer,
@@ -124,7 +124,7 @@ CREATE TABLE queue (
     retain_other real
 ) without rowid;
 
-CREATE TABLE ready (
+CREATE TABLE holdfast_ready (
     queue text not null,
     priority integer not null,
     seq integer not null,
@@ -137,7 +137,7 @@ CREATE TABLE ready (
     primary key (queue, priority, seq)
 ) without rowid;
 
-CREATE TABLE schedule (
+CREATE TABLE holdfast_schedule (
     name text primary key,
     definition text not null,
     rule text not null,
@@ -154,14 +154,14 @@ CREATE TABLE schedule (
     error_at integer
 ) without rowid;
 
-CREATE TABLE schedule_cursor (
+CREATE TABLE holdfast_schedule_cursor (
     schedule text not null,
     scope text not null,
     at integer not null,
     primary key (schedule, scope)
 ) without rowid;
 
-CREATE TABLE scheduled (
+CREATE TABLE holdfast_scheduled (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -174,14 +174,14 @@ CREATE TABLE scheduled (
     due_at integer not null
 ) without rowid;
 
-CREATE TABLE signal (
+CREATE TABLE holdfast_signal (
     topic text not null,
     name text not null,
     n integer not null,
     primary key (topic, name)
 ) without rowid;
 
-CREATE TABLE started (
+CREATE TABLE holdfast_started (
     schedule text not null,
     scope text not null,
     at integer not null,
@@ -189,7 +189,7 @@ CREATE TABLE started (
     primary key (schedule, scope, at)
 ) without rowid;
 
-CREATE TABLE suspended (
+CREATE TABLE holdfast_suspended (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -202,13 +202,13 @@ CREATE TABLE suspended (
     wake_at integer
 ) without rowid;
 
-CREATE TABLE unique_key (
+CREATE TABLE holdfast_unique_key (
     key text primary key,
     job_id text not null,
     states text not null
 ) without rowid;
 
-CREATE TABLE worker (
+CREATE TABLE holdfast_worker (
     id text primary key,
     name text not null,
     host text not null,
@@ -221,13 +221,13 @@ CREATE TABLE worker (
     expires_at integer not null
 ) without rowid;
 
-CREATE VIEW place (job_id, state, queue, task, fence, reason) as
-select job_id, 'ready', queue, task, fence, null from ready
+CREATE VIEW holdfast_place (job_id, state, queue, task, fence, reason) as
+select job_id, 'ready', queue, task, fence, null from holdfast_ready
 union all
-select job_id, 'running', queue, task, fence, null from lease
+select job_id, 'running', queue, task, fence, null from holdfast_lease
 union all
-select job_id, 'scheduled', queue, task, fence, null from scheduled
+select job_id, 'scheduled', queue, task, fence, null from holdfast_scheduled
 union all
-select job_id, 'suspended', queue, task, fence, null from suspended
+select job_id, 'suspended', queue, task, fence, null from holdfast_suspended
 union all
-select job_id, state, queue, task, fence, reason from outcome;
+select job_id, state, queue, task, fence, reason from holdfast_outcome;

@@ -152,8 +152,8 @@ def test_migrating_tells_what_was_applied_and_the_second_time_nothing(desk: Desk
 
 
 def test_the_migrations_can_be_read_as_sql(desk: Desk) -> None:
-    assert "create table job" in desk.on_store("migrate", "--sql").out
-    assert "create table job" in desk.json("migrate", "--sql")["sql"]
+    assert "create table holdfast_job" in desk.on_store("migrate", "--sql").out
+    assert "create table holdfast_job" in desk.json("migrate", "--sql")["sql"]
     assert not (desk.folder / "jobs.db").exists()
 
 

@@ -173,7 +173,7 @@ async def test_a_transaction_that_lost_its_turn_is_told_to_start_again(url: str)
     async with opened(url) as store:
         with closing(sqlite3.connect(path_of(url), timeout=0)) as own:
             own.execute("begin")
-            own.execute("select * from job").fetchall()
+            own.execute("select * from holdfast_job").fetchall()
             await store.jobs.insert([new_job()])
             with pytest.raises(StoreUnavailable, match="roll back and try again"):
                 store.jobs.insert_within_sync(own, [new_job()])
@@ -193,7 +193,7 @@ async def test_a_newer_schema_is_refused_and_nothing_stays_open(url: str) -> Non
     async with opened(url):
         pass
     with closing(sqlite3.connect(path_of(url))) as other, other:
-        other.execute("insert into migration values (9999, '9999_later', '?', 0)")
+        other.execute("insert into holdfast_migration values (9999, '9999_later', '?', 0)")
     async with nothing_leaks():
         with pytest.raises(SchemaTooNew):
             await open_store(url).open()
@@ -434,12 +434,12 @@ def test_live_jobs_are_found_without_reading_the_history(
 
 
 def ids_ready(tx: Transaction) -> list[str]:
-    return [job_id for (job_id,) in tx.rows("select job_id from ready")]
+    return [job_id for (job_id,) in tx.rows("select job_id from holdfast_ready")]
 
 
 def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
-    tx.run("insert into worker values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?)", (worker, 2**60))
+    tx.run("insert into holdfast_worker values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?)", (worker, 2**60))
     return worker
 
 

@@ -5,7 +5,7 @@
 
 -- Found by an index: in a tree of its own key a row of a few kilobytes leaves room for four on a
 -- page, inner pages too, and the tree grows deep.
-create table job (
+create table holdfast_job (
     id text primary key not null,
     task text not null,
     created_at integer not null,
@@ -18,7 +18,7 @@ create table job (
 );
 
 -- The line itself is the primary key, so a claim reads it in order and touches one tree.
-create table ready (
+create table holdfast_ready (
     queue text not null,
     priority integer not null,
     seq integer not null,
@@ -30,10 +30,10 @@ create table ready (
     ready_at integer not null,
     primary key (queue, priority, seq)
 ) without rowid;
-create unique index ready_job on ready (job_id);
+create unique index holdfast_ready_job on holdfast_ready (job_id);
 
 -- A running attempt. Small at any moment, hence no index but the key.
-create table lease (
+create table holdfast_lease (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -48,7 +48,7 @@ create table lease (
     timeout_at integer
 ) without rowid;
 
-create table scheduled (
+create table holdfast_scheduled (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -60,9 +60,9 @@ create table scheduled (
     reason text,
     due_at integer not null
 ) without rowid;
-create index scheduled_due on scheduled (due_at);
+create index holdfast_scheduled_due on holdfast_scheduled (due_at);
 
-create table suspended (
+create table holdfast_suspended (
     job_id text primary key,
     queue text not null,
     priority integer not null,
@@ -74,9 +74,9 @@ create table suspended (
     reason text,
     wake_at integer
 ) without rowid;
-create index suspended_wake on suspended (wake_at) where wake_at is not null;
+create index holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
 
-create table outcome (
+create table holdfast_outcome (
     job_id text primary key,
     state text not null,
     queue text not null,
@@ -95,9 +95,9 @@ create table outcome (
     reason text,
     result text
 ) without rowid;
-create index outcome_expires on outcome (expires_at);
+create index holdfast_outcome_expires on holdfast_outcome (expires_at);
 
-create table error (
+create table holdfast_error (
     job_id text not null,
     n integer not null,
     attempt integer not null,
@@ -108,7 +108,7 @@ create table error (
     primary key (job_id, n)
 ) without rowid;
 
-create table progress (
+create table holdfast_progress (
     job_id text primary key,
     fraction real,
     message text,
@@ -117,20 +117,20 @@ create table progress (
 ) without rowid;
 
 -- Lazy: a row is a claim on the key by `job_id` while that job is in one of `states`.
-create table unique_key (
+create table holdfast_unique_key (
     key text primary key,
     job_id text not null,
     states text not null
 ) without rowid;
 
 -- Only for live jobs that have one.
-create table deadline (
+create table holdfast_deadline (
     job_id text primary key,
     at integer not null
 ) without rowid;
-create index deadline_at on deadline (at);
+create index holdfast_deadline_at on holdfast_deadline (at);
 
-create table queue (
+create table holdfast_queue (
     name text primary key,
     paused integer not null default 0,
     cool_until integer,
@@ -142,7 +142,7 @@ create table queue (
     retain_other real
 ) without rowid;
 
-create table worker (
+create table holdfast_worker (
     id text primary key,
     name text not null,
     host text not null,
@@ -155,7 +155,7 @@ create table worker (
     expires_at integer not null
 ) without rowid;
 
-create table leader (
+create table holdfast_leader (
     role text primary key,
     worker_id text not null,
     expires_at integer not null
@@ -165,22 +165,22 @@ create table leader (
 -- given to jobs (a handed back job keeps one that may be higher than any left in the line);
 -- `return` counts the jobs that came back to a place of their own in a line. The other topics are
 -- what other processes should look at, bumped in the transaction that changed it.
-create table signal (
+create table holdfast_signal (
     topic text not null,
     name text not null,
     n integer not null,
     primary key (topic, name)
 ) without rowid;
-insert into signal (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
+insert into holdfast_signal (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
 
 -- Every job with the place it is in.
-create view place (job_id, state, queue, task, fence, reason) as
-select job_id, 'ready', queue, task, fence, null from ready
+create view holdfast_place (job_id, state, queue, task, fence, reason) as
+select job_id, 'ready', queue, task, fence, null from holdfast_ready
 union all
-select job_id, 'running', queue, task, fence, null from lease
+select job_id, 'running', queue, task, fence, null from holdfast_lease
 union all
-select job_id, 'scheduled', queue, task, fence, null from scheduled
+select job_id, 'scheduled', queue, task, fence, null from holdfast_scheduled
 union all
-select job_id, 'suspended', queue, task, fence, null from suspended
+select job_id, 'suspended', queue, task, fence, null from holdfast_suspended
 union all
-select job_id, state, queue, task, fence, reason from outcome;
+select job_id, state, queue, task, fence, reason from holdfast_outcome;

@@ -1,6 +1,6 @@
 -- Schedules, and the ledger in which every due plan has one row: being unique, it is the lock.
 
-create table schedule (
+create table holdfast_schedule (
     name text primary key,
     definition text not null,
     rule text not null,
@@ -18,14 +18,14 @@ create table schedule (
 ) without rowid;
 
 -- The newest recorded plan of each scope. It outlives the ledger's rows.
-create table schedule_cursor (
+create table holdfast_schedule_cursor (
     schedule text not null,
     scope text not null,
     at integer not null,
     primary key (schedule, scope)
 ) without rowid;
 
-create table ledger (
+create table holdfast_ledger (
     schedule text not null,
     scope text not null,
     at integer not null,
@@ -36,14 +36,14 @@ create table ledger (
     job_id text,
     primary key (schedule, scope, at)
 ) without rowid;
-create index ledger_newest on ledger (schedule, at desc, scope);
-create index ledger_expiry on ledger (keep_until);
-create index ledger_job on ledger (job_id) where job_id is not null;
-create index ledger_open on ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+create index holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope);
+create index holdfast_ledger_expiry on holdfast_ledger (keep_until);
+create index holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
+create index holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
 -- Lazy: the plans whose jobs may still be live. A job that ends leaves its row; whoever records
 -- the next plan of the scope removes it. So what is live is found without the ledger's history.
-create table started (
+create table holdfast_started (
     schedule text not null,
     scope text not null,
     at integer not null,

@@ -1,20 +1,20 @@
 -- name: gate
 select
-    exists (select 1 from worker where id = ?1 and expires_at > ?2),
-    (select n from signal where topic = 'return' and name = ''),
-    (select json_group_array(name) from queue where paused or cool_until > ?2)
+    exists (select 1 from holdfast_worker where id = ?1 and expires_at > ?2),
+    (select n from holdfast_signal where topic = 'return' and name = ''),
+    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?2)
 
 -- name: next priority
-select min(priority) from ready where queue = ? and priority > ?
+select min(priority) from holdfast_ready where queue = ? and priority > ?
 
 -- name: pick
 select
     r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence,
     j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
-from ready as r
-cross join job as j on j.id = r.job_id
-left join deadline as d on d.job_id = r.job_id
-left join progress as p on p.job_id = r.job_id
+from holdfast_ready as r
+cross join holdfast_job as j on j.id = r.job_id
+left join holdfast_deadline as d on d.job_id = r.job_id
+left join holdfast_progress as p on p.job_id = r.job_id
 where r.queue = ?1
     and r.priority = ?2
     and r.seq >= ?3
@@ -23,17 +23,17 @@ order by r.seq
 limit ?5
 
 -- name: last
-select max(seq) from ready where queue = ? and priority = ?
+select max(seq) from holdfast_ready where queue = ? and priority = ?
 
 -- name: lease
-insert into lease (
+insert into holdfast_lease (
     job_id, queue, priority, seq, task, attempts, crashes, fence,
     worker_id, claimed_at, timeout_at
 )
 select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6
-from ready
+from holdfast_ready
 where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
 
 -- name: leave
-delete from ready
+delete from holdfast_ready
 where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))

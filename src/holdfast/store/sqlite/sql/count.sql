@@ -1,14 +1,14 @@
 -- `:ended` is known before any row is read: counting live jobs does not read the history.
 with p as (
-    select job_id, 'ready' as state, queue, task, null as reason from ready
+    select job_id, 'ready' as state, queue, task, null as reason from holdfast_ready
     union all
-    select job_id, 'running', queue, task, null from lease
+    select job_id, 'running', queue, task, null from holdfast_lease
     union all
-    select job_id, 'scheduled', queue, task, null from scheduled
+    select job_id, 'scheduled', queue, task, null from holdfast_scheduled
     union all
-    select job_id, 'suspended', queue, task, null from suspended
+    select job_id, 'suspended', queue, task, null from holdfast_suspended
     union all
-    select job_id, state, queue, task, reason from outcome where :ended
+    select job_id, state, queue, task, reason from holdfast_outcome where :ended
 )
 select p.state, count(*)
 from p
@@ -20,7 +20,7 @@ where (:ids is null or p.job_id in (select value from json_each(:ids)))
         coalesce(:created_after, :created_before) is null
         or exists (
             select 1
-            from job as j
+            from holdfast_job as j
             where j.id = p.job_id
                 and (:created_after is null or j.created_at >= :created_after)
                 and (:created_before is null or j.created_at < :created_before)
@@ -30,7 +30,7 @@ where (:ids is null or p.job_id in (select value from json_each(:ids)))
         :tag is null
         or exists (
             select 1
-            from job as j, json_each(j.tags) as tag
+            from holdfast_job as j, json_each(j.tags) as tag
             where j.id = p.job_id and tag.value = :tag
         )
     )
@@ -39,7 +39,7 @@ where (:ids is null or p.job_id in (select value from json_each(:ids)))
         or instr(casefold(p.reason), casefold(:error_text)) > 0
         or exists (
             select 1
-            from error as e
+            from holdfast_error as e
             where e.job_id = p.job_id and instr(casefold(e.message), casefold(:error_text)) > 0
         )
     )

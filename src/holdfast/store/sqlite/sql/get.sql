@@ -24,24 +24,24 @@ select
     o.result,
     p.fraction, p.message, p.checkpoint, p.at
 from json_each(?) as wanted
-cross join job as j on j.id = wanted.value
-left join ready as r on r.job_id = j.id
-left join lease as l on l.job_id = j.id
-left join scheduled as s on s.job_id = j.id
-left join suspended as u on u.job_id = j.id
-left join outcome as o on o.job_id = j.id
-left join deadline as d on d.job_id = j.id
-left join progress as p on p.job_id = j.id
+cross join holdfast_job as j on j.id = wanted.value
+left join holdfast_ready as r on r.job_id = j.id
+left join holdfast_lease as l on l.job_id = j.id
+left join holdfast_scheduled as s on s.job_id = j.id
+left join holdfast_suspended as u on u.job_id = j.id
+left join holdfast_outcome as o on o.job_id = j.id
+left join holdfast_deadline as d on d.job_id = j.id
+left join holdfast_progress as p on p.job_id = j.id
 where coalesce(r.job_id, l.job_id, s.job_id, u.job_id, o.job_id) is not null
 
 -- name: errors
 select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at
 from json_each(?) as wanted
-cross join error as e on e.job_id = wanted.value
+cross join holdfast_error as e on e.job_id = wanted.value
 order by e.job_id, e.n
 
 -- name: newest errors
 select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at
 from json_each(?) as wanted
-cross join error as e on e.job_id = wanted.value
-where e.n = (select max(n) from error where job_id = wanted.value)
+cross join holdfast_error as e on e.job_id = wanted.value
+where e.n = (select max(n) from holdfast_error where job_id = wanted.value)

@@ -1,20 +1,20 @@
 -- name: newest
-select max(id) from job
+select max(id) from holdfast_job
 
 -- name: known
-select id from job where id in (select value from json_each(?))
+select id from holdfast_job where id in (select value from json_each(?))
 
 -- name: body
-insert into job (id, task, created_at, policy, tags, headers, unique_key, unique_states, args)
+insert into holdfast_job (id, task, created_at, policy, tags, headers, unique_key, unique_states, args)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: deadline
-insert into deadline (job_id, at) values (?, ?)
+insert into holdfast_deadline (job_id, at) values (?, ?)
 
 -- name: holder
-select job_id, states from unique_key where key = ?
+select job_id, states from holdfast_unique_key where key = ?
 
 -- name: take key
-insert into unique_key (key, job_id, states)
+insert into holdfast_unique_key (key, job_id, states)
 values (?, ?, ?)
 on conflict (key) do update set job_id = excluded.job_id, states = excluded.states

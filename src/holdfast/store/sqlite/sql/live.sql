@@ -15,9 +15,9 @@ select
     l.worker_id,
     l.cancel_requested_at is not null
 from json_each(?) as wanted
-cross join job as j on j.id = wanted.value
-left join ready as r on r.job_id = j.id
-left join lease as l on l.job_id = j.id
-left join scheduled as s on s.job_id = j.id
-left join suspended as u on u.job_id = j.id
+cross join holdfast_job as j on j.id = wanted.value
+left join holdfast_ready as r on r.job_id = j.id
+left join holdfast_lease as l on l.job_id = j.id
+left join holdfast_scheduled as s on s.job_id = j.id
+left join holdfast_suspended as u on u.job_id = j.id
 where coalesce(r.job_id, l.job_id, s.job_id, u.job_id) is not null

@@ -1,5 +1,5 @@
 -- name: create
-create table if not exists migration (
+create table if not exists holdfast_migration (
     version integer primary key,
     name text not null,
     checksum text not null,
@@ -7,11 +7,11 @@ create table if not exists migration (
 )
 
 -- name: applied
-select version, checksum from migration
+select version, checksum from holdfast_migration
 
 -- name: record
-insert into migration (version, name, checksum, applied_at) values (?, ?, ?, ?)
+insert into holdfast_migration (version, name, checksum, applied_at) values (?, ?, ?, ?)
 
 -- name: record by hand
-insert into migration (version, name, checksum, applied_at)
+insert into holdfast_migration (version, name, checksum, applied_at)
 values ({{version}}, '{{name}}', '{{checksum}}', strftime('%s', 'now') * 1000000)

@@ -1,3 +1,3 @@
 select o.job_id, o.state, o.result, o.reason
 from json_each(?) as wanted
-cross join outcome as o on o.job_id = wanted.value
+cross join holdfast_outcome as o on o.job_id = wanted.value

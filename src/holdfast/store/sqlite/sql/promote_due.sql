@@ -1,13 +1,13 @@
 -- name: scheduled
 select job_id, queue, priority, seq, task, attempts, crashes, fence, due_at
-from scheduled
+from holdfast_scheduled
 where due_at <= ?
 order by due_at
 limit ?
 
 -- name: suspended
 select job_id, queue, priority, seq, task, attempts, crashes, fence, wake_at
-from suspended
+from holdfast_suspended
 where wake_at <= ?
 order by wake_at
 limit ?
@@ -15,7 +15,7 @@ limit ?
 -- name: next
 select min(at)
 from (
-    select min(due_at) as at from scheduled
+    select min(due_at) as at from holdfast_scheduled
     union all
-    select min(wake_at) from suspended where wake_at is not null
+    select min(wake_at) from holdfast_suspended where wake_at is not null
 )

@@ -1,18 +1,18 @@
 -- name: ensure
-insert into queue (
+insert into holdfast_queue (
     name, throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
 )
 values (?, ?, ?, ?, ?, ?)
 on conflict do nothing
 
 -- name: pause
-update queue set paused = 1 where name = ?
+update holdfast_queue set paused = 1 where name = ?
 
 -- name: resume
-update queue set paused = 0, cool_until = null, throttles = 0 where name = ?
+update holdfast_queue set paused = 0, cool_until = null, throttles = 0 where name = ?
 
 -- name: tune
-update queue
+update holdfast_queue
 set
     throttle_base = ?2,
     throttle_cap = ?3,
@@ -25,17 +25,17 @@ where name = ?1
 select
     name, paused, cool_until, throttles,
     throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
-from queue
+from holdfast_queue
 
 -- name: counts
 -- live places only: counting what has ended would read the whole history
-select queue, 'ready', count(*) from ready group by queue
+select queue, 'ready', count(*) from holdfast_ready group by queue
 union all
-select queue, 'running', count(*) from lease group by queue
+select queue, 'running', count(*) from holdfast_lease group by queue
 union all
-select queue, 'scheduled', count(*) from scheduled group by queue
+select queue, 'scheduled', count(*) from holdfast_scheduled group by queue
 union all
-select queue, 'suspended', count(*) from suspended group by queue
+select queue, 'suspended', count(*) from holdfast_suspended group by queue
 
 -- name: oldest
-select queue, min(ready_at) from ready group by queue
+select queue, min(ready_at) from holdfast_ready group by queue

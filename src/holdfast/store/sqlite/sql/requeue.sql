@@ -2,8 +2,8 @@
 select
     o.job_id, o.queue, o.priority, o.seq, o.task, 0, 0, o.fence, j.unique_key, j.unique_states
 from json_each(?) as wanted
-cross join outcome as o on o.job_id = wanted.value
-cross join job as j on j.id = o.job_id
+cross join holdfast_outcome as o on o.job_id = wanted.value
+cross join holdfast_job as j on j.id = o.job_id
 
 -- name: drop outcome
-delete from outcome where job_id = ?
+delete from holdfast_outcome where job_id = ?

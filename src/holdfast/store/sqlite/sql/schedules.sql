@@ -1,8 +1,8 @@
 -- name: known
-select name, definition, edited from schedule where name in (select value from json_each(?))
+select name, definition, edited from holdfast_schedule where name in (select value from json_each(?))
 
 -- name: declare
-insert into schedule (name, definition, rule, keep, edited, revision, created_at, declared_at)
+insert into holdfast_schedule (name, definition, rule, keep, edited, revision, created_at, declared_at)
 values (?1, ?2, ?3, ?4, 0, 1, ?5, ?5)
 on conflict (name) do update set
     revision = revision + (not edited and definition <> excluded.definition),
@@ -13,13 +13,13 @@ on conflict (name) do update set
     declared_at = excluded.declared_at
 
 -- name: create
-insert into schedule (name, definition, rule, keep, edited, revision, created_at)
+insert into holdfast_schedule (name, definition, rule, keep, edited, revision, created_at)
 values (?1, ?2, ?3, ?4, 1, 1, ?5)
 on conflict (name) do nothing
 returning name
 
 -- name: edit
-update schedule
+update holdfast_schedule
 set
     changed_at = iif(rule <> ?3, ?5, changed_at),
     definition = ?2,
@@ -31,7 +31,7 @@ where name = ?1 and (?6 is null or revision = ?6)
 returning name
 
 -- name: pause
-update schedule
+update holdfast_schedule
 set
     revision = revision + (not paused),
     paused_at = iif(paused, paused_at, ?2),
@@ -41,7 +41,7 @@ where name in (select value from json_each(?1))
 returning name
 
 -- name: resume
-update schedule
+update holdfast_schedule
 set
     revision = revision + paused,
     resumed_at = iif(paused, ?2, resumed_at),
@@ -50,24 +50,24 @@ where name in (select value from json_each(?1))
 returning name
 
 -- name: delete
-delete from schedule where name in (select value from json_each(?)) returning name
+delete from holdfast_schedule where name in (select value from json_each(?)) returning name
 
 -- name: delete cursors
-delete from schedule_cursor where schedule = ?
+delete from holdfast_schedule_cursor where schedule = ?
 
 -- name: delete ledger
-delete from ledger where schedule = ?
+delete from holdfast_ledger where schedule = ?
 
 -- name: delete started
-delete from started where schedule = ?
+delete from holdfast_started where schedule = ?
 
 -- name: complain
-update schedule set error = ?2, error_at = ?3 where name = ?1 and error is not ?2
+update holdfast_schedule set error = ?2, error_at = ?3 where name = ?1 and error is not ?2
 
 -- name: list
 select
     name, definition, paused, edited, revision, created_at, declared_at,
     error, error_at, paused_at, resumed_at, changed_at
-from schedule
+from holdfast_schedule
 where ?1 is null or name in (select value from json_each(?1))
 order by name

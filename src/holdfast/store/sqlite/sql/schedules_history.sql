@@ -1,13 +1,13 @@
 -- name: all
 select schedule, scope, at, decision, reason, recorded_at, job_id
-from ledger
+from holdfast_ledger
 where schedule = ?1 and at < ?2
 order by at desc, scope
 limit ?3
 
 -- name: of a scope
 select schedule, scope, at, decision, reason, recorded_at, job_id
-from ledger
+from holdfast_ledger
 where schedule = ?1 and scope = ?4 and at < ?2
 order by at desc
 limit ?3
@@ -28,15 +28,15 @@ select
     o.result,
     (
         select e.kind || ': ' || e.message
-        from error as e
+        from holdfast_error as e
         where e.job_id = wanted.value
         order by e.n desc
         limit 1
     )
 from json_each(?) as wanted
-left join ready as r on r.job_id = wanted.value
-left join lease as l on l.job_id = wanted.value
-left join scheduled as s on s.job_id = wanted.value
-left join suspended as u on u.job_id = wanted.value
-left join outcome as o on o.job_id = wanted.value
+left join holdfast_ready as r on r.job_id = wanted.value
+left join holdfast_lease as l on l.job_id = wanted.value
+left join holdfast_scheduled as s on s.job_id = wanted.value
+left join holdfast_suspended as u on u.job_id = wanted.value
+left join holdfast_outcome as o on o.job_id = wanted.value
 where coalesce(r.job_id, l.job_id, s.job_id, u.job_id, o.job_id) is not null

@@ -1,16 +1,16 @@
 -- name: keeps
-select name, keep from schedule where name in (select value from json_each(?))
+select name, keep from holdfast_schedule where name in (select value from json_each(?))
 
 -- name: found
 select l.schedule, l.scope, l.at, l.decision, l.job_id
 from json_each(?) as wanted
-cross join ledger as l
+cross join holdfast_ledger as l
     on l.schedule = json_extract(wanted.value, '$[0]')
     and l.scope = json_extract(wanted.value, '$[1]')
     and l.at = json_extract(wanted.value, '$[2]')
 
 -- name: write
-insert into ledger (schedule, scope, at, decision, reason, recorded_at, keep_until, job_id)
+insert into holdfast_ledger (schedule, scope, at, decision, reason, recorded_at, keep_until, job_id)
 values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (schedule, scope, at) do update set
     decision = excluded.decision,
@@ -20,30 +20,30 @@ on conflict (schedule, scope, at) do update set
     job_id = excluded.job_id
 
 -- name: advance
-insert into schedule_cursor (schedule, scope, at)
+insert into holdfast_schedule_cursor (schedule, scope, at)
 values (?, ?, ?)
 on conflict (schedule, scope) do update set at = max(at, excluded.at)
 
 -- name: tidy
 -- the oldest only: a long backlog of live ones must not be walked at every plan
-delete from started
+delete from holdfast_started
 where schedule = ?1
     and scope = ?2
     and at in (
-        select at from started where schedule = ?1 and scope = ?2 order by at limit ?3
+        select at from holdfast_started where schedule = ?1 and scope = ?2 order by at limit ?3
     )
-    and not exists (select 1 from ready as r where r.job_id = started.job_id)
-    and not exists (select 1 from lease as l where l.job_id = started.job_id)
-    and not exists (select 1 from scheduled as s where s.job_id = started.job_id)
-    and not exists (select 1 from suspended as u where u.job_id = started.job_id)
+    and not exists (select 1 from holdfast_ready as r where r.job_id = holdfast_started.job_id)
+    and not exists (select 1 from holdfast_lease as l where l.job_id = holdfast_started.job_id)
+    and not exists (select 1 from holdfast_scheduled as s where s.job_id = holdfast_started.job_id)
+    and not exists (select 1 from holdfast_suspended as u where u.job_id = holdfast_started.job_id)
 
 -- name: start
-insert into started (schedule, scope, at, job_id)
+insert into holdfast_started (schedule, scope, at, job_id)
 values (?, ?, ?, ?)
 on conflict (schedule, scope, at) do update set job_id = excluded.job_id
 
 -- name: restart
 -- a job that returns to life is looked for again
-insert into started (schedule, scope, at, job_id)
-select schedule, scope, at, job_id from ledger where job_id = ?
+insert into holdfast_started (schedule, scope, at, job_id)
+select schedule, scope, at, job_id from holdfast_ledger where job_id = ?
 on conflict do nothing

@@ -16,11 +16,11 @@ select
     l.worker_id,
     l.cancel_requested_at is not null
 from json_each(?2) as wanted
-cross join started as s on s.schedule = ?1 and s.scope = wanted.value
-cross join job as j on j.id = s.job_id
-left join ready as r on r.job_id = s.job_id
-left join lease as l on l.job_id = s.job_id
-left join scheduled as d on d.job_id = s.job_id
-left join suspended as u on u.job_id = s.job_id
+cross join holdfast_started as s on s.schedule = ?1 and s.scope = wanted.value
+cross join holdfast_job as j on j.id = s.job_id
+left join holdfast_ready as r on r.job_id = s.job_id
+left join holdfast_lease as l on l.job_id = s.job_id
+left join holdfast_scheduled as d on d.job_id = s.job_id
+left join holdfast_suspended as u on u.job_id = s.job_id
 where coalesce(r.job_id, l.job_id, d.job_id, u.job_id) is not null
 order by s.scope, s.at

@@ -1,17 +1,17 @@
 -- name: bump
-insert into signal (topic, name, n)
+insert into holdfast_signal (topic, name, n)
 values (?, ?, 1)
 on conflict (topic, name) do update set n = n + 1
 returning n
 
 -- name: arrivals
-update signal set n = n + ? where topic = 'arrival' and name = '' returning n
+update holdfast_signal set n = n + ? where topic = 'arrival' and name = '' returning n
 
 -- name: return
-update signal set n = n + 1 where topic = 'return' and name = ''
+update holdfast_signal set n = n + 1 where topic = 'return' and name = ''
 
 -- name: read
-select topic, name, n from signal where topic not in ('arrival', 'return')
+select topic, name, n from holdfast_signal where topic not in ('arrival', 'return')
 
 -- name: forget worker
-delete from signal where topic = 'cancel' and name = ?
+delete from holdfast_signal where topic = 'cancel' and name = ?

@@ -8,7 +8,7 @@ rollback to successes
 release successes
 
 -- name: copy
-insert into outcome (
+insert into holdfast_outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence,
     deadline_at, worker_id, claimed_at, cancel_requested_at,
     state, finished_at, expires_at, result
@@ -24,15 +24,15 @@ select
     ),
     ended.value
 from json_each(?1) as ended
-cross join lease as p on p.job_id = ended.key and p.fence = ?4
-left join deadline as d on d.job_id = p.job_id
-left join queue as q on q.name = p.queue
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ?4
+left join holdfast_deadline as d on d.job_id = p.job_id
+left join holdfast_queue as q on q.name = p.queue
 
 -- name: leave
-delete from lease where job_id in (select value from json_each(?))
+delete from holdfast_lease where job_id in (select value from json_each(?))
 
 -- name: any deadline
-select exists (select 1 from deadline)
+select exists (select 1 from holdfast_deadline)
 
 -- name: drop deadlines
-delete from deadline where job_id in (select value from json_each(?))
+delete from holdfast_deadline where job_id in (select value from json_each(?))

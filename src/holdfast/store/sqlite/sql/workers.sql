@@ -1,5 +1,5 @@
 -- name: register
-insert into worker (
+insert into holdfast_worker (
     id, name, host, pid, queues, tasks, version, started_at, heartbeat_at, expires_at
 )
 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)
@@ -14,43 +14,43 @@ on conflict (id) do update set
     expires_at = excluded.expires_at
 
 -- name: heartbeat
-update worker set heartbeat_at = ?2, expires_at = ?3 where id = ?1 returning id
+update holdfast_worker set heartbeat_at = ?2, expires_at = ?3 where id = ?1 returning id
 
 -- name: held
 select l.job_id, l.fence, l.worker_id, l.cancel_requested_at is not null
 from json_each(?) as wanted
-cross join lease as l on l.job_id = wanted.value
+cross join holdfast_lease as l on l.job_id = wanted.value
 
 -- name: deregister
-delete from worker where id = ?
+delete from holdfast_worker where id = ?
 
 -- name: list
 select
     w.id, w.name, w.host, w.pid, w.queues, w.tasks, w.version,
     w.started_at, w.heartbeat_at, w.expires_at, coalesce(held.number, 0)
-from worker as w
+from holdfast_worker as w
 left join (
-    select worker_id, count(*) as number from lease group by worker_id
+    select worker_id, count(*) as number from holdfast_lease group by worker_id
 ) as held on held.worker_id = w.id
 order by w.started_at, w.id
 
 -- name: sweep
-delete from worker
+delete from holdfast_worker
 where id in (
     select w.id
-    from worker as w
-    where w.expires_at < ?1 and w.id not in (select worker_id from lease)
+    from holdfast_worker as w
+    where w.expires_at < ?1 and w.id not in (select worker_id from holdfast_lease)
     order by w.expires_at
     limit ?2
 )
 returning id
 
 -- name: lead
-insert into leader (role, worker_id, expires_at)
+insert into holdfast_leader (role, worker_id, expires_at)
 values (?1, ?2, ?3)
 on conflict (role) do update set worker_id = excluded.worker_id, expires_at = excluded.expires_at
-where leader.worker_id = excluded.worker_id or leader.expires_at <= ?4
+where holdfast_leader.worker_id = excluded.worker_id or holdfast_leader.expires_at <= ?4
 returning role
 
 -- name: stop leading
-delete from leader where role = ? and worker_id = ?
+delete from holdfast_leader where role = ? and worker_id = ?
