@@ -64,6 +64,12 @@ async def test_a_ready_job_wakes_its_queue(scene: Scene, far_scene: Scene) -> No
         assert await ear.hears(Topic.READY, "mail")
 
 
+async def test_a_paused_queue_is_heard_of(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        await far_scene.store.queues.pause(["mail"])
+        assert await ear.hears(Topic.PAUSED, "mail")
+
+
 async def test_a_scheduled_job_wakes_the_promoter(scene: Scene, far_scene: Scene) -> None:
     async with listening(scene.store) as ear:
         await far_scene.enqueue(delay=60.0)

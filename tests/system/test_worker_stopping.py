@@ -126,34 +126,6 @@ async def test_a_timeout_is_retried_like_any_failure(live_store: Store) -> None:
     assert (job.state, job.result) == (JobState.SUCCEEDED, "2")
 
 
-async def test_a_thread_that_ignores_its_timeout_is_counted_and_replaced(
-    sealed_store: Store,
-) -> None:
-    release = threading.Event()
-    told: list[bool] = []
-
-    def deaf(ctx: Context) -> None:
-        release.wait(30)
-        told.append(ctx.cancelled)
-
-    def fine() -> int:
-        return 1
-
-    shop = Shop(sealed_store, deaf, fine)
-    job_id = await shop.enqueue(deaf, policy=BRIEF)
-    async with shop.worker({"default": 1}, threads=1) as worker:
-        await worker.drain()
-        assert (await shop.get(job_id)).errors[0].kind == "TimedOut"
-        assert worker.health()["stuck_threads"] == 1
-        other = await shop.enqueue(fine)
-        await worker.drain()
-        assert (await shop.get(other)).state is JobState.SUCCEEDED
-        release.set()
-        await wait_until(lambda: worker.health()["stuck_threads"] == 0, 5, "the thread is let go")
-    assert told == [True]
-    assert (await shop.get(job_id)).state is JobState.FAILED
-
-
 async def test_an_attempt_that_was_taken_away_is_stopped_and_its_end_not_written(
     live_store: Store,
 ) -> None:

@@ -1,9 +1,9 @@
 """Plain functions run in threads.
 
-A thread cannot be killed. When a slot stops waiting for one (its attempt timed
-out, or is no longer ours) the thread is counted as stuck, another may take its
-place so that the slots do not starve, and it is let go when it comes back.
-Threads are daemons: a stuck one must not keep the program from leaving.
+A thread cannot be killed. A slot therefore waits for the function it started, also
+when its attempt timed out or is no longer ours: were the slot given to another
+job, functions that nobody can stop would pile up beside each other. Threads are
+daemons, so that a function which never returns cannot keep the program from leaving.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class _Call:
         "answer",
         "begin",
         "context",
-        "ended",
         "error",
         "function",
         "started",
@@ -42,7 +41,6 @@ class _Call:
         self.context = copy_context()
         self.started = False
         self.abandoned = False
-        self.ended = False
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -55,7 +53,7 @@ class _Call:
 
 
 class Threads:
-    """A pool that grows on demand up to `size`, plus one for every stuck thread."""
+    """A pool that grows on demand up to `size`."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -65,23 +63,29 @@ class Threads:
         self._threads = 0
         self._idle = 0
         self._numbers = itertools.count(1)
-        self.stuck = 0
         self._done: deque[_Call] = deque()
         self._closed = False
 
     async def run(self, function: Callable[[], Any], begin: Callable[[], None]) -> Any:
         """Call the function in a thread, in a copy of this task's context; `begin` is called
-        there first, once a thread is free."""
+        there first, once a thread is free. A cancel withdraws a call that still waits for a
+        thread; a call that has started is waited for, and what it returns stands."""
         call = _Call(function, begin, self._loop.create_future())
         self._submit(call)
+        while not call.answer.done():
+            try:
+                await call.answer
+            except asyncio.CancelledError:
+                if self._withdraw(call):
+                    raise
+        error, call.error = call.error, None
         try:
-            await call.answer
-        except asyncio.CancelledError:
-            self._abandon(call)
-            raise
-        if call.error is not None:
-            raise call.error
-        return call.value
+            if error is not None:
+                raise error
+            return call.value
+        finally:
+            # A traceback names this frame: with the error in it neither would ever be freed.
+            del error, call
 
     def close(self) -> int:
         """Let idle threads go; returns how many are still busy with a call."""
@@ -94,18 +98,22 @@ class Threads:
 
     def _submit(self, call: _Call) -> None:
         with self._lock:
-            grow = self._calls.qsize() >= self._idle and self._threads - self.stuck < self._size
+            grow = self._calls.qsize() >= self._idle and self._threads < self._size
             self._threads += grow
         self._calls.put(call)
         if grow:
             name = f"holdfast-handler-{next(self._numbers)}"
             threading.Thread(target=self._work, name=name, daemon=True).start()
 
-    def _abandon(self, call: _Call) -> None:
+    def _withdraw(self, call: _Call) -> bool:
+        """Whether the slot may leave this call: it has not started, or the pool is closed."""
         with self._lock:
-            if not call.ended:
-                call.abandoned = True
-                self.stuck += call.started
+            call.abandoned = not call.started
+        if call.abandoned or self._closed:
+            return True
+        if call.answer.cancelled():
+            call.answer = self._loop.create_future()
+        return False
 
     def _work(self) -> None:
         while True:
@@ -120,20 +128,9 @@ class Threads:
                 call.started = not call.abandoned
             if call.started:
                 call.run()
-                if self._came_back_late(call):
-                    return
                 self._deliver_soon(call)
-
-    def _came_back_late(self, call: _Call) -> bool:
-        """Nobody waits for this call any more. True when its thread has been replaced."""
-        with self._lock:
-            call.ended = True
-            if not call.abandoned:
-                return False
-            self.stuck -= 1
-            surplus = self._closed or self._threads - self.stuck > self._size
-            self._threads -= surplus
-            return surplus
+            # While this thread waits for the next call, the last one must not live on in it.
+            del call
 
     def _deliver_soon(self, call: _Call) -> None:
         """Calls that end while a delivery is on its way share it: waking the loop is dear."""

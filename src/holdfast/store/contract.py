@@ -193,7 +193,8 @@ class Queues(Protocol):
         ...
 
     async def pause(self, names: Sequence[str]) -> None:
-        """Stop claims from these queues (made if absent); running jobs go on."""
+        """Stop claims from these queues (made if absent); running jobs go on. Workers hear of
+        it (PAUSED) and give back what they claimed and have not begun."""
         ...
 
     async def resume(self, names: Sequence[str]) -> None:

@@ -152,6 +152,7 @@ class Topic(StrEnum):
     """What a wakeup is about."""
 
     READY = "ready"  # jobs became ready in queue `name`
+    PAUSED = "paused"  # queue `name` was paused: what was claimed and has not begun should go back
     DUE = "due"  # something was scheduled; the next due time may be sooner
     CANCEL = "cancel"  # worker `name` has jobs to cancel
     SCHEDULES = "schedules"  # schedules were changed

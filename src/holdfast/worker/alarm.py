@@ -43,7 +43,8 @@ class Alarm:
         for attempt in tuple(self._running()):
             if attempt.ends_by > now:
                 soonest = min(soonest, attempt.ends_by)
-            elif attempt.stop is None:
+            else:
+                attempt.ends_by = NEVER  # once is enough
                 self._overdue(attempt)
         if soonest != NEVER:
             self.watch(soonest)

@@ -22,6 +22,11 @@ class Stop(Enum):
     HANDBACK = auto()  # the worker is leaving
     LOST = auto()  # the attempt is no longer ours; whatever it ends in is not written
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the attempt is over, also if its handler goes on."""
+        return self in (Stop.TIMEOUT, Stop.DEADLINE, Stop.LOST)
+
 
 class Reporter(Protocol):
     """Where progress goes."""
@@ -37,6 +42,7 @@ class Attempt:
     `since`, when it came from the store, and `ends_by` are on the loop's clock.
     `task` is the slot that runs the handler, while it does. `begun` says whether
     the function was called: it may have to wait for a slot, a thread or a child.
+    `stuck` says that the attempt was ended while its handler still holds its slot.
     """
 
     __slots__ = (
@@ -50,6 +56,7 @@ class Attempt:
         "reporter",
         "since",
         "stop",
+        "stuck",
         "task",
     )
 
@@ -63,6 +70,7 @@ class Attempt:
         self.cancel_requested = False
         self.begun = False
         self.ended = False
+        self.stuck = False
         self.task: asyncio.Task[None] | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
@@ -90,9 +98,7 @@ class Attempt:
         """Stop the handler in the way its kind allows.
 
         A coroutine is cancelled where it waits. A child process is killed by the
-        slot that waits for it. A thread can only be told: for a cancel its slot
-        goes on waiting, since the function may yet return; when time or the right
-        to run is over the slot stops waiting for it.
+        slot that waits for it. A thread can only be told, and its slot waits for it.
         """
         if why is Stop.CANCEL:
             self.cancel_requested = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
@@ -31,11 +32,19 @@ class Crew:
     """fetcher → runner → finisher, and those who look after them."""
 
     def __init__(
-        self, store: Store, registry: Registry, options: WorkerOptions, events: Events
+        self,
+        store: Store,
+        registry: Registry,
+        options: WorkerOptions,
+        events: Events,
+        on_exhausted: Callable[[str, int, int], None],
     ) -> None:
         self._registry = registry
         self._events = events
         self._loop = asyncio.get_running_loop()
+        self._options = options
+        self._on_exhausted = on_exhausted
+        self._closed: dict[str, JobId | None] = {}
         self.leaving = False
         self.discarded = 0
         self.slots = Slots(options.queues, time.monotonic)
@@ -52,7 +61,13 @@ class Crew:
             on_room=self._room_for_ends,
         )
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
-        self.runner = Runner(options.queues, executor, self._ended)
+        self.runner = Runner(
+            options.queues,
+            executor,
+            patience=options.patience,
+            on_end=self._ended,
+            on_return=self._returned,
+        )
         self.identity = Identity(
             store, registry, options, events, self.outage, self.runner, self._renewed
         )
@@ -78,12 +93,15 @@ class Crew:
             worker_id=lambda: self.identity.id,
             deliver=self._deliver,
             may_claim=self._may_claim,
+            is_open=self._is_open,
             after_doubt=self.strays.suspect,
         )
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
             self.fetcher.wake(wakeup.name)
+        elif wakeup.topic is Topic.PAUSED and wakeup.name in self._options.queues:
+            self._close_line(wakeup.name, None)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
             self.identity.heartbeat.beat_now()
 
@@ -114,6 +132,8 @@ class Crew:
                 self.slots.give(job.queue)
                 self.finisher.add(undecidable(job, problem))
         self.runner.dispatch(attempts)
+        for queue in self._closed:
+            self.runner.hand_back_waiting(queue)
         self.slots.cautious = any(job.crashes for job in claimed)
         if self.leaving:
             self.runner.hand_back_waiting()
@@ -121,9 +141,12 @@ class Crew:
             self.runner.hand_back_ahead()
 
     def _ended(self, attempt: Attempt, transition: Transition | None) -> None:
-        """The slot is free when the handler ends, not when its end is written."""
+        """The slot is free when the handler ends, not when its end is written; a stuck handler
+        keeps it."""
         queue = attempt.job.queue
-        if attempt.begun:
+        if attempt.stuck:
+            self._count_stuck(attempt)
+        elif attempt.begun:
             self.slots.ended(queue)
         else:
             self.slots.give(queue)
@@ -132,8 +155,52 @@ class Crew:
             self.discarded += 1
             return
         self.finisher.add(transition)
+        if transition.cool is not None:
+            self._close_line(queue, attempt.job.id)
         if transition.error is not None:
             self._report(attempt, transition)
+
+    def _returned(self, attempt: Attempt) -> None:
+        """A stuck handler has come back after all, and its slot is free again."""
+        job = attempt.job
+        self._events.info("job.stuck_handler_returned", job=job.id, task=job.task, queue=job.queue)
+        self.slots.ended(job.queue)
+        self.fetcher.room_in(job.queue)
+
+    def stuck_in(self, queue: str) -> int:
+        return sum(attempt.job.queue == queue for attempt in self.runner.stuck)
+
+    def _count_stuck(self, attempt: Attempt) -> None:
+        job, slots = attempt.job, self._options.queues[attempt.job.queue]
+        stuck = self.stuck_in(job.queue)
+        self._events.warning(
+            "job.handler_stuck",
+            job=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            stuck=stuck,
+            slots=slots,
+        )
+        if stuck >= slots * self._options.stuck_share and not self.leaving:
+            self._on_exhausted(job.queue, stuck, slots)
+
+    def _close_line(self, queue: str, until_written: JobId | None) -> None:
+        """The store gives nothing of this queue from now on, or once this job's end is written:
+        what was claimed before that goes back, and nothing is claimed meanwhile."""
+        self._closed[queue] = until_written
+        self.runner.hand_back_waiting(queue)
+
+    def _is_open(self, queue: str) -> bool:
+        """Asked before each claim. A claim sent after the end was written is refused by the
+        store itself, so from then on the line needs no closing of ours."""
+        if not self._closed:
+            return True
+        written = self._closed.get(queue)
+        if written is not None and self.finisher.holds(written):
+            return False
+        self._closed.pop(queue, None)
+        return True
 
     def _report(self, attempt: Attempt, transition: Transition) -> None:
         job, error = attempt.job, transition.error

@@ -106,9 +106,9 @@ class Departure:
 
     async def _close_pools(self) -> None:
         crew = self._crew
+        busy = crew.threads.close()
         left = await crew.runner.close(HURRY)
         await crew.processes.close()
-        busy = crew.threads.close()
         await crew.progress.aclose()
         if left or busy:
             self._events.error("worker.left_behind", coroutines=left, threads=busy)

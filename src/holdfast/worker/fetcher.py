@@ -42,6 +42,7 @@ class Fetcher:
         worker_id: Callable[[], WorkerId],
         deliver: Callable[[list[Claimed]], None],
         may_claim: Callable[[], bool],
+        is_open: Callable[[str], bool],
         after_doubt: Callable[[], None],
     ) -> None:
         self._store = store
@@ -54,6 +55,7 @@ class Fetcher:
         self._worker_id = worker_id
         self._deliver = deliver
         self._may_claim = may_claim
+        self._is_open = is_open
         self._after_doubt = after_doubt
         self._loop = asyncio.get_running_loop()
         self._hungry = set(slots.sizes)
@@ -137,7 +139,9 @@ class Fetcher:
         self._slots.reckon()
         wants, left = list[Want](), self._batch
         for queue in self._order:
-            if queue in self._hungry and (room := min(self._slots.room(queue), left)) > 0:
+            if queue not in self._hungry or not self._is_open(queue):
+                continue
+            if (room := min(self._slots.room(queue), left)) > 0:
                 wants.append(Want(queue, room))
                 left -= room
         return wants

@@ -97,7 +97,7 @@ class Identity:
             return
         job = attempt.job
         self._events.warning("job.lost", job=job.id, queue=job.queue, attempt=job.attempt)
-        attempt.tell_to_stop(Stop.LOST)
+        self._runner.stop(attempt, Stop.LOST)
 
     def _lose_everything(self, why: str) -> None:
         if self._renewal is not None:

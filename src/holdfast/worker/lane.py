@@ -111,6 +111,7 @@ class Lane:
         assert slot is not None
         clean = copy_context()
         inbox = self._inbox
+        attempt: Attempt | None
         while not self._closed:
             self._waking = False
             while inbox:
@@ -120,6 +121,7 @@ class Lane:
                 await self._run(attempt, slot)
                 if copy_context() != clean or slot.cancelling():
                     return
+            attempt = None  # what it carries must not live on while the slot is idle
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter

@@ -26,7 +26,8 @@ class WorkerOptions:
     worker without a heartbeat; `grace` how long running work may go on after a
     stop; `poll` how often ready jobs are looked for when no wakeup comes.
     `patience` is how long a handler that was told to stop is waited for before
-    its job is handed back without it.
+    its attempt is ended without it; the handler is then stuck and keeps its slot.
+    When `stuck_share` of a queue's slots are lost that way, the worker leaves.
     """
 
     queues: Mapping[str, int]
@@ -34,6 +35,7 @@ class WorkerOptions:
     grace: float = 30.0
     poll: float = 1.0
     patience: float = 5.0
+    stuck_share: float = 0.5
     name: str = field(default_factory=own_name)
     threads: int | None = None
     processes: int | None = None
@@ -48,6 +50,9 @@ class WorkerOptions:
         for name in ("grace", "patience"):
             seconds = getattr(self, name)
             _require(0 <= seconds < math.inf, name, "a number of seconds, 0 or more", seconds)
+        _require(
+            0 < self.stuck_share <= 1, "stuck_share", "above 0 and at most 1", self.stuck_share
+        )
         for name in ("threads", "processes", "batch", "max_unwritten"):
             count = getattr(self, name)
             _require(count is None or count >= 1, name, "at least 1", count)

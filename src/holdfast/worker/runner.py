@@ -1,4 +1,10 @@
-"""Runs claimed attempts: each queue's in a lane of its own, and each of them is ended once."""
+"""Runs claimed attempts: each queue's in a lane of its own, and each of them is ended once.
+
+A handler that is told to stop may go on: a plain function cannot be stopped, and a
+coroutine can swallow its cancellation. When its time is over its attempt is ended all
+the same, a plain function's at once and a coroutine's after the patience, and the handler
+is *stuck*: it keeps its slot until it returns, so that no more handlers than slots run.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 
 from holdfast.ends import HandedBack
+from holdfast.handlers.registry import Mode
 from holdfast.job import JobId
 from holdfast.outcome import Transition
 from holdfast.worker.alarm import Alarm
@@ -16,15 +23,28 @@ from holdfast.worker.lane import Lane
 from holdfast.worker.settle import settle, undecidable
 
 Ended = Callable[[Attempt, Transition | None], None]
+Returned = Callable[[Attempt], None]
 
 
 class Runner:
     """Holds every attempt of this worker from its claim to its end."""
 
-    def __init__(self, sizes: Mapping[str, int], executor: Executor, on_end: Ended) -> None:
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        executor: Executor,
+        *,
+        patience: float,
+        on_end: Ended,
+        on_return: Returned,
+    ) -> None:
         self._executor = executor
+        self._patience = patience
         self._on_end = on_end
+        self._on_return = on_return
+        self._loop = asyncio.get_running_loop()
         self.running: dict[JobId, Attempt] = {}
+        self.stuck: set[Attempt] = set()
         self.quiet = asyncio.Event()
         self.quiet.set()
         variables = copy_context()
@@ -32,7 +52,9 @@ class Runner:
             queue: Lane(size, variables, self._run, self._hand_back)
             for queue, size in sizes.items()
         }
-        self._alarm = Alarm(self.running.values, self._overdue)
+        self._alarm = Alarm(
+            self.running.values, lambda attempt: self.stop(attempt, attempt.overdue_by())
+        )
 
     def dispatch(self, attempts: Iterable[Attempt]) -> None:
         """Hand attempts to their lanes, in this order."""
@@ -49,15 +71,27 @@ class Runner:
             self.quiet.clear()
             self._lanes[queue].put(some)
 
-    def stop_all(self, why: Stop) -> None:
-        """Stop what runs, and what waits to run: it ends without having started."""
-        for attempt in tuple(self.running.values()):
-            attempt.tell_to_stop(why)
+    def stop(self, attempt: Attempt, why: Stop) -> None:
+        """Tell the handler to stop, and end the attempt without it if it must end and does not.
+        What only waits to run ends without having started."""
+        attempt.tell_to_stop(why)
+        if not why.is_final:
+            return
+        if attempt.begun and attempt.handler.mode is Mode.THREAD:
+            self._give_up(attempt)
+        else:
+            self._loop.call_later(self._patience, self._give_up, attempt)
 
-    def hand_back_waiting(self) -> None:
-        """Give up what has not started yet; it loses nothing by running elsewhere."""
-        for lane in self._lanes.values():
-            self._hand_back(lane.take_waiting())
+    def stop_all(self, why: Stop) -> None:
+        for attempt in tuple(self.running.values()):
+            self.stop(attempt, why)
+
+    def hand_back_waiting(self, queue: str | None = None) -> None:
+        """Give up what has not started yet, of one queue or of all; it loses nothing by
+        running later or elsewhere."""
+        for name, lane in self._lanes.items():
+            if queue in (None, name):
+                self._hand_back(lane.take_waiting())
 
     def hand_back_ahead(self) -> None:
         """The same for what was claimed ahead of its slot."""
@@ -92,6 +126,16 @@ class Runner:
         attempt.task = None
         if not attempt.ended:
             self._finish(attempt, transition)
+        elif attempt.stuck:
+            self.stuck.discard(attempt)
+            self._on_return(attempt)
+
+    def _give_up(self, attempt: Attempt) -> None:
+        if attempt.ended or attempt.task is None:
+            return
+        attempt.stuck = True
+        self.stuck.add(attempt)
+        self._finish(attempt, settle(attempt, HandedBack()))
 
     def _hand_back(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
@@ -105,6 +149,3 @@ class Runner:
         self._on_end(attempt, transition)
         if not self.running:
             self.quiet.set()
-
-    def _overdue(self, attempt: Attempt) -> None:
-        attempt.tell_to_stop(attempt.overdue_by())

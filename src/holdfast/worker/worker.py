@@ -37,6 +37,18 @@ class WorkerStalled(HoldfastError):
         )
 
 
+class SlotsLost(HoldfastError):
+    """Handlers that would not stop hold so many slots that the worker leaves to be replaced."""
+
+    def __init__(self, queue: str, stuck: int, slots: int) -> None:
+        super().__init__(
+            f"queue {queue!r}: handlers that went on after their time hold {stuck} of {slots} "
+            "slots: the worker leaves, start it again; let coroutines end when they are "
+            "cancelled, and run plain functions that may hang with process=True"
+        )
+        self.queue = queue
+
+
 class Worker:
     """One process's worker. It can be started once."""
 
@@ -58,6 +70,7 @@ class Worker:
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
         self._departure: asyncio.Task[None] | None = None
+        self._failure: HoldfastError | None = None
 
     @property
     def id(self) -> WorkerId:
@@ -80,7 +93,9 @@ class Worker:
         """Register and begin to claim. Safe to call twice."""
         if self._crew is not None:
             return
-        crew = self._crew = Crew(self._store, self._registry, self.options, self._events)
+        crew = self._crew = Crew(
+            self._store, self._registry, self.options, self._events, self._exhausted
+        )
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(crew.on_wakeup)
@@ -118,19 +133,25 @@ class Worker:
 
     async def run(self, *, burst: bool = False) -> None:
         """Work until a stop is asked for, by `request_stop` or a signal; with `burst` also until
-        nothing is left to do. Raises WorkerStalled when the store stays out of reach."""
+        nothing is left to do. Raises WorkerStalled when the store stays out of reach, SlotsLost
+        when stuck handlers hold too many slots."""
         with told_by_signals(self._on_signal):
             await self.start()
             try:
                 await self._until_asked(burst)
             finally:
                 await self.stop()
+            if self._failure is not None:
+                raise self._failure
 
     async def drain(self) -> int:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
-        return await drained(self._running_crew, self._store, self._registry, self.options)
+        ended = await drained(self._running_crew, self._store, self._registry, self.options)
+        if self._failure is not None:
+            raise self._failure
+        return ended
 
     def health(self) -> dict[str, object]:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
@@ -145,7 +166,7 @@ class Worker:
             "store_out_of_reach_for": round(crew.outage.lasted, 3),
             "running": len(crew.runner.running),
             "unwritten": crew.finisher.unwritten,
-            "stuck_threads": crew.threads.stuck,
+            "stuck": len(crew.runner.stuck),
             "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
             "ended": crew.finisher.counters.ended,
             "refused": crew.finisher.counters.refused,
@@ -192,6 +213,12 @@ class Worker:
     async def _drain_then_ask(self) -> None:
         await self.drain()
         self._asked.set()
+
+    def _exhausted(self, queue: str, stuck: int, slots: int) -> None:
+        self._failure = SlotsLost(queue, stuck, slots)
+        self._events.error("worker.slots_lost", queue=queue, stuck=stuck, slots=slots)
+        self._running_crew.leaving = True
+        self.request_stop()
 
     def _on_signal(self, number: signal.Signals) -> None:
         again = self._asked.is_set()

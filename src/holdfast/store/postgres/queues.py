@@ -24,7 +24,8 @@ class PostgresQueues:
             )
 
     async def pause(self, names: Sequence[str]) -> None:
-        await self._connections.fetch("pause_queues", sorted(set(names)))
+        channel = self._connections.options.channel
+        await self._connections.fetch("pause_queues", channel, sorted(set(names)))
 
     async def resume(self, names: Sequence[str]) -> None:
         channel = self._connections.options.channel

@@ -22,10 +22,10 @@ class SqliteQueues:
             await self._engine.write(lambda tx: _ensure(tx, queues))
 
     async def pause(self, names: Sequence[str]) -> None:
-        await self._change("pause", names)
+        await self._change("pause", names, Topic.PAUSED)
 
     async def resume(self, names: Sequence[str]) -> None:
-        await self._change("resume", names, wake=True)
+        await self._change("resume", names, Topic.READY)
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
@@ -37,12 +37,12 @@ class SqliteQueues:
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         return await self._engine.read(lambda tx: _list(tx, names))
 
-    async def _change(self, step: str, names: Sequence[str], *, wake: bool = False) -> None:
+    async def _change(self, step: str, names: Sequence[str], topic: Topic) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, dict.fromkeys(names, QueueSettings()))
             tx.each(steps("queues")[step], [(name,) for name in names])
-            for name in names if wake else ():
-                tx.wake(Topic.READY, name)
+            for name in names:
+                tx.wake(topic, name)
 
         if names:
             await self._engine.write(work)

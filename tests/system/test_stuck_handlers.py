@@ -1,0 +1,133 @@
+"""Handlers that go on after their time: their slots are lost, counted, and never doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from holdfast.context import Context
+from holdfast.job import JobState, Policy
+from holdfast.retry import Retry
+from holdfast.store.contract import Store
+from holdfast.worker.worker import SlotsLost, Worker
+from tests.system.working import Shop
+from tests.waiting import wait_until
+
+BRIEF = Policy(retry=Retry.never(), timeout=0.2)
+RETRIED = Policy(retry=Retry(max_attempts=5, base=0, jitter=0), timeout=0.2)
+
+
+async def stuck(worker: Worker, count: int) -> None:
+    await wait_until(lambda: worker.health()["stuck"] == count, 10, f"{count} stuck handlers")
+
+
+async def test_a_plain_function_that_ignores_its_timeout_keeps_its_slot_until_it_returns(
+    sealed_store: Store,
+) -> None:
+    release = threading.Event()
+    told: list[bool] = []
+
+    def deaf(ctx: Context) -> None:
+        release.wait(30)
+        told.append(ctx.cancelled)
+
+    def fine() -> int:
+        return 1
+
+    shop = Shop(sealed_store, deaf, fine)
+    job_id = await shop.enqueue(deaf, policy=BRIEF)
+    async with shop.worker({"default": 3}) as worker:
+        await stuck(worker, 1)
+        assert (await shop.get(job_id)).errors[0].kind == "TimedOut"
+        [event] = shop.reported("job.handler_stuck")
+        assert (event.fields["stuck"], event.fields["slots"]) == (1, 3)
+        others = [await shop.enqueue(fine) for _ in range(20)]
+        await worker.drain()
+        assert {(await shop.get(other)).state for other in others} == {JobState.SUCCEEDED}
+        release.set()
+        await stuck(worker, 0)
+    assert told == [True]
+    assert (await shop.get(job_id)).state is JobState.FAILED
+
+
+async def test_a_timed_out_plain_function_and_its_retries_never_run_on_more_than_the_slots(
+    live_store: Store,
+) -> None:
+    """Five attempts of one job ran at once on two slots, each beside the ones before it."""
+    release = threading.Event()
+    running: list[int] = []
+    most: list[int] = []
+
+    def deaf() -> None:
+        running.append(1)
+        most.append(len(running))
+        release.wait(30)
+        running.pop()
+
+    shop = Shop(live_store, deaf)
+    await shop.enqueue(deaf, policy=RETRIED)
+    async with shop.worker({"default": 2}, stuck_share=1.0) as worker:
+        with pytest.raises(SlotsLost):
+            async with asyncio.timeout(20):
+                await worker.drain()
+        release.set()
+    assert max(most) == 2
+
+
+async def test_a_coroutine_that_swallows_its_cancellation_is_given_up_and_shown(
+    live_store: Store,
+) -> None:
+    release = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not release.is_set():
+            try:
+                await asyncio.wait_for(release.wait(), 60)
+            except asyncio.CancelledError:
+                continue
+
+    shop = Shop(live_store, stubborn)
+    job_id = await shop.enqueue(stubborn, policy=BRIEF)
+    async with shop.worker({"default": 3}, patience=0.2) as worker:
+        await stuck(worker, 1)
+        job = await shop.until(job_id, lambda job: job.ended)
+        assert job.errors[0].kind == "TimedOut"
+        assert worker.health()["running"] == 0
+        release.set()
+        await stuck(worker, 0)
+    assert len(shop.reported("job.stuck_handler_returned")) == 1
+
+
+async def test_a_worker_that_lost_half_of_a_queues_slots_drains_and_leaves(
+    live_store: Store,
+) -> None:
+    release, healthy = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> None:
+        while not release.is_set():
+            try:
+                await asyncio.wait_for(release.wait(), 60)
+            except asyncio.CancelledError:
+                continue
+
+    async def slow() -> str:
+        await healthy.wait()
+        return "done"
+
+    shop = Shop(live_store, stubborn, slow)
+    good = await shop.enqueue(slow)
+    bad = [await shop.enqueue(stubborn, policy=BRIEF) for _ in range(2)]
+    worker = shop.new_worker({"default": 4}, patience=0.2, grace=10)
+    run = asyncio.create_task(worker.run())
+    await wait_until(lambda: bool(shop.reported("worker.slots_lost")), 10, "it gives up")
+    waiting = await shop.enqueue(slow)
+    healthy.set()
+    with pytest.raises(SlotsLost, match=r"queue 'default': .* hold 2 of 4 slots"):
+        async with asyncio.timeout(10):
+            await run
+    release.set()
+    assert [(await shop.get(one)).state for one in bad] == [JobState.FAILED] * 2
+    assert (await shop.get(good)).result == '"done"'
+    assert (await shop.get(waiting)).state is JobState.READY
