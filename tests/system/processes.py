@@ -79,15 +79,16 @@ class Process:
 class Fleet:
     """The processes of one test, on one store, writing into one diary."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, **env: str) -> None:
         self.url = url
         self.folder = folder
+        self._env = env
         self.diary_path = folder / "diary"
         self.diary = DiaryReader(self.diary_path)
         self.processes: list[Process] = []
 
     def start(self, role: str, **options: Any) -> Process:
-        env = os.environ | {"HOLDFAST_URL": self.url, DIARY: str(self.diary_path)}
+        env = os.environ | {"HOLDFAST_URL": self.url, DIARY: str(self.diary_path), **self._env}
         log = self.folder / f"{role}-{len(self.processes)}.log"
         process = Process(role, options, env, log)
         self.processes.append(process)
@@ -124,10 +125,10 @@ class Fleet:
 
 
 @contextmanager
-def fleet_on(url: str, folder: Path) -> Iterator[Fleet]:
+def fleet_on(url: str, folder: Path, **env: str) -> Iterator[Fleet]:
     """A fleet for the length of a block. What it logged is printed, which pytest shows for a
     test that failed and for no other."""
-    fleet = Fleet(url, folder)
+    fleet = Fleet(url, folder, **env)
     try:
         yield fleet
     finally:

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app import App
+from holdfast.clock import utcnow
 from holdfast.context import Context
 from holdfast.events import Event
 from holdfast.job import new_job_id
@@ -32,9 +34,24 @@ from tests.system.diary import Diary
 from tests.system.recording import record
 
 DIARY = "DIARY"
+CLOCK = "CLOCK"
 SOON = Retry.constant(max_attempts=1_000, base=0, jitter=0)
 
-app = App()
+
+class SteppedClock:
+    """A store's clock that a test sets, in every process at once: a file says by how much."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def override(self) -> datetime | None:
+        try:
+            return utcnow() + timedelta(seconds=float(self._path.read_text() or 0))
+        except FileNotFoundError:
+            return None
+
+
+app = App(clock=SteppedClock(Path(os.environ[CLOCK])) if CLOCK in os.environ else None)
 
 
 @cache
@@ -88,6 +105,15 @@ async def outlive(ctx: Context, sign: str) -> str:
     with noted(ctx):
         if ctx.attempt == 1:
             _block_until(Path(sign))
+    return f"attempt {ctx.attempt}"
+
+
+@app.task(retry=Retry.never())
+async def await_sign(ctx: Context, sign: str) -> str:
+    """May run once; returns when a file appears."""
+    with noted(ctx):
+        while not Path(sign).exists():  # noqa: ASYNC110, ASYNC240 - a look that takes microseconds
+            await asyncio.sleep(0.01)
     return f"attempt {ctx.attempt}"
 
 
