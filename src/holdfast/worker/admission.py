@@ -21,6 +21,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.handlers.registry import Mode
 from holdfast.retry import UniformRandom
 from holdfast.worker.attempt import Attempt
 
@@ -58,12 +59,12 @@ def admit(
         admitted.careful = True
         if attempt.job.ahead:
             admitted.hand_back.append(attempt)
-        elif attempt.job.crashes:
+        elif is_suspect(attempt):
             suspects.append(attempt)
         else:
             admitted.begin.append(attempt)
     if suspects:
-        _choose(admitted, suspects, [one for one in running if one.job.crashes], now, uniform)
+        _choose(admitted, suspects, [one for one in running if is_suspect(one)], now, uniform)
     return admitted
 
 
@@ -76,6 +77,11 @@ def is_careful(attempt: Attempt) -> bool:
         or job.attempts + 1 >= policy.retry.max_attempts
         or policy.max_crashes <= 1
     )
+
+
+def is_suspect(attempt: Attempt) -> bool:
+    """Whether it may take its worker along. What runs in a child takes that child only."""
+    return attempt.job.crashes > 0 and attempt.handler.mode is not Mode.PROCESS
 
 
 def _choose(

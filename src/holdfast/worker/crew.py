@@ -45,6 +45,7 @@ class Crew:
         self._loop = asyncio.get_running_loop()
         self.leaving = False
         self.discarded = 0
+        self.put_off_until = 0.0
         self.slots = Slots(options.queues, time.monotonic)
         self.outage = Outage(events)
         self.progress = ProgressReporter(store, self.outage)
@@ -139,6 +140,7 @@ class Crew:
         self.runner.dispatch(admitted.begin)
         self._return(admitted.hand_back, HandedBack())
         for suspect, seconds in admitted.put_off:
+            self.put_off_until = max(self.put_off_until, now + seconds)
             self._return(
                 [suspect], PutOff(seconds, "another job that may be why a worker died runs")
             )
