@@ -196,7 +196,8 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     """One attempt that a worker now owns, with all it needs to run and to end it.
 
     `attempts` counts the attempts spent before this one, so this is number
-    `attempts + 1`. `started_at` is the store's clock at the claim.
+    `attempts + 1`. `claimed_at` is the store's clock at the claim. `ahead` says that no slot
+    was free for it: should the worker die, the job counts as one that had not begun.
     """
 
     id: JobId
@@ -214,6 +215,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     tags: tuple[str, ...]
     headers: str | None
     checkpoint: str | None
+    ahead: bool = False
 
     @property
     def attempt(self) -> int:
@@ -233,6 +235,7 @@ class Live(msgspec.Struct, frozen=True):
     fence: int
     worker_id: WorkerId | None = None
     cancel_requested: bool = False
+    ahead: bool = False
 
     @property
     def attempt(self) -> int:

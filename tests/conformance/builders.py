@@ -36,7 +36,7 @@ from holdfast.job import (
 from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
-from holdfast.store.records import Verdict, Want, WorkerInfo
+from holdfast.store.records import ALL, Verdict, Want, WorkerInfo
 
 TASK = "greet"
 QUEUE = "default"
@@ -115,6 +115,12 @@ class Scene:
         await self.store.workers.register(worker, lease)
         return worker.id
 
+    async def wrote_all(self, worker: WorkerId | None = None, lease: float = LONG) -> None:
+        """The worker beats until the store knows that every end decided by now is written: the
+        second beat speaks of the time of the first."""
+        for _ in range(2):
+            await self.store.workers.heartbeat(worker or self.worker, lease, [])
+
     async def lose(self, worker: WorkerId) -> None:
         """The worker dies in a way that shows at once."""
         await self.store.workers.deregister(worker)
@@ -128,8 +134,10 @@ class Scene:
         *,
         worker: WorkerId | None = None,
         tasks: Sequence[str] = (TASK,),
+        free: int = ALL,
     ) -> list[Claimed]:
-        return await self.store.jobs.claim(worker or self.worker, [Want(queue, limit)], tasks)
+        wants = [Want(queue, limit, free)]
+        return await self.store.jobs.claim(worker or self.worker, wants, tasks)
 
     async def claim_one(self, queue: str = QUEUE, worker: WorkerId | None = None) -> Claimed:
         [claimed] = await self.claim(1, queue, worker=worker)

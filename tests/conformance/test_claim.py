@@ -271,3 +271,40 @@ async def _claim_all(scene: Scene) -> list[str]:
         mine += ids(claimed)
         misses = 0 if claimed else misses + 1
     return mine
+
+
+async def test_what_no_slot_is_free_for_is_marked_as_claimed_ahead(scene: Scene) -> None:
+    worker = await scene.hire(lease=30)
+    jobs = await scene.enqueue_many(5)
+    claimed = await scene.claim(5, worker=worker, free=2)
+    assert [(job.id, job.ahead) for job in claimed] == [
+        *((job, False) for job in jobs[:2]),
+        *((job, True) for job in jobs[2:]),
+    ]
+    assert [(await scene.live(job)).ahead for job in jobs] == [False] * 2 + [True] * 3
+    scene.clock.advance(31)
+    expired = {job.id: job.ahead for job in await scene.store.jobs.expired_leases(10)}
+    assert expired == {job.id: job.ahead for job in claimed}
+
+
+async def test_the_most_urgent_are_those_that_begin_at_once(scene: Scene) -> None:
+    late, early = await scene.enqueue(priority=5), await scene.enqueue(priority=-5)
+    claimed = await scene.claim(2, free=1)
+    assert [(job.id, job.ahead) for job in claimed] == [(early, False), (late, True)]
+
+
+async def test_each_queue_has_its_own_free_slots(scene: Scene) -> None:
+    for queue in ("mail", "sums"):
+        await scene.enqueue_many(3, queue=queue)
+    wants = [Want("mail", 3, 0), Want("sums", 3, 2)]
+    claimed = await scene.store.jobs.claim(scene.worker, wants, [TASK])
+    assert [job.ahead for job in claimed if job.queue == "mail"] == [True] * 3
+    assert [job.ahead for job in claimed if job.queue == "sums"] == [False, False, True]
+
+
+async def test_a_job_that_was_handed_back_is_ahead_no_more(scene: Scene) -> None:
+    await scene.enqueue()
+    [ahead] = await scene.claim(1, free=0)
+    await scene.finish(ahead, HandedBack())
+    assert not (await scene.live(ahead.id)).ahead
+    assert not (await scene.claim_one()).ahead

@@ -15,6 +15,7 @@ LIVE_STATES = [JobState.READY, JobState.SCHEDULED, JobState.RUNNING, JobState.SU
 async def test_a_job_expires_from_any_live_state(scene: Scene, state: JobState) -> None:
     job = await scene.in_state(state, deadline_in=60.0)
     scene.clock.advance(61)
+    await scene.wrote_all()
     [found] = await scene.store.jobs.past_deadline(10)
     assert (found.id, found.state) == (job, state)
     assert (await scene.finish(found, DeadlinePassed())).accepted
@@ -61,6 +62,7 @@ async def test_a_deadline_outlives_a_retry(scene: Scene) -> None:
     await scene.store.jobs.promote_due(10)
     assert (await scene.claim_one()).deadline_at == deadline
     scene.clock.advance(51)
+    await scene.wrote_all()
     assert len(await scene.store.jobs.past_deadline(10)) == 1
 
 
@@ -95,3 +97,33 @@ async def test_an_ended_jobs_deadline_is_not_the_next(scene: Scene) -> None:
     assert await scene.store.jobs.next_deadline_in() is None
     await scene.enqueue(deadline_in=90.0)
     assert await scene.store.jobs.next_deadline_in() == pytest.approx(90)
+
+
+async def test_a_worker_that_has_ends_to_write_is_waited_for(scene: Scene) -> None:
+    """It may have decided them in time, while the store was away."""
+    worker = await scene.hire(lease=30)
+    claimed = await scene.running(deadline_in=10.0, worker=worker)
+    scene.clock.advance(14)
+    for _ in range(3):
+        await scene.store.workers.heartbeat(worker, 30, [], caught_up=False)
+        assert await scene.store.jobs.past_deadline(10) == []
+    await scene.wrote_all(worker, 30)
+    assert ids(await scene.store.jobs.past_deadline(10)) == [claimed.id]
+
+
+async def test_a_lapsed_workers_job_is_left_to_those_who_reclaim(scene: Scene) -> None:
+    worker = await scene.hire(lease=30)
+    claimed = await scene.running(deadline_in=10.0, worker=worker)
+    scene.clock.advance(1000)
+    assert await scene.store.jobs.past_deadline(10) == []
+    await scene.lose(worker)
+    assert ids(await scene.store.jobs.past_deadline(10)) == [claimed.id]
+
+
+async def test_jobs_that_are_waited_for_do_not_hide_others(scene: Scene) -> None:
+    busy = await scene.hire(lease=30)
+    await scene.enqueue_many(25, deadline_in=10.0)
+    await scene.claim(25, worker=busy)
+    waiting = sorted(await scene.enqueue_many(5, deadline_in=10.0))
+    scene.clock.advance(11)
+    assert ids(await scene.store.jobs.past_deadline(10)) == waiting

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.ends import HandedBack, WorkerLost
-from holdfast.job import JobState, Policy
+from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import decide
 from holdfast.retry import Retry
-from holdfast.store.records import Held, Verdict
+from holdfast.store.records import Held, Verdict, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, accepted, ids
 
 LOST = WorkerLost()
@@ -136,3 +136,44 @@ async def test_a_waiting_job_has_no_worker_to_lose(scene: Scene) -> None:
     verdict = await scene.reclaim(seen, LOST)
     assert verdict == Verdict(seen.id, False, JobState.READY, 0)
     assert await scene.job(seen.id) == before
+
+
+async def lost_by_one_judged_by_another(scene: Scene) -> tuple[JobId, WorkerInfo]:
+    """A job whose worker has lapsed, and a worker in good standing that found it so."""
+    worker, reclaimer = await scene.hire(lease=30), await scene.hire(lease=60)
+    claimed = await scene.running(worker=worker)
+    scene.clock.advance(31)
+    [judge] = [one for one in await scene.store.workers.list() if one.id == reclaimer]
+    return claimed.id, judge
+
+
+async def reclaim_by(scene: Scene, job: JobId, judge: WorkerInfo) -> bool:
+    move = decide(await scene.live(job), LOST)
+    [verdict] = await scene.store.jobs.reclaim([move], judge)
+    return verdict.accepted
+
+
+async def test_a_worker_in_good_standing_reclaims(scene: Scene) -> None:
+    job, judge = await lost_by_one_judged_by_another(scene)
+    assert await reclaim_by(scene, job, judge)
+
+
+async def test_a_worker_whose_own_lease_has_lapsed_reclaims_nothing(scene: Scene) -> None:
+    """The write waited so long that what was judged before it holds no more."""
+    job, judge = await lost_by_one_judged_by_another(scene)
+    scene.clock.advance(30)
+    assert not await reclaim_by(scene, job, judge)
+    assert await scene.state(job) is JobState.RUNNING
+
+
+async def test_a_worker_that_had_a_break_since_it_judged_reclaims_nothing(scene: Scene) -> None:
+    job, judge = await lost_by_one_judged_by_another(scene)
+    scene.clock.advance(100)
+    await scene.store.workers.heartbeat(judge.id, 60, [])
+    assert not await reclaim_by(scene, job, judge)
+
+
+async def test_a_worker_that_is_gone_reclaims_nothing(scene: Scene) -> None:
+    job, judge = await lost_by_one_judged_by_another(scene)
+    await scene.lose(judge.id)
+    assert not await reclaim_by(scene, job, judge)

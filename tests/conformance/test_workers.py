@@ -188,3 +188,43 @@ async def test_a_sweep_is_bounded_and_spares_the_living(scene: Scene) -> None:
     scene.clock.advance(1000)
     assert [await scene.store.workers.sweep(3, lapsed_for=60) for _ in range(3)] == [3, 2, 0]
     assert await worker_ids(scene) == [scene.worker]
+
+
+async def test_a_worker_is_alive_since_it_registered(scene: Scene) -> None:
+    worker = await scene.hire(lease=30)
+    started = scene.clock.now
+    for _ in range(4):
+        scene.clock.advance(15)
+        await beat(scene, worker)
+    found = await info(scene, worker)
+    assert (found.started_at, found.alive_since, found.lease) == (started, started, 30)
+    assert found.read_at == scene.clock.now
+
+
+@pytest.mark.parametrize("seconds", [16, 31, 1000, -5], ids=["late", "lapsed", "long", "back"])
+async def test_a_break_starts_a_workers_service_anew(scene: Scene, seconds: float) -> None:
+    worker = await scene.hire(lease=30)
+    scene.clock.advance(seconds)
+    await beat(scene, worker)
+    assert (await info(scene, worker)).alive_since == scene.clock.now
+
+
+async def test_a_repeated_registration_is_no_break(scene: Scene) -> None:
+    worker = new_worker()
+    await scene.store.workers.register(worker, 30)
+    scene.clock.advance(5)
+    await scene.store.workers.register(worker, 30)
+    found = await info(scene, worker.id)
+    assert found.alive_since == found.started_at == scene.after(-5)
+
+
+async def test_no_lease_lasts_longer_than_its_length(scene: Scene) -> None:
+    """The clock was set back by an hour: a dead worker's jobs must not be held for as long."""
+    worker = await scene.hire(lease=30)
+    claimed = await scene.running(worker=worker)
+    scene.clock.advance(-3600)
+    assert (await info(scene, worker)).expires_in == pytest.approx(3630)
+    await scene.store.workers.sweep(10, lapsed_for=60)
+    assert (await info(scene, worker)).expires_in == pytest.approx(30)
+    scene.clock.advance(31)
+    assert ids(await scene.store.jobs.expired_leases(10)) == [claimed.id]

@@ -62,7 +62,8 @@ CREATE TABLE holdfast_lease (
     cancel_requested_at integer,
     worker_id text not null,
     claimed_at integer not null,
-    timeout_at integer
+    timeout_at integer,
+    ahead integer not null default 0
 ) without rowid;
 
 CREATE TABLE holdfast_ledger (
@@ -218,7 +219,10 @@ CREATE TABLE holdfast_worker (
     version text not null,
     started_at integer not null,
     heartbeat_at integer not null,
-    expires_at integer not null
+    expires_at integer not null,
+    lease integer not null,
+    alive_since integer not null,
+    written_until integer not null
 ) without rowid;
 
 CREATE VIEW holdfast_place (job_id, state, queue, task, fence, reason) as

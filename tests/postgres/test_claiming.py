@@ -28,8 +28,8 @@ def test_a_scan_without_memory_walks_the_whole_line() -> None:
 
 
 def found(priority: int, seq: int) -> list[Any]:
-    row: list[Any] = [None] * 16
-    row[2], row[3], row[15] = "a", priority, seq
+    row: list[Any] = [None] * 17
+    row[2], row[3], row[16] = "a", priority, seq
     return row
 
 

@@ -69,6 +69,7 @@ class Jobs(Protocol):
         Nothing is given from a paused or cooling queue, nor to a worker whose own lease
         has lapsed or who is not registered. Jobs of other tasks are left alone and must not
         slow the scan. The fence grows by one. `timeout_at` is set from the policy's timeout.
+        What is given beyond `Want.free` is marked as claimed ahead.
         """
         ...
 
@@ -90,9 +91,15 @@ class Jobs(Protocol):
         """
         ...
 
-    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
         """As `finish`, but only for jobs whose worker is still gone or lapsed: checked in
-        the same step, so a worker that came back in time keeps its jobs."""
+        the same step, so a worker that came back in time keeps its jobs.
+
+        `by` is the worker that reclaims, as it was when it judged. All is refused if its own
+        lease has lapsed or its service has had a break since: then it may have been the store
+        that was away, and what was judged before that holds no more."""
         ...
 
     async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
@@ -102,11 +109,15 @@ class Jobs(Protocol):
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0
     ) -> list[Live]:
-        """Running jobs past their attempt timeout by more than `slack` seconds, by id."""
+        """Running jobs past their attempt timeout by more than `slack` seconds, by id.
+
+        Only those whose worker is missing or had written, by a moment later than that, all
+        the ends it had decided (see `Workers.heartbeat`)."""
         ...
 
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
-        """Live jobs whose deadline has passed, by id; entries of ended jobs are dropped."""
+        """Live jobs whose deadline has passed, by id; entries of ended jobs are dropped.
+        A running job under the same condition as in `overdue_attempts`."""
         ...
 
     async def next_deadline_in(self) -> float | None:
@@ -217,8 +228,15 @@ class Workers(Protocol):
         """Add a worker whose lease ends `lease` seconds from now."""
         ...
 
-    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
-        """Extend the worker's lease and say which of its attempts need attention."""
+    async def heartbeat(
+        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+    ) -> Beat:
+        """Extend the worker's lease, also one that has lapsed, and say which of its attempts
+        need attention.
+
+        `caught_up` says that all ends which the worker had decided when it heard the answer to
+        the beat before this one are written by now. The store then notes the time of that beat:
+        what it knows of running jobs up to there is all that their worker will say."""
         ...
 
     async def deregister(self, worker: WorkerId) -> None:
@@ -230,7 +248,8 @@ class Workers(Protocol):
         ...
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        """Remove workers whose lease lapsed longer ago than this and that hold no job."""
+        """Remove workers whose lease lapsed longer ago than this and that hold no job.
+        Shortens every lease that ends later than its length from now: the clock was set back."""
         ...
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:

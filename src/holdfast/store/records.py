@@ -17,11 +17,16 @@ class Capability(StrEnum):
     MANY_PROCESSES = "be shared by several processes"
 
 
+ALL = 2**31 - 1
+
+
 class Want(msgspec.Struct, frozen=True):
-    """Room for `limit` more jobs of one queue."""
+    """Room for `limit` more jobs of one queue. The first `free` of them begin at once; the others
+    are claimed ahead, and the store marks them so."""
 
     queue: str
     limit: int
+    free: int = ALL
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +115,13 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
-    """One worker process: who it is, what it serves, and until when it is trusted."""
+    """One worker process: who it is, what it serves, and until when it is trusted.
+
+    `lease` is how many seconds a beat extends its lease by. `alive_since` is the start of its
+    unbroken service: its registration, or the first beat after a break. A break is a lapsed
+    lease, more than half a lease between two beats, or a clock that went back. `read_at` is the
+    store's clock when this was read.
+    """
 
     id: WorkerId
     name: str
@@ -123,6 +134,9 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     heartbeat_at: datetime | None = None
     expires_in: float | None = None
     running: int = 0
+    lease: float = 0.0
+    alive_since: datetime | None = None
+    read_at: datetime | None = None
 
     @property
     def alive(self) -> bool:

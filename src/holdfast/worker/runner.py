@@ -49,8 +49,7 @@ class Runner:
         self.quiet.set()
         variables = copy_context()
         self._lanes = {
-            queue: Lane(size, variables, self._run, self._hand_back)
-            for queue, size in sizes.items()
+            queue: Lane(size, variables, self._run, self.hand_back) for queue, size in sizes.items()
         }
         self._alarm = Alarm(
             self.running.values, lambda attempt: self.stop(attempt, attempt.overdue_by())
@@ -70,6 +69,11 @@ class Runner:
         for queue, some in by_queue.items():
             self.quiet.clear()
             self._lanes[queue].put(some)
+
+    def hold(self, attempt: Attempt) -> None:
+        """It is ours from now on, and will be dispatched later."""
+        self.running[attempt.job.id] = attempt
+        self.quiet.clear()
 
     def stop(self, attempt: Attempt, why: Stop) -> None:
         """Tell the handler to stop, and end the attempt without it if it must end and does not.
@@ -91,12 +95,7 @@ class Runner:
         running later or elsewhere."""
         for name, lane in self._lanes.items():
             if queue in (None, name):
-                self._hand_back(lane.take_waiting())
-
-    def hand_back_ahead(self) -> None:
-        """The same for what was claimed ahead of its slot."""
-        for lane in self._lanes.values():
-            self._hand_back(lane.take_ahead())
+                self.hand_back(lane.take_waiting())
 
     def abandon(self) -> list[Attempt]:
         """Hand back what would not stop; returns it. Its later end is not written."""
@@ -137,7 +136,7 @@ class Runner:
         self.stuck.add(attempt)
         self._finish(attempt, settle(attempt, HandedBack()))
 
-    def _hand_back(self, attempts: list[Attempt]) -> None:
+    def hand_back(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
             self._finish(attempt, settle(attempt, HandedBack()))
 

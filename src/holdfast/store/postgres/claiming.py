@@ -33,8 +33,8 @@ LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0
 LOOK_EVERY = 1.0
 PER_FULL_SCAN = 50
-SEQ = 15
-BATCH = 16
+SEQ = 16
+BATCH = 17
 
 Stretches = tuple[list[str], list[int], list[int], list[int]]
 
@@ -167,12 +167,13 @@ class Claimer:
         began = time.monotonic()
         queues = [want.queue for want in wants]
         limits = [want.limit for want in wants]
+        free = [want.free for want in wants]
         walk = self.skip.stretches(queues, began)
         skipped = self.skip.lines
         batch = self._next_batch = self._next_batch + 1
         try:
             found = await self._connections.timed(
-                "claim", worker, list(tasks), batch, queues, limits, *walk, again=False
+                "claim", worker, list(tasks), batch, queues, limits, *walk, free, again=False
             )
         except BaseException:  # also when the caller is cancelled: the statement may commit
             self._unheard.add(worker, batch)
@@ -210,5 +211,12 @@ def _still_wanted(wants: Sequence[Want], found: Sequence[Any]) -> list[Want]:
     got: dict[str, int] = {}
     for row in found:
         got[row[2]] = got.get(row[2], 0) + 1
-    left = [Want(want.queue, want.limit - got.get(want.queue, 0)) for want in wants]
-    return [want for want in left if want.limit > 0]
+    return [
+        Want(
+            want.queue,
+            want.limit - got.get(want.queue, 0),
+            max(0, want.free - got.get(want.queue, 0)),
+        )
+        for want in wants
+        if want.limit > got.get(want.queue, 0)
+    ]

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from holdfast.job import ERRORS_KEPT, JobId, JobState, Retention
 from holdfast.outcome import Transition
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
 from holdfast.store.postgres.rows import STATES
-from holdfast.store.records import Verdict
+from holdfast.store.records import Verdict, WorkerInfo
+
+
+class Reclaim(msgspec.Struct, frozen=True):
+    """Only jobs of workers that are gone or lapsed are moved, on the word of this worker."""
+
+    by: WorkerInfo | None
 
 
 class Finisher:
@@ -23,19 +31,21 @@ class Finisher:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
+    async def finish(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None = None
+    ) -> list[Verdict]:
         """Verdicts in the order asked; of two ends for one job the first that counts wins."""
         first = {end.id: end for end in reversed(transitions)}
-        plain, others = _sorted_out(first.values(), lapsed_only)
-        verdicts = await self._apply(plain, others, lapsed_only)
+        plain, others = _sorted_out(first.values(), reclaim)
+        verdicts = await self._apply(plain, others, reclaim)
         await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
         answers = [verdicts[end.id] for end in transitions]
         if len(first) < len(transitions):
-            await self._judge_twins(transitions, answers, lapsed_only)
+            await self._judge_twins(transitions, answers, reclaim)
         return answers
 
     async def _judge_twins(
-        self, transitions: Sequence[Transition], answers: list[Verdict], lapsed_only: bool
+        self, transitions: Sequence[Transition], answers: list[Verdict], reclaim: Reclaim | None
     ) -> None:
         """Further ends of one job: too late if the one before was accepted, else they have
         their turn. One statement cannot meet a job twice."""
@@ -47,12 +57,12 @@ class Finisher:
             else:
                 left.append(place)
         if left:
-            again = await self.finish([transitions[place] for place in left], lapsed_only)
+            again = await self.finish([transitions[place] for place in left], reclaim)
             for place, verdict in zip(left, again, strict=True):
                 answers[place] = verdict
 
     async def _apply(
-        self, plain: list[Transition], others: list[Transition], lapsed_only: bool
+        self, plain: list[Transition], others: list[Transition], reclaim: Reclaim | None
     ) -> dict[JobId, Verdict]:
         """What was accepted. Two statements only when both kinds came, then in one transaction."""
 
@@ -63,7 +73,7 @@ class Finisher:
                 names = {str(row[0]) for row in refused}
                 accepted |= {end.id: _succeeded(end) for end in plain if end.id not in names}
             if others:
-                values = self._general(others, lapsed_only)
+                values = self._general(others, reclaim)
                 moved = await line.fetch(self._script("finish"), *values)
                 accepted |= {JobId(str(row[0])): _accepted(row) for row in moved}
             return accepted
@@ -95,12 +105,13 @@ class Finisher:
             [end.keep_for for end in ends],
         )
 
-    def _general(self, ends: Sequence[Transition], lapsed_only: bool) -> tuple[object, ...]:
+    def _general(self, ends: Sequence[Transition], reclaim: Reclaim | None) -> tuple[object, ...]:
         errors = [end.error for end in ends]
+        by = reclaim and reclaim.by
         return (
             self._connections.clock.override(),
             self._connections.options.channel,
-            lapsed_only,
+            reclaim is not None,
             [end.id for end in ends],
             [end.fence for end in ends],
             [end.source.value for end in ends],
@@ -119,16 +130,18 @@ class Finisher:
             [error and error.attempt for error in errors],
             ERRORS_KEPT,
             Retention().other,
+            by and by.id,
+            by and by.alive_since,
         )
 
 
 def _sorted_out(
-    ends: Iterable[Transition], lapsed_only: bool
+    ends: Iterable[Transition], reclaim: Reclaim | None
 ) -> tuple[list[Transition], list[Transition]]:
     plain: list[Transition] = []
     others: list[Transition] = []
     for end in ends:
-        (others if lapsed_only or not end.is_plain_success else plain).append(end)
+        (others if reclaim is not None or not end.is_plain_success else plain).append(end)
     return plain, others
 
 

@@ -13,12 +13,21 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
-from holdfast.store.postgres.finishing import Finisher
+from holdfast.store.postgres.finishing import Finisher, Reclaim
 from holdfast.store.postgres.inserting import insertion
 from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
-from holdfast.store.records import JobFilter, Outcome, Page, ProgressReport, Promoted, Verdict, Want
+from holdfast.store.records import (
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    Verdict,
+    Want,
+    WorkerInfo,
+)
 
 
 class PostgresJobs:
@@ -85,15 +94,19 @@ class PostgresJobs:
         return await self._claimer.claim(worker, wants, tasks)
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        return await self._finish(transitions, lapsed_only=False)
+        return await self._finish(transitions)
 
-    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        return await self._finish(transitions, lapsed_only=True)
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
+        return await self._finish(transitions, Reclaim(by))
 
-    async def _finish(self, transitions: Sequence[Transition], lapsed_only: bool) -> list[Verdict]:
+    async def _finish(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None = None
+    ) -> list[Verdict]:
         if not transitions:
             return []
-        verdicts = await self._finisher.finish(transitions, lapsed_only)
+        verdicts = await self._finisher.finish(transitions, reclaim)
         if any(end.to is JobState.READY for end in transitions):
             self._claimer.skip.forget()
         return verdicts

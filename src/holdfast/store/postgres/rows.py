@@ -51,6 +51,7 @@ def claimed(row: Any) -> Claimed:
         () if row[12] is None else tuple(row[12]),
         row[13],
         row[14],
+        row[15],
     )
 
 
@@ -66,6 +67,7 @@ def live(row: Any) -> Live:
         row[7],
         worker(row[8]),
         row[9],
+        row[10],
     )
 
 
@@ -122,6 +124,9 @@ def worker_info(row: Any) -> WorkerInfo:
         heartbeat_at=row["heartbeat_at"],
         expires_in=row["expires_in"],
         running=row["running"],
+        lease=row["lease"],
+        alive_since=row["alive_since"],
+        read_at=row["read_at"],
     )
 
 

@@ -32,9 +32,11 @@ class PostgresWorkers:
             lease,
         )
 
-    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+    async def heartbeat(
+        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+    ) -> Beat:
         ids, fences = [one.id for one in held], [one.fence for one in held]
-        found = await self._connections.timed("heartbeat", worker, lease, ids, fences)
+        found = await self._connections.timed("heartbeat", worker, lease, ids, fences, caught_up)
         known, cancel, lost = found[0]
         return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
 

@@ -60,21 +60,22 @@ class Claimer:
             return []
         known, closed = to_json(tasks), set(to_texts(names))
         marks = self._marks_for(known, returns)
-        picked: list[Row] = []
+        claimed_at = to_datetime(tx.now)
+        claimed: list[Claimed] = []
         for want in wants:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want looks: two may name one queue.
                 rows = _pick(tx, want, known, marks)
-                _take(tx, worker, rows)
-                picked += rows
+                for some, ahead in ((rows[: want.free], False), (rows[want.free :], True)):
+                    _take(tx, worker, some, ahead)
+                    claimed += [_claimed(row, claimed_at, ahead) for row in some]
         kept = self._marks
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
-        if not picked and closed.isdisjoint(read):
+        if not claimed and closed.isdisjoint(read):
             # Looked at before the transaction: never newer than what it saw.
             self._empty = (self._looked_at, read, tuple(tasks))
-        claimed_at = to_datetime(tx.now)
-        return [_claimed(row, claimed_at) for row in picked]
+        return claimed
 
     def _marks_for(self, tasks: str, returns: int) -> ChainMap[_Line, int]:
         """The marks hold for one set of tasks and one opening of the store, until a job returns
@@ -102,7 +103,7 @@ def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, 
     return rows
 
 
-def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> None:
+def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], ahead: bool) -> None:
     """From the line to the leases, all alike in one statement: a statement for each job would
     also hand the interpreter to another thread and back for each."""
     alike: dict[tuple[str, int, float | None], list[int]] = {}
@@ -112,11 +113,11 @@ def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row]) -> None:
     for (queue, priority, timeout), numbers in alike.items():
         line = (queue, priority, to_json(numbers))
         timeout_at = None if timeout is None else after(tx.now, timeout)
-        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at))
+        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead))
         tx.run(sql["leave"], line)
 
 
-def _claimed(row: Row, claimed_at: datetime) -> Claimed:
+def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:
     (
         job_id,
         queue,
@@ -150,4 +151,5 @@ def _claimed(row: Row, claimed_at: datetime) -> Claimed:
         to_texts(tags),
         headers,
         checkpoint,
+        ahead,
     )

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
-from holdfast.store.records import JobFilter, Outcome, Page, ProgressReport, Promoted, Verdict, Want
+from holdfast.store.records import (
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    Verdict,
+    Want,
+    WorkerInfo,
+)
 from holdfast.store.sqlite import moves, reading, sweeps, tending, within
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import Engine
@@ -48,8 +57,10 @@ class SqliteJobs:
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await self._move(moves.finish, transitions)
 
-    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        return await self._move(moves.reclaim, transitions)
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
+        return await self._move(lambda tx, some: moves.reclaim(tx, some, by), transitions)
 
     async def _move(
         self,

@@ -14,8 +14,8 @@ import msgspec
 
 from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
 from holdfast.outcome import Transition
-from holdfast.store.records import QueueSettings, Topic, Verdict
-from holdfast.store.sqlite.rows import SECOND, after, to_json
+from holdfast.store.records import QueueSettings, Topic, Verdict, WorkerInfo
+from holdfast.store.sqlite.rows import SECOND, after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.successes import succeed_all
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -47,14 +47,24 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
     ]
 
 
-def reclaim(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
+def reclaim(
+    tx: Transaction, transitions: Sequence[Transition], by: WorkerInfo | None
+) -> list[Verdict]:
     """A waiting job has no worker to lose; one whose worker is trusted again has not lost it."""
     running = [transition for transition in transitions if transition.source is JobState.RUNNING]
-    found = _find(tx, running)
+    found = _find(tx, running) if _stands(tx, by) else {}
     ids = to_json({transition.id for transition in transitions})
     for (job_id,) in tx.rows(steps("finish")["trusted"], (ids, tx.now)):
         found.pop((JobState.RUNNING, job_id), None)
     return _Moves(tx).apply(transitions, found)
+
+
+def _stands(tx: Transaction, by: WorkerInfo | None) -> bool:
+    """Whether nothing has happened to the reclaiming worker since it judged."""
+    if by is None or by.alive_since is None:
+        return True
+    values = (by.id, to_micros(by.alive_since), tx.now)
+    return bool(tx.rows(steps("finish")["stands"], values))
 
 
 def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:

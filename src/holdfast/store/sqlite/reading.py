@@ -28,10 +28,10 @@ def to_live(rows: Iterable[Row]) -> list[Live]:
     return [
         Live(
             JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
-            None if worker is None else WorkerId(worker), bool(cancel),
+            None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
         )
         for (
-            job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel,
+            job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel, ahead,
         ) in rows
     ]  # fmt: skip
 

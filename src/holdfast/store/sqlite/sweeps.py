@@ -36,8 +36,8 @@ class ExpiredLeases:
 
 
 def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
-    since = tx.now - round(slack * SECOND)
-    return to_live(tx.rows(script("overdue_attempts"), (since, after or "", limit)))
+    values = (tx.now, after or "", limit, round(slack * SECOND))
+    return to_live(tx.rows(script("overdue_attempts"), values))
 
 
 def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:

@@ -29,8 +29,10 @@ class SqliteWorkers:
     async def register(self, worker: WorkerInfo, lease: float) -> None:
         await self._engine.write(lambda tx: _register(tx, worker, lease))
 
-    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
-        return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held))
+    async def heartbeat(
+        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+    ) -> Beat:
+        return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held, caught_up))
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
@@ -75,9 +77,11 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     )
 
 
-def _heartbeat(tx: Transaction, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+def _heartbeat(
+    tx: Transaction, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool
+) -> Beat:
     sql = steps("workers")
-    if not tx.rows(sql["heartbeat"], (worker, tx.now, after(tx.now, lease))):
+    if not tx.rows(sql["heartbeat"], (worker, tx.now, after(tx.now, lease), caught_up)):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -106,15 +110,19 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
             heartbeat_at=to_datetime(heartbeat_at),
             expires_in=seconds_until(expires_at, tx.now),
             running=running,
+            lease=lease / SECOND,
+            alive_since=to_datetime(alive_since),
+            read_at=to_datetime(tx.now),
         )
         for (
             worker_id, name, host, pid, queues, tasks, version,
-            started_at, heartbeat_at, expires_at, running,
+            started_at, heartbeat_at, expires_at, running, lease, alive_since,
         ) in tx.rows(steps("workers")["list"])
     ]  # fmt: skip
 
 
 def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
+    tx.run(steps("workers")["shorten"], (tx.now,))
     before = tx.now - round(lapsed_for * SECOND)
     swept = tx.rows(steps("workers")["sweep"], (before, limit))
     tx.each(steps("signal")["forget worker"], swept)

@@ -28,7 +28,7 @@ MOST_AT_ONCE = 1_000
 INLINE = 8
 """A claim of so few jobs brings their bodies along, which saves a round trip."""
 
-Wants = list[tuple[str, int]]
+Wants = list[tuple[str, int, int]]  # queue, limit, how many of them begin at once
 Taken = tuple[bytes, bytes, bytes, bytes | None]  # id, record, body, progress
 
 
@@ -55,11 +55,12 @@ async def claim(
 
 def _merged(wants: Sequence[Want]) -> Wants:
     """Each queue once: two wants of one queue must not be given the same job."""
-    limits: dict[str, int] = {}
+    limits: dict[str, tuple[int, int]] = {}
     for want in wants:
         if want.limit > 0:
-            limits[want.queue] = limits.get(want.queue, 0) + want.limit
-    return [(queue, min(limit, MOST_AT_ONCE)) for queue, limit in limits.items()]
+            limit, free = limits.get(want.queue, (0, 0))
+            limits[want.queue] = limit + want.limit, free + min(want.free, want.limit)
+    return [(queue, min(limit, MOST_AT_ONCE), free) for queue, (limit, free) in limits.items()]
 
 
 async def _take(
@@ -90,7 +91,7 @@ async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> d
     """How many of each queue every partition should give."""
     heads = await connections.everywhere("peek", wants=wants, tasks=tasks)
     shares: dict[int, Wants] = {}
-    for n, (queue, limit) in enumerate(wants):
+    for n, (queue, limit, free) in enumerate(wants):
         line: list[tuple[float, bytes, int]] = []
         for partition, answer in enumerate(heads):
             members, priorities = answer[n][::2], answer[n][1::2]
@@ -98,17 +99,17 @@ async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> d
                 (float(priority), member, partition)
                 for member, priority in zip(members, priorities, strict=True)
             ]
-        won: dict[int, int] = {}
-        for _, _, partition in sorted(line)[:limit]:
-            won[partition] = won.get(partition, 0) + 1
-        for partition, count in won.items():
-            shares.setdefault(partition, []).append((queue, count))
+        won = [partition for _, _, partition in sorted(line)[:limit]]
+        begin = won[:free]
+        for partition in dict.fromkeys(won):
+            share = (queue, won.count(partition), begin.count(partition))
+            shares.setdefault(partition, []).append(share)
     return shares
 
 
 def _in_line(answers: list[list[Taken]], wants: Wants) -> list[Claimed]:
     """By want, then priority, then arrival, whichever partition they came from."""
-    place = {queue: n for n, (queue, _) in enumerate(wants)}
+    place = {queue: n for n, (queue, *_) in enumerate(wants)}
     found = [
         (place[job.queue], job.priority, rows.seq(record), job)
         for taken in answers

@@ -11,29 +11,66 @@ from typing import Any
 
 from holdfast.job import JobId
 from holdfast.outcome import Transition
-from holdfast.store.records import Verdict
+from holdfast.store.records import Verdict, WorkerInfo
 from holdfast.store.valkey.connection import Call, Connections
-from holdfast.store.valkey.rows import STATES, bites, error_values, finite, nested, salted
+from holdfast.store.valkey.rows import (
+    STATES,
+    bites,
+    error_values,
+    finite,
+    nested,
+    salted,
+    to_micros,
+    values,
+)
+from holdfast.store.valkey.workers import ALIVE_SINCE, FIELDS, HOME
 
 BITE = 1_000
+NOBODY = "nobody"
+"""A worker that there is not: it may reclaim nothing."""
+
+How = dict[str, str]
+PLAINLY: How = {"reclaiming": "", "by": "", "alive_since": ""}
 
 
-async def finish(
-    connections: Connections, transitions: Sequence[Transition], *, reclaiming: bool = False
+async def finish(connections: Connections, transitions: Sequence[Transition]) -> list[Verdict]:
+    return await _finish(connections, transitions, PLAINLY)
+
+
+async def reclaim(
+    connections: Connections, transitions: Sequence[Transition], by: WorkerInfo | None
 ) -> list[Verdict]:
-    verdicts: list[Verdict] = []
-    for some in bites(transitions, BITE):
-        verdicts += await _finish(connections, some, "1" if reclaiming else "")
-    return verdicts
+    how = {**PLAINLY, "reclaiming": "1"}
+    if by is not None and by.alive_since is not None:
+        how |= {"by": by.id, "alive_since": str(to_micros(by.alive_since))}
+        if connections.options.partitions > 1 and not await _stands(connections, how):
+            how["by"] = NOBODY
+    return await _finish(connections, transitions, how)
+
+
+async def _stands(connections: Connections, how: How) -> bool:
+    """Whether the service of the worker that reclaims has had no break since it judged. Only the
+    first partition knows; where there are others it is asked before them."""
+    row = await connections.command("HGET", connections.key(HOME, "workers"), how["by"])
+    return row is not None and str(values(row, FIELDS)[ALIVE_SINCE]) == how["alive_since"]
 
 
 async def _finish(
-    connections: Connections, transitions: Sequence[Transition], reclaiming: str
+    connections: Connections, transitions: Sequence[Transition], how: How
+) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    for some in bites(transitions, BITE):
+        verdicts += await _finish_some(connections, some, how)
+    return verdicts
+
+
+async def _finish_some(
+    connections: Connections, transitions: Sequence[Transition], how: How
 ) -> list[Verdict]:
     """Not repeated when the line is lost: the worker recognises its own end in the verdict."""
-    places = _places(connections, transitions, reclaiming)
+    places = _places(connections, transitions, how)
     calls = [
-        _call(verb, partition, [transitions[n] for n in mine], reclaiming)
+        _call(verb, partition, [transitions[n] for n in mine], how)
         for (verb, partition), mine in places.items()
     ]
     answers = await connections.call_each(calls, again=False)
@@ -46,10 +83,10 @@ async def _finish(
 
 
 def _places(
-    connections: Connections, transitions: Sequence[Transition], reclaiming: str
+    connections: Connections, transitions: Sequence[Transition], how: How
 ) -> dict[tuple[str, int], list[int]]:
     """Which script of which partition each is for."""
-    apart = not reclaiming and len({move.id for move in transitions}) == len(transitions)
+    apart = not how["reclaiming"] and len({move.id for move in transitions}) == len(transitions)
     places: dict[tuple[str, int], list[int]] = {}
     for n, move in enumerate(transitions):
         verb = "succeed" if apart and move.is_plain_success else "finish"
@@ -57,18 +94,14 @@ def _places(
     return places
 
 
-def _call(verb: str, partition: int, moves: Sequence[Transition], reclaiming: str) -> Call:
+def _call(verb: str, partition: int, moves: Sequence[Transition], how: How) -> Call:
     if verb == "succeed":
         flat: list[Any] = []
         for n, move in enumerate(moves):
             result = False if move.result is None else salted(move.result, n)
             flat += (move.id, move.fence, finite(move.keep_for), result)
         return verb, partition, {"moves": flat}
-    return (
-        verb,
-        partition,
-        {"reclaiming": reclaiming, "moves": [_row(n, move) for n, move in enumerate(moves)]},
-    )
+    return verb, partition, {**how, "moves": [_row(n, move) for n, move in enumerate(moves)]}
 
 
 def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:

@@ -16,6 +16,7 @@ from holdfast.store.records import (
     Promoted,
     Verdict,
     Want,
+    WorkerInfo,
 )
 from holdfast.store.valkey import claiming, finishing, inserting, progressing, reading, sweeping
 from holdfast.store.valkey.connection import Connections
@@ -49,8 +50,10 @@ class ValkeyJobs:
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await finishing.finish(self._connections, transitions)
 
-    async def reclaim(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        return await finishing.finish(self._connections, transitions, reclaiming=True)
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
+        return await finishing.reclaim(self._connections, transitions, by)
 
     async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
         return await sweeping.expired_leases(self._connections, limit, after)

@@ -1,6 +1,6 @@
 """Between Python's values and the store's: times are integer microseconds since 1970 UTC.
 
-A record is a MessagePack list of 23 values, false where there is none (`lua/lib/record.lua` names
+A record is a MessagePack list of 24 values, false where there is none (`lua/lib/record.lua` names
 them); that of a job which a plan started has one more.
 
 **Salt.** Lua keeps each string once, in a table by its hash, and of a long string it hashes some
@@ -33,7 +33,8 @@ LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = range(8)
 READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = range(8, 14)
 DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT, KEY = range(14, 20)
-RECORD = 23  # values in all
+AHEAD = 22
+RECORD = 24  # values in all
 SALTS = string.ascii_letters + string.digits
 
 STATES = {state.value: state for state in JobState}
@@ -142,6 +143,7 @@ def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> 
         tuple(tags),
         headers,
         None if progress is None else values(progress, 4)[2],
+        row[AHEAD],
     )
 
 
@@ -158,6 +160,7 @@ def live(job_id: str, row: list[Any], text: bytes) -> Live:
         row[FENCE],
         None if worker is None else WorkerId(worker),
         row[CANCEL_AT] is not None,
+        row[AHEAD] is True,
     )
 
 

@@ -8,13 +8,14 @@ until the lowest ids after the cursor are known: no late job is hidden by others
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from holdfast.job import JobId, JobState, Live
 from holdfast.store.records import Promoted
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import live
-from holdfast.store.valkey.rows import SECOND, scored
+from holdfast.store.valkey.rows import SECOND, paired, scored, values
+from holdfast.store.valkey.workers import FIELDS, HOME, WRITTEN_UNTIL
 
 BITE = 5_000
 
@@ -40,23 +41,65 @@ async def _lapsed_holders(connections: Connections) -> list[list[str]]:
 async def overdue_attempts(
     connections: Connections, limit: int, after: str | None, slack: float
 ) -> list[Live]:
-    ids = await _late(connections, "timeouts", limit, after, edge="(", slack=slack)
-    return [job for job in _by_id(await live(connections, ids)) if job.state is JobState.RUNNING]
+    pages = _late_jobs(connections, "timeouts", limit, after, edge="(", slack=slack)
+    return await _first(limit, (job async for job in pages if job.state is JobState.RUNNING))
 
 
 async def past_deadline(connections: Connections, limit: int, after: str | None) -> list[Live]:
-    """An end drops its own entry; what is dropped here was left by hand or by a bug."""
-    ids = await _late(connections, "deadlines", limit, after)
-    found = _by_id(await live(connections, ids))
-    gone = set(ids) - {job.id for job in found}
-    if gone:
-        await connections.call_each(
-            [
-                ("drop_deadlines", partition, {"chosen": mine})
-                for partition, mine in connections.by_partition(sorted(gone)).items()
-            ]
-        )
+    return await _first(limit, _late_jobs(connections, "deadlines", limit, after))
+
+
+async def _first(limit: int, jobs: AsyncIterator[Live]) -> list[Live]:
+    found: list[Live] = []
+    async for job in jobs:
+        found.append(job)
+        if len(found) == limit:
+            break
     return found
+
+
+async def _late_jobs(
+    connections: Connections,
+    name: str,
+    limit: int,
+    after: str | None,
+    *,
+    edge: str = "",
+    slack: float = 0.0,
+) -> AsyncIterator[Live]:
+    """Late jobs by id, but for running ones whose worker may still have an end to write that was
+    decided in time. An end drops its own entry; one dropped here was left by hand or a bug."""
+    written: dict[str, int] | None = None
+    while ids := await _late(connections, name, limit, after, edge=edge, slack=slack):
+        found = {job.id: job for job in await live(connections, [job_id for job_id, _ in ids])}
+        await _drop_deadlines(connections, [job_id for job_id, _ in ids if job_id not in found])
+        for job_id, at in ids:
+            job = found.get(JobId(job_id))
+            if job is not None and job.worker_id is not None and written is None:
+                written = await _written_until(connections)
+            if job is not None and _may_end(job, at + slack * SECOND, written or {}):
+                yield job
+        if len(ids) < limit:
+            return
+        after = ids[-1][0]
+
+
+def _may_end(job: Live, limit: float, written: dict[str, int]) -> bool:
+    return job.worker_id not in written or limit < written[job.worker_id]
+
+
+async def _written_until(connections: Connections) -> dict[str, int]:
+    rows = await connections.command("HGETALL", connections.key(HOME, "workers"))
+    return {worker: int(values(row, FIELDS)[WRITTEN_UNTIL]) for worker, row in paired(rows)}
+
+
+async def _drop_deadlines(connections: Connections, gone: list[str]) -> None:
+    calls = [
+        ("drop_deadlines", partition, {"chosen": mine})
+        for partition, mine in connections.by_partition(gone).items()
+    ]
+    if calls:
+        await connections.call_each(calls)
 
 
 async def _late(
@@ -67,17 +110,19 @@ async def _late(
     *,
     edge: str = "",
     slack: float = 0.0,
-) -> list[str]:
-    """The lowest ids after the cursor among the members whose time has come."""
-    found: list[str] = []
+) -> list[tuple[str, float]]:
+    """The lowest ids after the cursor among the members whose time has come, with that time."""
+    found: list[tuple[str, float]] = []
     for partition in connections.partitions:
         given, offset = {"name": name, "edge": edge, "slack": slack, "bite": BITE}, 0
         while True:
             answer = await connections.call("late", partition, {**given, "offset": offset})
-            ids = [one.decode() for one in answer]
-            found = heapq.nsmallest(limit, [*found, *(i for i in ids if i > (after or ""))])
-            offset += len(ids)
-            if len(ids) < BITE:
+            late = scored(answer)
+            found = heapq.nsmallest(
+                limit, [*found, *(one for one in late if one[0] > (after or ""))]
+            )
+            offset += len(late)
+            if len(late) < BITE:
                 break
     return found
 

@@ -17,7 +17,8 @@ from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
 HOME = 0
-FIELDS = 8
+FIELDS = 11
+LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10
 
 
 class ValkeyWorkers:
@@ -40,11 +41,13 @@ class ValkeyWorkers:
         )
         await self._connections.call("register", HOME, {**given, "facts": facts})
 
-    async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
+    async def heartbeat(
+        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+    ) -> Beat:
         mine: dict[int, list[tuple[str, int]]] = {p: [] for p in self._connections.partitions}
         for attempt in held:
             mine[self._connections.partition_of(attempt.id)].append((attempt.id, attempt.fence))
-        given = {"worker": worker, "lease": finite(lease)}
+        given = {"worker": worker, "lease": finite(lease), "caught_up": "1" if caught_up else ""}
         first = await self._connections.call(
             "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
@@ -77,7 +80,7 @@ class ValkeyWorkers:
         running = await self._running([*told])
         now = await connections.now_micros()
         found = [
-            _info(worker, row, (expires.get(worker, 0.0) - now) / SECOND, running[worker])
+            _info(worker, row, expires.get(worker, 0.0), now, running[worker])
             for worker, row in told.items()
         ]
         return sorted(found, key=lambda worker: (worker.started_at, worker.id))
@@ -96,6 +99,7 @@ class ValkeyWorkers:
     async def sweep(self, limit: int, lapsed_for: float) -> int:
         """Candidates are read first; the script looks again before it removes one."""
         connections = self._connections
+        await self._shorten()
         before = await connections.now_micros() - round(lapsed_for * SECOND)
         reads: builtins.list[tuple[str, ...]] = []
         for partition in connections.partitions:
@@ -113,6 +117,16 @@ class ValkeyWorkers:
         await self._elsewhere("sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept])
         return len(swept)
 
+    async def _shorten(self) -> None:
+        """Leases that end later than their length from now: the clock was set back."""
+        connections = self._connections
+        now = await connections.now_micros()
+        rows = paired(await connections.command("HGETALL", connections.key(HOME, "workers")))
+        lengths = [(worker, values(row, FIELDS)[LEASE]) for worker, row in rows]
+        limits = [(worker, now + int(length)) for worker, length in lengths]
+        if limits:
+            await connections.everywhere("shorten_leases", limits=limits)
+
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         given = {"role": role, "worker": worker, "ttl": finite(ttl)}
         return bool(await self._connections.call("lead", HOME, given))
@@ -126,8 +140,9 @@ class ValkeyWorkers:
             await self._connections.call_each(calls)
 
 
-def _info(worker: str, row: list[object], expires_in: float, running: int) -> WorkerInfo:
-    name, host, pid, queues, tasks, version, started_at, heartbeat_at = row
+def _info(worker: str, row: list[object], expires_at: float, now: int, running: int) -> WorkerInfo:
+    name, host, pid, queues, tasks, version, *moments = row
+    started_at, heartbeat_at, lease, alive_since, _ = (int(str(moment)) for moment in moments)
     return WorkerInfo(
         id=WorkerId(worker),
         name=str(name),
@@ -136,8 +151,11 @@ def _info(worker: str, row: list[object], expires_in: float, running: int) -> Wo
         queues=msgspec.json.decode(str(queues), type=dict[str, int]),
         tasks=msgspec.json.decode(str(tasks), type=tuple[str, ...]),
         version=str(version),
-        started_at=to_datetime(int(str(started_at))),
-        heartbeat_at=to_datetime(int(str(heartbeat_at))),
-        expires_in=expires_in,
+        started_at=to_datetime(started_at),
+        heartbeat_at=to_datetime(heartbeat_at),
+        expires_in=(expires_at - now) / SECOND,
         running=running,
+        lease=lease / SECOND,
+        alive_since=to_datetime(alive_since),
+        read_at=to_datetime(now),
     )

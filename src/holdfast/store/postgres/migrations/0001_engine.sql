@@ -69,7 +69,8 @@ create table {{schema}}.lease (
     batch bigint not null,
     claimed_at timestamptz not null,
     timeout_at timestamptz,
-    cancel_requested_at timestamptz
+    cancel_requested_at timestamptz,
+    ahead boolean not null default false
 );
 
 create table {{schema}}.scheduled (
@@ -173,7 +174,10 @@ create table {{schema}}.worker (
     version text not null,
     started_at timestamptz not null,
     heartbeat_at timestamptz not null,
-    expires_at timestamptz not null
+    expires_at timestamptz not null,
+    lease float8 not null,
+    alive_since timestamptz not null,
+    written_until timestamptz not null
 );
 
 create table {{schema}}.leader (
@@ -191,27 +195,27 @@ create view {{schema}}.place as
         null::timestamptz as due_at, null::uuid as worker_id, null::timestamptz as claimed_at,
         null::timestamptz as cancel_requested_at, null::timestamptz as finished_at,
         null::timestamptz as expires_at, null::text as result, null::text as reason,
-        false as ended
+        false as ended, false as ahead
     from {{schema}}.ready
     union all
     select job_id, 'running'::text, queue, priority, task, attempts, crashes, fence,
         null::timestamptz, worker_id, claimed_at, cancel_requested_at, null::timestamptz,
-        null::timestamptz, null::text, null::text, false
+        null::timestamptz, null::text, null::text, false, ahead
     from {{schema}}.lease
     union all
     select job_id, 'scheduled'::text, queue, priority, task, attempts, crashes, fence,
         due_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason, false
+        null::timestamptz, null::text, reason, false, false
     from {{schema}}.scheduled
     union all
     select job_id, 'suspended'::text, queue, priority, task, attempts, crashes, fence,
         wake_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason, false
+        null::timestamptz, null::text, reason, false, false
     from {{schema}}.suspended
     union all
     select job_id, state, queue, priority, task, attempts, crashes, fence,
         null::timestamptz, null::uuid, claimed_at, null::timestamptz, finished_at,
-        expires_at, result, reason, true
+        expires_at, result, reason, true, false
     from {{schema}}.outcome;
 
 -- Rows pass through these tables by the million while few are in them: vacuum early, by count.

@@ -1,5 +1,5 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
--- $5 queues, $6 limits: what is wanted
+-- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
 -- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line, in order
 --
 -- A client that knows nothing sends one stretch per queue, over all priorities from seq 0. One that
@@ -11,8 +11,8 @@
 -- missing or outdated statistics; the reasons stand at the steps.
 with asked as materialized (
     -- the gate: a worker whose own lease lapsed gets nothing, nor does a paused or cooling queue
-    select wanted.queue, wanted.slots
-    from unnest($5::text[], $6::int[]) as wanted (queue, slots)
+    select wanted.queue, wanted.slots, wanted.free
+    from unnest($5::text[], $6::int[], $11::int[]) as wanted (queue, slots, free)
     where exists (
         select from {{schema}}.worker
         where id = $2::uuid and expires_at > coalesce($1::timestamptz, now())
@@ -67,13 +67,32 @@ found as materialized (
         from {{schema}}.job where job.id = taken.job_id limit 1
     ) as body
 ),
+behind as materialized (
+    -- where in each line those begin that are claimed ahead; nothing while all begin at once
+    select asked.queue, first.priority, first.seq
+    from asked
+    cross join lateral (
+        select taken.priority, taken.seq from taken
+        where taken.queue = asked.queue
+        order by taken.priority, taken.seq offset asked.free limit 1
+    ) as first
+    where asked.free < asked.slots
+),
+given as materialized (
+    select found.*, exists (
+        select from behind
+        where behind.queue = found.queue
+        and (found.priority, found.seq) >= (behind.priority, behind.seq)
+    ) as ahead
+    from found
+),
 leased as (
     insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
-        worker_id, batch, claimed_at, timeout_at)
+        worker_id, batch, claimed_at, timeout_at, ahead)
     select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
         coalesce($1::timestamptz, now()),
-        coalesce($1::timestamptz, now()) + timeout * interval '1 second'
-    from found
+        coalesce($1::timestamptz, now()) + timeout * interval '1 second', ahead
+    from given
 )
 -- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
 -- other columns, and an empty array more than none
@@ -83,7 +102,7 @@ select job_id::text, task, queue, priority, args, policy, attempts, crashes, fen
     deadline_at, case when cardinality(tags) > 0 then tags end as tags, headers,
     -- only a job that was claimed before can have left a checkpoint
     case when fence > 0 then (
-        select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
-    ) end as checkpoint, seq
-from found
+        select checkpoint from {{schema}}.progress where progress.job_id = given.job_id
+    ) end as checkpoint, ahead, seq
+from given
 order by priority, seq

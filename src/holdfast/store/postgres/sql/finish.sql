@@ -3,6 +3,7 @@
 -- $11 delays   $12 seconds to keep   $13 results   $14 reasons   $15 cool-downs
 -- $16 error kinds (null: none)   $17 messages   $18 tracebacks   $19 attempts of the errors
 -- $20 errors kept   $21 seconds to keep a cancelled job whose policy does not say
+-- $22 who reclaims (null: nobody in particular)   $23 alive since when, as it judged
 -- Every end of an attempt but a plain return, and the ends of waiting jobs. Guarded as in
 -- finish_succeeded.sql. A cancel that was asked for meanwhile ends what would have gone on.
 with asked as materialized (
@@ -23,12 +24,21 @@ trusted as materialized (
     ) as doubted
     where expires_at > coalesce($1::timestamptz, now())
 ),
+stands as materialized (
+    -- nothing has happened to the reclaiming worker since it judged
+    select $22::uuid is null or exists (
+        select from {{schema}}.worker
+        where id = $22::uuid and alive_since = $23::timestamptz
+        and expires_at > coalesce($1::timestamptz, now())
+    ) as whole
+),
 held as materialized (
     select asked.job_id, asked.source
     from asked
     cross join lateral (
         select job_id from {{schema}}.lease
-        where asked.source = 'running' and lease.job_id = asked.job_id
+        where asked.source = 'running' and (select whole from stands)
+        and lease.job_id = asked.job_id
         and lease.fence = asked.fence and not (lease.worker_id in (select id from trusted))
         limit 1
     ) as mine

@@ -4,7 +4,7 @@ select lease.job_id::text, lease.task, lease.queue, lease.priority, job.args, jo
     lease.attempts, lease.crashes, lease.fence, date_part('epoch', job.created_at) as created_at,
     date_part('epoch', lease.claimed_at) as claimed_at, job.deadline_at,
     case when cardinality(job.tags) > 0 then job.tags end as tags, job.headers,
-    progress.checkpoint, lease.seq, lease.batch
+    progress.checkpoint, lease.ahead, lease.seq, lease.batch
 from {{schema}}.lease
 join {{schema}}.job on job.id = lease.job_id
 left join {{schema}}.progress on progress.job_id = lease.job_id

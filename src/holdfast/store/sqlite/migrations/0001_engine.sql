@@ -45,7 +45,8 @@ create table holdfast_lease (
     cancel_requested_at integer,
     worker_id text not null,
     claimed_at integer not null,
-    timeout_at integer
+    timeout_at integer,
+    ahead integer not null default 0
 ) without rowid;
 
 create table holdfast_scheduled (
@@ -152,7 +153,10 @@ create table holdfast_worker (
     version text not null,
     started_at integer not null,
     heartbeat_at integer not null,
-    expires_at integer not null
+    expires_at integer not null,
+    lease integer not null,
+    alive_since integer not null,
+    written_until integer not null
 ) without rowid;
 
 create table holdfast_leader (

@@ -28,9 +28,9 @@ select max(seq) from holdfast_ready where queue = ? and priority = ?
 -- name: lease
 insert into holdfast_lease (
     job_id, queue, priority, seq, task, attempts, crashes, fence,
-    worker_id, claimed_at, timeout_at
+    worker_id, claimed_at, timeout_at, ahead
 )
-select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6
+select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6, ?7
 from holdfast_ready
 where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
 

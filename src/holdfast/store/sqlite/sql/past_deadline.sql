@@ -10,7 +10,13 @@ where job_id in (
 )
 
 -- name: find
-select job_id from holdfast_deadline where at <= ?1 and job_id > ?2 order by job_id limit ?3
+select d.job_id
+from holdfast_deadline as d
+left join holdfast_lease as l on l.job_id = d.job_id
+left join holdfast_worker as w on w.id = l.worker_id
+where d.at <= ?1 and d.job_id > ?2 and (w.id is null or d.at < w.written_until)
+order by d.job_id
+limit ?3
 
 -- name: next
 select at from holdfast_deadline order by at limit 1

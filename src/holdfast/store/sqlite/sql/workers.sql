@@ -1,8 +1,9 @@
 -- name: register
 insert into holdfast_worker (
-    id, name, host, pid, queues, tasks, version, started_at, heartbeat_at, expires_at
+    id, name, host, pid, queues, tasks, version,
+    started_at, heartbeat_at, expires_at, lease, alive_since, written_until
 )
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9 - ?8, ?8, ?8)
 on conflict (id) do update set
     name = excluded.name,
     host = excluded.host,
@@ -11,10 +12,23 @@ on conflict (id) do update set
     tasks = excluded.tasks,
     version = excluded.version,
     heartbeat_at = excluded.heartbeat_at,
-    expires_at = excluded.expires_at
+    expires_at = excluded.expires_at,
+    lease = excluded.lease
 
 -- name: heartbeat
-update holdfast_worker set heartbeat_at = ?2, expires_at = ?3 where id = ?1 returning id
+update holdfast_worker
+set
+    heartbeat_at = ?2,
+    expires_at = ?3,
+    lease = ?3 - ?2,
+    alive_since = iif(
+        expires_at > ?2 and ?2 >= heartbeat_at and 2 * (?2 - heartbeat_at) <= lease,
+        alive_since,
+        ?2
+    ),
+    written_until = iif(?4, heartbeat_at, written_until)
+where id = ?1
+returning id
 
 -- name: held
 select l.job_id, l.fence, l.worker_id, l.cancel_requested_at is not null
@@ -27,12 +41,15 @@ delete from holdfast_worker where id = ?
 -- name: list
 select
     w.id, w.name, w.host, w.pid, w.queues, w.tasks, w.version,
-    w.started_at, w.heartbeat_at, w.expires_at, coalesce(held.number, 0)
+    w.started_at, w.heartbeat_at, w.expires_at, coalesce(held.number, 0), w.lease, w.alive_since
 from holdfast_worker as w
 left join (
     select worker_id, count(*) as number from holdfast_lease group by worker_id
 ) as held on held.worker_id = w.id
 order by w.started_at, w.id
+
+-- name: shorten
+update holdfast_worker set expires_at = ?1 + lease where expires_at > ?1 + lease
 
 -- name: sweep
 delete from holdfast_worker

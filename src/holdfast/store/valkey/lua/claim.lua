@@ -3,7 +3,7 @@
 -- ARGV: now worker wants tasks inline
 -- uses: time record names counts queues lines
 --
--- `wants`: [queue, limit], each queue once. Answers the time, then for each job its id, record,
+-- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then for each job its id, record,
 -- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
 -- jobs come without their bodies.
 --
@@ -15,12 +15,13 @@ if not lease or tonumber(lease) <= moment then
     return {moment}
 end
 
-local known, ids, served = cmsgpack.unpack(tasks), {}, {}
+local known, ids, served, ahead = cmsgpack.unpack(tasks), {}, {}, {}
 for _, want in ipairs(cmsgpack.unpack(wants)) do
     if is_open(want[1]) then
         local picked, lines = pick(want[1], known, want[2])
         for n = 1, #picked, 2 do
             ids[#ids + 1] = string.sub(picked[n], 18)
+            ahead[#ids] = n > 2 * want[3]
         end
         for n = 1, #lines do
             served[#served + 1] = lines[n]
@@ -46,7 +47,7 @@ end
 local function give(n, record, body)
     local id = ids[n]
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
-    record[FENCE] = record[FENCE] + 1
+    record[FENCE], record[AHEAD] = record[FENCE] + 1, ahead[n]
     record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
     local blob = packed(record)
     local progress = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)

@@ -1,10 +1,11 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
--- ARGV: now kept_otherwise reclaiming moves
+-- ARGV: now kept_otherwise reclaiming by alive_since moves
 -- uses: time record counts changes names places queues moves
 --
 -- `moves`: [id, fence, to, source, spend, crash, bump, delay, keep_for, result, reason, error,
--- cool]. `reclaiming` is '1' when only jobs of lapsed workers may be moved. Answers the refused
+-- cool]. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and `by` then names the
+-- worker that judged so, alive since that moment; '' is nobody in particular. Answers the refused
 -- (place in the batch, state, fence, …) and the queues that cool down (name, row, …).
 local ID, MOVE_FENCE, TO, SOURCE, SPEND, CRASH, BUMP, DELAY = 1, 2, 3, 4, 5, 6, 7, 8
 local KEEP_FOR, MOVE_RESULT, MOVE_REASON, ERROR, COOL = 9, 10, 11, 12, 13
@@ -19,12 +20,21 @@ local function is_lapsed(worker)
     return lapsed[worker]
 end
 
+-- Nothing has happened to the reclaiming worker since it judged. Only the partition that keeps the
+-- workers' rows knows since when it is alive; the caller has asked there before the others.
+local function stands()
+    local row = redis.call('HGET', partition .. ':workers', by)
+    local since = row and select(10, cmsgpack.unpack(row))
+    return not is_lapsed(by) and (not row or since == tonumber(alive_since))
+end
+local may_reclaim = reclaiming == '1' and (by == '' or stands())
+
 local function applies(move, record)
     if not record or record[STATE] ~= move[SOURCE] or record[FENCE] ~= move[MOVE_FENCE] then
         return false
     end
     if reclaiming == '1' then
-        return move[SOURCE] == 'running' and is_lapsed(record[WORKER])
+        return may_reclaim and move[SOURCE] == 'running' and is_lapsed(record[WORKER])
     end
     return LIVE[record[STATE]]
 end

@@ -1,6 +1,6 @@
 -- Extend a worker's lease and say which of its attempts need attention.
 -- KEYS: partition
--- ARGV: now worker lease home held
+-- ARGV: now worker lease home caught_up held
 -- uses: time record
 --
 -- `held`: [id, fence]. `home` is '1' in the partition that keeps the workers' rows: only there a
@@ -8,15 +8,24 @@
 --
 -- The lease is removed before it is put back: a removal is allowed when memory is short, and after
 -- it so is the rest. A worker must not lose its jobs because there is no room for new ones.
+local BEATEN_AT, LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10, 11 -- see register.lua
 if home == '1' then
     local row = redis.call('HGET', partition .. ':workers', worker)
     if not row then
         return {0, {}, {}}
     end
     local told = {cmsgpack.unpack(row)}
-    told[8] = moment
+    local beaten_at, length = told[BEATEN_AT], told[LEASE]
+    local expires_at = tonumber(redis.call('ZSCORE', partition .. ':leases', worker) or 0)
+    if expires_at <= moment or moment < beaten_at or 2 * (moment - beaten_at) > length then
+        told[ALIVE_SINCE] = moment
+    end
+    if caught_up == '1' then
+        told[WRITTEN_UNTIL] = beaten_at
+    end
+    told[BEATEN_AT], told[LEASE] = moment, after(tonumber(lease)) - moment
     redis.call('ZREM', partition .. ':leases', worker)
-    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(unpack(told, 1, 8)))
+    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(unpack(told, 1, 11)))
 end
 redis.call('ZREM', partition .. ':leases', worker)
 redis.call('ZADD', partition .. ':leases', after(tonumber(lease)), worker)

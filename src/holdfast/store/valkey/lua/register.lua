@@ -4,13 +4,17 @@
 -- uses: time
 --
 -- `facts`: [name, host, pid, queues, tasks, version], or nil where only the lease is kept.
+-- The row: what was told, then when it was started, its last beat, the length of its lease in
+-- microseconds, since when it is alive without a break, and up to when its ends are written.
 redis.call('ZADD', partition .. ':leases', after(tonumber(lease)), worker)
 local told = cmsgpack.unpack(facts)
 if told then
     local before = redis.call('HGET', partition .. ':workers', worker)
-    local started_at = before and select(7, cmsgpack.unpack(before)) or moment
-    local row = cmsgpack.pack(
-        told[1], told[2], told[3], told[4], told[5], told[6], started_at, moment
+    local row = before and {cmsgpack.unpack(before)} or {}
+    local started_at, alive_since, written_until = row[7] or moment, row[10], row[11]
+    row = cmsgpack.pack(
+        told[1], told[2], told[3], told[4], told[5], told[6], started_at, moment,
+        after(tonumber(lease)) - moment, alive_since or moment, written_until or moment
     )
     redis.call('HSET', partition .. ':workers', worker, row)
 end

@@ -13,7 +13,8 @@ local function add(job)
     local record = {
         'ready', job[JOB_QUEUE], job[JOB_PRIORITY], arrive(job[INDEX]), job[JOB_TASK], 0, 0, 0,
         moment, false, false, false, job[JOB_TIMEOUT] or false, false, deadline, moment, false,
-        false, false, job[JOB_KEY] or false, job[JOB_STATES] or false, false, job[INDEX] % SALTS
+        false, false, job[JOB_KEY] or false, job[JOB_STATES] or false, false, false,
+        job[INDEX] % SALTS
     }
     if due > moment then
         record[STATE], record[AT], record[READY_AT] = 'scheduled', due, false

@@ -1,7 +1,7 @@
 -- The moves from place to place, each the whole of it.
 local function forget_attempt(record)
     record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
-    record[CANCEL_AT], record[REASON] = false, false
+    record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
 end
 
 -- To its line: at its end with a new arrival number, or without one at its old place.

@@ -4,8 +4,9 @@ local STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = 1, 2, 3, 4, 
 local READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = 9, 10, 11, 12, 13, 14
 local DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT = 15, 16, 17, 18, 19
 local KEY, KEY_STATES, HAS_PROGRESS = 20, 21, 22
-local SALT = 23 -- a small number that differs among the jobs of a batch, see rows.py
-local PLAN = 24 -- only of a job that a plan started: [schedule, scope, plan time]
+local AHEAD = 23 -- whether a running job was claimed with no slot free for it
+local SALT = 24 -- a small number that differs among the jobs of a batch, see rows.py
+local PLAN = 25 -- only of a job that a plan started: [schedule, scope, plan time]
 
 local SALTS = 128
 local LIVE = {ready = true, scheduled = true, running = true, suspended = true, blocked = true}
