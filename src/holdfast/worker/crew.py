@@ -146,10 +146,20 @@ class Crew:
             except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly
                 self.slots.give(job.queue)
                 self.finisher.add(undecidable(job, problem))
-        late = [one for one in attempts if self.leaving or one.job.queue in self._closed]
-        self._return(late, HandedBack())
-        if welcome := [one for one in attempts if one not in late] if late else attempts:
-            self._admit(welcome, now)
+        if self.leaving or self._closed:
+            attempts = self._return_late(attempts)
+        if attempts:
+            self._admit(attempts, now)
+
+    def _return_late(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Hand back what may not begin here any more; returns the rest."""
+        in_time: list[Attempt] = []
+        for attempt in attempts:
+            if self.leaving or attempt.job.queue in self._closed:
+                self._return([attempt], HandedBack())
+            else:
+                in_time.append(attempt)
+        return in_time
 
     def _admit(self, attempts: list[Attempt], now: float) -> None:
         admitted = admit(attempts, self.runner.running.values(), now)
