@@ -1,6 +1,7 @@
 -- Stop claims from these queues, made if absent.
 -- KEYS: partition
 -- ARGV: names fresh
+-- uses: unrefused
 local key = partition .. ':queues'
 for _, name in ipairs(cmsgpack.unpack(names)) do
     local row = {cmsgpack.unpack(redis.call('HGET', key, name) or fresh)}

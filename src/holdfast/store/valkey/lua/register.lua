@@ -1,7 +1,7 @@
 -- Add a worker whose lease ends so many seconds from now.
 -- KEYS: partition
 -- ARGV: now worker lease facts
--- uses: time
+-- uses: unrefused time
 --
 -- `facts`: [name, host, pid, queues, tasks, version], or nil where only the lease is kept.
 redis.call('ZADD', partition .. ':leases', after(tonumber(lease)), worker)
