@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.context import Context
-from holdfast.ends import Cancelled, HandedBack
-from holdfast.job import JobState, Progress
+from holdfast.ends import Cancelled, End, HandedBack
+from holdfast.errors import PartlyInserted, StoreError
+from holdfast.job import JobId, JobState, NewJob, Progress
 from holdfast.outcome import decide
 from holdfast.store.contract import Store
-from holdfast.store.records import Held, ProgressReport, QueueSettings, Want
+from holdfast.store.records import Held, JobFilter, ProgressReport, QueueSettings, Want
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened
-from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, new_worker
+from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, ids, new_job, new_worker
 
 MAXMEMORY = "maxmemory"
+ROOM = 800_000  # bytes: for some hundreds of jobs
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,7 @@ async def scene(server: ThrowawayValkey, clock: ManualClock) -> AsyncIterator[Sc
     url = server.new_namespace()
     async with opened(url, clock) as store:
         yield await Scene.on(store, clock)
-    server.clear(url)
+    server.say("FLUSHALL")
 
 
 @contextmanager
@@ -105,7 +109,7 @@ async def test_without_memory_a_worker_starts_and_drains(
             worker = new_worker()
             await store.workers.register(worker, 30)
             given = await store.jobs.claim(worker.id, [Want(QUEUE, 3)], [TASK])
-            ends = [RETURNED, HandedBack(), Cancelled()]
+            ends: list[End] = [RETURNED, HandedBack(), Cancelled()]
             moves = [decide(job, end) for job, end in zip(given, ends, strict=True)]
             assert all(verdict.accepted for verdict in await store.jobs.finish(moves))
 
@@ -145,4 +149,108 @@ async def test_without_memory_a_handler_that_says_how_far_it_is_does_not_fail(
             async with app.worker({"default": 1}) as worker:
                 await worker.drain()
         assert await job.result(timeout=5) == 10
-    server.clear(url)
+    server.say("FLUSHALL")
+
+
+# What is refused
+
+
+@pytest.fixture
+def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a call of a thousand jobs is many scripts, and many chunks."""
+    monkeypatch.setattr("holdfast.store.valkey.inserting.BITE", 25)
+    monkeypatch.setattr("holdfast.bulk.CHUNK", 200)
+
+
+def plain(count: int) -> list[NewJob]:
+    return [new_job(args=f'{{"name":"{"x" * 400}"}}') for _ in range(count)]
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_an_insert_that_is_refused_halfway_says_which_jobs_stand(
+    server: ThrowawayValkey, clock: ManualClock, partitions: int, small_bites: None
+) -> None:
+    url = server.new_namespace(partitions=partitions)
+    jobs = plain(1_000)
+    async with opened(url, clock) as store:
+        with limited(server, ROOM), pytest.raises(PartlyInserted, match="stand") as raised:
+            await store.jobs.insert(jobs)
+        told = [answer.id for answer in raised.value.answers if answer is not None]
+        assert 0 < len(told) < len(jobs)
+        assert told == [job.id for job in jobs if job.id in set(told)]
+        assert sorted(told) == await _all_ids(store)
+        assert ids(await store.jobs.insert(jobs)) == [job.id for job in jobs]
+        assert await store.jobs.count(JobFilter()) == {JobState.READY: len(jobs)}
+    server.say("FLUSHALL")
+
+
+async def _all_ids(store: Store) -> list[str]:
+    found, cursor = list[str](), None
+    while True:
+        page = await store.jobs.page(JobFilter(), 500, cursor)
+        found += ids(page.jobs)
+        cursor = page.next_cursor
+        if cursor is None:
+            return sorted(found)
+
+
+async def test_an_insert_that_is_refused_whole_leaves_nothing(
+    server: ThrowawayValkey, scene: Scene
+) -> None:
+    with limited(server, 0), pytest.raises(StoreError, match="out of memory") as raised:
+        await scene.store.jobs.insert(plain(1_500))
+    assert not isinstance(raised.value, PartlyInserted)
+    assert await scene.store.jobs.count(JobFilter()) == {}
+
+
+async def test_an_enqueue_many_that_is_refused_halfway_names_the_calls_that_stand(
+    server: ThrowawayValkey, small_bites: None
+) -> None:
+    url = server.new_namespace()
+    app = App(url)
+
+    @app.task()
+    async def read(text: str) -> None:
+        pass
+
+    texts = [f"{number:05}" + "x" * 400 for number in range(1_000)]
+    async with app:
+        with limited(server, ROOM), pytest.raises(PartlyInserted) as raised:
+            await read.enqueue_many((text,) for text in texts)
+        answers = raised.value.answers
+        stand = [text for text, answer in zip(texts, answers, strict=False) if answer]
+        assert 0 < len(stand) < len(texts)
+        assert await _texts(app) == stand
+        left = [text for n, text in enumerate(texts) if n >= len(answers) or not answers[n]]
+        await read.enqueue_many((text,) for text in left)
+        assert await _texts(app) == texts
+    server.say("FLUSHALL")
+
+
+async def _texts(app: App) -> list[str]:
+    jobs = await app.store.jobs.get([JobId(i) for i in await _all_ids(app.store)])
+    return sorted(msgspec.json.decode(job.args)["text"] for job in jobs)
+
+
+async def test_callers_that_share_a_round_trip_do_not_share_its_refusal(
+    server: ThrowawayValkey,
+) -> None:
+    """Each partition takes or refuses its own jobs; every caller hears the truth of its own."""
+    url = server.new_namespace(partitions=4)
+    app = App(url)
+
+    @app.task()
+    async def read(text: str) -> None:
+        pass
+
+    async with app:
+        with limited(server, 1_300_000):
+            calls = [read.enqueue("x" * 4_000) for _ in range(450)]
+            heard = await asyncio.gather(*calls, return_exceptions=True)
+        told = [one.id for one in heard if not isinstance(one, BaseException)]
+        refused = [one for one in heard if isinstance(one, BaseException)]
+        assert told
+        assert refused
+        assert all("out of memory" in str(error) for error in refused)
+        assert sorted(told) == await _all_ids(app.store)
+    server.say("FLUSHALL")

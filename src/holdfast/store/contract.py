@@ -46,7 +46,11 @@ class Jobs(Protocol):
     """Jobs: their insertion, their moves, their reading."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs. An id that is already there answers `created` and changes nothing."""
+        """Add jobs. An id that is already there answers `created` and changes nothing.
+
+        All of them are added or none, but by a store that writes a call in several steps: where
+        it is refused between them it raises `PartlyInserted`.
+        """
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
