@@ -72,7 +72,7 @@ class Jobs(Protocol):
 
         Nothing is given from a paused or cooling queue, nor to a worker whose own lease
         has lapsed or who is not registered. Jobs of other tasks are left alone and must not
-        slow the scan. The fence grows by one. `timeout_at` is set from the policy's timeout.
+        slow the scan. The fence grows. `timeout_at` is set from the policy's timeout.
         """
         ...
 

@@ -7,6 +7,9 @@
 -- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
 -- jobs come without their bodies.
 --
+-- A fence is at least the server's time in microseconds. A server that lost its last writes counts on
+-- from an older record, and must not give a fence that it gave before.
+--
 -- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
 -- first: they are allowed when memory is short, and after a first write so is the rest.
 local CHUNK = 1000
@@ -46,7 +49,7 @@ end
 local function give(n, record, body)
     local id = ids[n]
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
-    record[FENCE] = record[FENCE] + 1
+    record[FENCE] = math.max(record[FENCE] + 1, server_time)
     record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
     local blob = packed(record)
     local progress = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)
