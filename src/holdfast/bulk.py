@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from itertools import islice
 
-from holdfast.errors import BadArguments, PayloadTooLarge
+from holdfast.errors import BadArguments, PartlyInserted, PayloadTooLarge, StoreError
 from holdfast.job import Inserted, NewJob
 
 CHUNK = 2_000
@@ -56,10 +56,18 @@ class _Writing:
         self._flight = asyncio.ensure_future(self._write(chunk))
 
     async def settle(self) -> None:
-        """Until the chunk on its way has arrived; its error is raised here, once."""
+        """Until the chunk on its way has arrived; its error is raised here, once, and says
+        which jobs stand: those of the chunks before it, and perhaps some of its own."""
         flight, self._flight = self._flight, None
-        if flight is not None:
+        if flight is None:
+            return
+        try:
             self.written += await flight
+        except PartlyInserted as error:
+            raise PartlyInserted([*self.written, *error.answers], error.reason) from error.reason
+        except StoreError as error:
+            error.add_note(f"{len(self.written)} jobs before this chunk were written and stand")
+            raise
 
 
 async def _made(calls: Calls, make: Callable[[object], NewJob]) -> AsyncIterator[list[NewJob]]:

@@ -15,7 +15,14 @@ import msgspec
 
 from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
-from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
+from holdfast.errors import (
+    BadOption,
+    PartlyInserted,
+    Refused,
+    StoreError,
+    StoreUnavailable,
+    UnknownJob,
+)
 from holdfast.insights import Explanation, explain
 from holdfast.job import (
     ENDED,
@@ -48,7 +55,7 @@ class Client(ScheduleVerbs):
     def __init__(self, store: Store, providers: Providers | None = None) -> None:
         super().__init__(store, providers or Providers())
         self._jobs = store.jobs
-        self._inserts: Batcher[NewJob, Inserted] = Batcher(self._insert)
+        self._inserts: Batcher[NewJob, Inserted | StoreError] = Batcher(self._insert_each)
         self._results = ResultWaiter(store.jobs)
 
     async def aclose(self) -> None:
@@ -59,14 +66,22 @@ class Client(ScheduleVerbs):
 
     async def insert(self, job: NewJob) -> Inserted:
         """One job; concurrent calls share round trips."""
-        return await self._inserts.submit(job)
+        answer = await self._inserts.submit(job)
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return await self._insert(jobs)
-
-    async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice."""
+        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice. Raises
+        `PartlyInserted` when the store took some of them and refused the others."""
         return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
+
+    async def _insert_each(self, jobs: Sequence[NewJob]) -> Sequence[Inserted | StoreError]:
+        """Callers that share a round trip do not share a refusal: whose job stands hears so."""
+        try:
+            return await self.insert_many(jobs)
+        except PartlyInserted as error:
+            return [answer or error.reason for answer in error.answers]
 
     # Reading -----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@
     ├── NotOpen               the app is used outside `async with app`
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
+    │   ├── PartlyInserted    the store took some jobs of a call and refused the others
     │   ├── SchemaMissing     the store was never migrated
     │   ├── SchemaOutdated    migrations are waiting
     │   ├── SchemaTooNew      a newer program migrated it
@@ -31,6 +32,9 @@ the handler, not errors: they live in `holdfast.ends`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 
 class HoldfastError(Exception):
@@ -170,6 +174,23 @@ class StoreError(HoldfastError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached now; the same call may succeed later."""
+
+
+class PartlyInserted(StoreError):
+    """A store took some jobs of one call and refused the others.
+
+    `answers` has one entry for each job, in the order given: its `Inserted` where the job stands,
+    None where it was refused. What lies beyond its end was not tried. A job may be given again
+    under its own id: one that stands is not added twice.
+    """
+
+    def __init__(self, answers: Sequence[Any], reason: StoreError) -> None:
+        stand = sum(answer is not None for answer in answers)
+        super().__init__(
+            f"{stand} of {len(answers)} jobs were written and stand, the others were not: {reason}"
+        )
+        self.answers = tuple(answers)
+        self.reason = reason
 
 
 class SchemaMissing(StoreError):

@@ -221,6 +221,12 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     def attempt(self) -> int:
         return self.attempts + 1
 
+    @property
+    def times_taken(self) -> int:
+        """How often the job was claimed so far, this time included, or taken from its worker.
+        The last six bits of a fence count that: a hint which a job of many claims outgrows."""
+        return self.fence % 64
+
 
 class Live(msgspec.Struct, frozen=True):
     """A live job as a reconciler or an operator's verb sees it: enough to decide its end."""

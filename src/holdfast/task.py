@@ -128,8 +128,9 @@ class Task(Generic[P, R]):
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
         """Write many calls, streamed in chunks: each is a tuple of positional arguments or
-        a dict of named ones. A chunk is written whole or not at all; a call that does not
-        fit stops before its chunk is written, and its error says how many were."""
+        a dict of named ones. A call that does not fit stops before its chunk is written, and
+        its error says how many were. A store that refuses a chunk does so whole; one that
+        cannot raises `PartlyInserted`, which says of each call whether it stands."""
         if self.options.id is not None:
             raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
         ahead = self.options.connection is None

@@ -60,7 +60,7 @@ async def test_fence_and_history_are_kept(scene: Scene) -> None:
     await scene.store.jobs.requeue([claimed.id])
     after = await scene.job(claimed.id)
     assert (after.fence, after.errors) == (before.fence, before.errors)
-    assert (await scene.claim_one()).fence == before.fence + 1
+    assert (await scene.claim_one()).fence > before.fence
 
 
 async def test_the_old_attempt_cannot_end_the_new_life(scene: Scene) -> None:
@@ -104,9 +104,12 @@ async def test_a_batch_is_judged_item_by_item(scene: Scene) -> None:
 async def test_a_requeued_job_can_succeed_and_be_requeued_again(scene: Scene) -> None:
     claimed = await scene.ended(FAILED)
     for _ in range(3):
+        before = claimed.fence
         await scene.store.jobs.requeue([claimed.id])
-        assert (await scene.finish(await scene.claim_one(), RETURNED)).accepted
-    assert (await scene.job(claimed.id)).fence == 4
+        claimed = await scene.claim_one()
+        assert claimed.fence > before
+        assert (await scene.finish(claimed, RETURNED)).accepted
+    assert (await scene.job(claimed.id)).fence == claimed.fence
 
 
 async def test_a_job_whose_key_another_holds_by_now_stays_ended(scene: Scene) -> None:

@@ -17,7 +17,8 @@ async def test_a_resumed_job_is_the_same_attempt(scene: Scene) -> None:
     claimed = await scene.ended(WasSuspended(None))
     assert await scene.store.jobs.resume([claimed.id]) == [claimed.id]
     again = await scene.claim_one()
-    assert (again.attempt, again.fence) == (claimed.attempt, claimed.fence + 1)
+    assert again.attempt == claimed.attempt
+    assert again.fence > claimed.fence
 
 
 async def test_a_timer_does_not_hold_up_a_resume(scene: Scene) -> None:

@@ -158,8 +158,10 @@ class StoreMachine(RuleBasedStateMachine):
         assert [job.id for job in claimed] == self.model.claim(worker, queue, limit)
         for job in claimed:
             twin = self.model.jobs[job.id]
-            assert (job.fence, job.attempts) == (twin.fence, twin.attempts)
-            assert (job.crashes, job.priority) == (twin.crashes, twin.priority)
+            assert job.fence > twin.fence
+            twin.fence = job.fence
+            assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
+            assert job.priority == twin.priority
         return claimed
 
     @rule(chosen=st.lists(attempts, min_size=1, max_size=3), how=ends, heard=st.booleans())

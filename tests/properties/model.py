@@ -83,7 +83,7 @@ class Model:
         line = [job for job in self.jobs.values() if job.state is S.READY and job.queue == queue]
         line.sort(key=lambda job: (job.priority, job.seq))
         for job in line[:limit]:
-            job.state, job.worker, job.fence = S.RUNNING, worker, job.fence + 1
+            job.state, job.worker = S.RUNNING, worker
             timeout = job.policy.timeout
             job.timeout_at = None if timeout is None else self.now + timeout
         return [job.id for job in line[:limit]]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.bulk import CHUNK, write_all
-from holdfast.errors import BadArguments, StoreUnavailable
+from holdfast.errors import BadArguments, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job import Inserted, NewJob, new_job_id
 
 
@@ -106,3 +106,34 @@ async def test_a_caller_that_gives_up_stops_the_chunk_on_its_way() -> None:
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert len(asyncio.all_tasks()) == len(before) - 2
+
+
+async def test_a_chunk_that_is_refused_in_part_says_which_calls_of_all_stand() -> None:
+    desk, asked = Desk(), 0
+
+    async def write(jobs: list[NewJob]) -> list[Inserted]:
+        nonlocal asked
+        asked += 1
+        answers = await desk.write(jobs)
+        if asked == 2:
+            raise PartlyInserted([*answers[:3], *[None] * 7], StoreError("no room"))
+        return answers
+
+    many = CHUNK + 10
+    with pytest.raises(PartlyInserted, match=f"{CHUNK + 3} of {many} jobs .* no room") as told:
+        await write_all(range(many), desk.make, write, ahead=True)
+    stand = [answer is not None for answer in told.value.answers]
+    assert stand == [True] * (CHUNK + 3) + [False] * 7
+
+
+async def test_a_chunk_that_is_refused_whole_says_how_many_jobs_stand() -> None:
+    desk = Desk()
+
+    async def write(jobs: list[NewJob]) -> list[Inserted]:
+        if desk.chunks:
+            raise StoreError("no room")
+        return await desk.write(jobs)
+
+    with pytest.raises(StoreError, match="no room") as raised:
+        await write_all(range(CHUNK + 10), desk.make, write, ahead=True)
+    assert raised.value.__notes__ == [f"{CHUNK} jobs before this chunk were written and stand"]

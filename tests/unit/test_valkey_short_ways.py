@@ -59,7 +59,9 @@ async def test_a_job_that_is_not_looked_at_gets_the_record_of_one_that_is(
 async def test_an_end_that_is_a_return_leaves_the_record_that_any_end_would(
     scene: Scene, policy: Policy
 ) -> None:
-    one, other = [await scene.running(policy=policy, deadline_in=600.0) for _ in range(2)]
+    for _ in range(2):
+        await scene.enqueue(policy=policy, deadline_in=600.0)
+    one, other = await scene.claim(2)  # in one claim, which gives both the same fence
     await scene.finish(one)
     end = decide(other, RETURNED)
     # A job named twice sends the batch to the script that knows every move.

@@ -46,7 +46,11 @@ class Jobs(Protocol):
     """Jobs: their insertion, their moves, their reading."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs. An id that is already there answers `created` and changes nothing."""
+        """Add jobs. An id that is already there answers `created` and changes nothing.
+
+        All of them are added or none, but by a store that writes a call in several steps: where
+        it is refused between them it raises `PartlyInserted`.
+        """
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -68,8 +72,9 @@ class Jobs(Protocol):
 
         Nothing is given from a paused or cooling queue, nor to a worker whose own lease
         has lapsed or who is not registered. Jobs of other tasks are left alone and must not
-        slow the scan. The fence grows by one. `timeout_at` is set from the policy's timeout.
-        What is given beyond `Want.free` is marked as claimed ahead.
+        slow the scan. The fence grows, and its last six bits by one (`Claimed.times_taken`).
+        `timeout_at` is set from the policy's timeout. What is given beyond `Want.free` is marked
+        as claimed ahead.
         """
         ...
 

@@ -73,7 +73,7 @@ def is_careful(attempt: Attempt) -> bool:
     job, policy = attempt.job, attempt.policy
     return (
         job.crashes > 0
-        or job.fence - 1 > job.attempts
+        or job.times_taken - 1 > job.attempts
         or job.attempts + 1 >= policy.retry.max_attempts
         or policy.max_crashes <= 1
     )

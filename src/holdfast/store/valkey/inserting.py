@@ -7,15 +7,18 @@ does, since one script has to see both; ids are minted beside their keys for tha
 Jobs that are ready at once, without key or deadline, are most of all jobs and need to look at
 nothing: `insert_ready` writes them whole, a line at a time. A bite that has any other job, or ids
 that the store has already, is for `insert`, which looks at each.
+
+A bite is written whole or not at all. A server that has no memory left may take some bites of a
+call and refuse others; then the error says which jobs stand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from holdfast.errors import BadOption
+from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job import Inserted, JobId, NewJob, decode_policy, partition_bits
 from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.rows import bites, body, finite, nested, ready_record, to_micros
@@ -25,6 +28,7 @@ ROUND = 8_000
 
 Row = tuple[Any, ...]
 Placed = tuple[int, NewJob]  # a job with its place in the round
+Answers = list[Inserted | None]  # None: refused
 
 
 async def insert(connections: Connections, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -32,10 +36,21 @@ async def insert(connections: Connections, jobs: Sequence[NewJob]) -> list[Inser
     require_beside_keys(connections, jobs)
     if connections.options.partitions == 1 and len(jobs) <= BITE:
         return await _insert_bite(connections, 0, "", list(enumerate(jobs)))
-    answers: list[Inserted] = []
+    answers: Answers = []
+    refusals: list[StoreError] = []
     for some in bites(jobs, ROUND):
-        answers += await _insert_round(connections, some)
-    return answers
+        answers += await _insert_round(connections, some, refusals)
+        if refusals:
+            break
+    return _all_taken(answers, refusals)
+
+
+def _all_taken(answers: Answers, refusals: list[StoreError]) -> list[Inserted]:
+    if not refusals:
+        return cast("list[Inserted]", answers)
+    if not any(answers):
+        raise refusals[0]
+    raise PartlyInserted(answers, refusals[0]) from refusals[0]
 
 
 def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> None:
@@ -54,25 +69,42 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
             )
 
 
-async def _insert_round(connections: Connections, jobs: Sequence[NewJob]) -> list[Inserted]:
+async def _insert_round(
+    connections: Connections, jobs: Sequence[NewJob], refusals: list[StoreError]
+) -> Answers:
     base = await connections.arrivals(1)
     placed: dict[int, list[Placed]] = {}
     for index, job in enumerate(jobs):
         placed.setdefault(connections.partition_of(job.id), []).append((index, job))
     answers = await gathered(
-        [_insert_in(connections, partition, base, mine) for partition, mine in placed.items()]
+        [_insert_in(connections, p, base, mine, refusals) for p, mine in placed.items()]
     )
-    told: dict[int, Inserted] = {}
+    told: dict[int, Inserted | None] = {}
     for mine, some in zip(placed.values(), answers, strict=True):
         told.update(zip((index for index, _ in mine), some, strict=True))
     return [told[index] for index in range(len(jobs))]
 
 
 async def _insert_in(
-    connections: Connections, partition: int, base: str, jobs: list[Placed]
-) -> list[Inserted]:
-    """The answers of one partition, in the order of its jobs."""
-    work = [partial(_insert_bite, connections, partition, base, bite) for bite in bites(jobs, BITE)]
+    connections: Connections,
+    partition: int,
+    base: str,
+    jobs: list[Placed],
+    refusals: list[StoreError],
+) -> Answers:
+    """The answers of one partition, in the order of its jobs. A refused bite is noted, and those
+    beside it are heard: whoever called must not be told that nothing stands."""
+
+    async def answers_of(bite: list[Placed]) -> Answers:
+        try:
+            return [*await _insert_bite(connections, partition, base, bite)]
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            refusals.append(error)
+            return [None] * len(bite)
+
+    work = [partial(answers_of, bite) for bite in bites(jobs, BITE)]
     return [answer for some in await connections.in_order(work) for answer in some]
 
 

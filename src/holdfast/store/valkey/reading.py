@@ -178,33 +178,36 @@ async def _steps(
         for some in rows.bites(named, step):
             yield list(some)
         return
-    keys = await _sources(connections, which)
     while True:
-        top = "+" if cursor is None else f"({cursor}"
-        reads = [("ZREVRANGEBYLEX", key, top, "-", "LIMIT", 0, step) for key in keys]
-        answers = await connections.commands(reads) if reads else []
-        merged = {job_id.decode() for answer in answers for job_id in answer}
-        ids = heapq.nlargest(step, merged)
+        ids = await _newest(connections, which, cursor, step)
         if not ids:
             return
         yield ids
         cursor = ids[-1]
 
 
-async def _sources(connections: Connections, which: JobFilter) -> list[str]:
+async def _newest(
+    connections: Connections, which: JobFilter, cursor: str | None, limit: int
+) -> list[str]:
+    """The newest ids below the cursor, of all partitions."""
+    names, running = _sources(which)
+    below = "+" if cursor is None else f"({cursor}"
+    answers = await connections.everywhere(
+        "newest", below=below, limit=limit, running="1" if running else "", names=names
+    )
+    found = {job_id.decode() for answer in answers for job_id in answer}
+    return heapq.nlargest(limit, found)
+
+
+def _sources(which: JobFilter) -> tuple[list[str], bool]:
     """The sets that hold every job in question: those of the ended states that are meant, and
     the living, or of them only those that run."""
     states = which.states or frozenset(JobState)
-    names = [f"ended:{state}" for state in states & ENDED]
+    names = [f"ended:{state}" for state in sorted(states & ENDED)]
     wanted = states & LIVE
     if wanted - {JobState.RUNNING}:
         names.append("live")
-    keys = [connections.key(p, name) for p in connections.partitions for name in names]
-    if wanted == {JobState.RUNNING}:
-        for partition in connections.partitions:
-            holders = await connections.command("SMEMBERS", connections.key(partition, "holders"))
-            keys += [connections.key(partition, f"held:{worker.decode()}") for worker in holders]
-    return keys
+    return names, wanted == {JobState.RUNNING}
 
 
 def _matcher(which: JobFilter) -> Callable[[Job], bool]:

@@ -7,6 +7,10 @@
 -- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
 -- jobs come without their bodies.
 --
+-- A fence is at least the server's time in milliseconds, shifted by the six bits that count how often
+-- the job was taken. A server that lost its last writes counts on from an older record, and must not
+-- give a fence that it gave before.
+--
 -- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
 -- first: they are allowed when memory is short, and after a first write so is the rest.
 local CHUNK = 1000
@@ -44,10 +48,15 @@ local function values_of(kind, first, last)
     return redis.call('MGET', unpack(keys))
 end
 
+local function next_fence(fence)
+    local grown = math.max(math.floor(fence / 64) + 1, math.floor(server_time / 1000))
+    return grown * 64 + math.min(fence % 64 + 1, 63)
+end
+
 local function give(n, record, body)
     local id = ids[n]
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
-    record[FENCE], record[AHEAD] = record[FENCE] + 1, ahead[n]
+    record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
     record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
     local blob = packed(record)
     local progress = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)

@@ -1,6 +1,7 @@
 -- Take over the cool-down of a queue that was throttled in another partition.
 -- KEYS: partition
 -- ARGV: name row
+-- uses: unrefused
 local key = partition .. ':queues'
 local new, old = {cmsgpack.unpack(row)}, redis.call('HGET', key, name)
 local mine = old and {cmsgpack.unpack(old)} or new

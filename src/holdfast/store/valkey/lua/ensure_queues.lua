@@ -1,6 +1,7 @@
 -- Add queues that are absent, never overwriting what an operator tuned.
 -- KEYS: partition
 -- ARGV: rows
+-- uses: unrefused
 --
 -- `rows`: [name, row], each row packed as lib/queues.lua describes it.
 for _, one in ipairs(cmsgpack.unpack(rows)) do

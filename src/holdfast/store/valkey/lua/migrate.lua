@@ -2,9 +2,11 @@
 -- KEYS: meta
 -- ARGV: version name partitions
 --
--- Answers version and partitions as they stand, and 1 if they were recorded now.
-local is_new = redis.call('HSETNX', meta, 'version', version)
-if is_new == 1 then
-    redis.call('HSET', meta, 'name', name, 'partitions', partitions)
+-- Answers version and partitions as they stand, and 1 if they were recorded now. A store that is
+-- in use is only read here: it can be opened when its server has no memory left.
+local is_new = redis.call('HEXISTS', meta, 'version') == 0
+if is_new then
+    redis.call('HSET', meta, 'version', version, 'name', name, 'partitions', partitions)
 end
-return {redis.call('HGET', meta, 'version'), redis.call('HGET', meta, 'partitions'), is_new}
+local found = redis.call('HMGET', meta, 'version', 'partitions')
+return {found[1], found[2], is_new and 1 or 0}

@@ -1,7 +1,7 @@
 -- Put waiting jobs in another queue.
 -- KEYS: partition
 -- ARGV: queue chosen
--- uses: record counts changes names places
+-- uses: unrefused record counts changes names places
 --
 -- `chosen`: ids. Answers those moved.
 local ids, answer = cmsgpack.unpack(chosen), {}

@@ -1,6 +1,7 @@
 -- Stop claims from these queues, made if absent, and tell the workers.
 -- KEYS: partition
 -- ARGV: names fresh
+-- uses: unrefused
 local key = partition .. ':queues'
 local channel = partition:gsub(':%d+}$', '}') .. ':wake'
 for _, name in ipairs(cmsgpack.unpack(names)) do

@@ -1,7 +1,7 @@
 -- Add a worker whose lease ends so many seconds from now.
 -- KEYS: partition
 -- ARGV: now worker lease facts
--- uses: time
+-- uses: unrefused time
 --
 -- `facts`: [name, host, pid, queues, tasks, version], or nil where only the lease is kept.
 -- The row: what was told, then when it was started, its last beat, the length of its lease in

@@ -1,7 +1,7 @@
 -- Keep the progress of running attempts; what is not said stays as it was.
 -- KEYS: partition
 -- ARGV: now reports
--- uses: time record counts changes
+-- uses: unrefused time record counts changes
 --
 -- `reports`: [id, fence, fraction, message, checkpoint]. Answers 1 or 0 for each.
 local batch, ids, answer = cmsgpack.unpack(reports), {}, {}

@@ -1,7 +1,7 @@
 -- Give waiting jobs another priority; each keeps its arrival number.
 -- KEYS: partition
 -- ARGV: priority chosen
--- uses: record counts changes names places
+-- uses: unrefused record counts changes names places
 --
 -- `chosen`: ids. Answers those changed.
 local ids, answer = cmsgpack.unpack(chosen), {}

@@ -1,7 +1,7 @@
 -- Mark running jobs as to be cancelled and tell their workers.
 -- KEYS: partition
 -- ARGV: now chosen
--- uses: time record counts changes names places
+-- uses: unrefused time record counts changes names places
 --
 -- `chosen`: ids. Answers those that are running.
 local ids, answer = cmsgpack.unpack(chosen), {}

@@ -1,7 +1,7 @@
 -- Make suspended jobs ready now.
 -- KEYS: partition
 -- ARGV: now arrival chosen
--- uses: time arrival record counts changes names places queues moves
+-- uses: unrefused time arrival record counts changes names places queues moves
 --
 -- `chosen`: [id, index]. Answers those that were suspended.
 local kept_otherwise = 0

@@ -1,6 +1,7 @@
 -- Replace the settings of a queue; a pause or a cool-down stays.
 -- KEYS: partition
 -- ARGV: name row
+-- uses: unrefused
 local key = partition .. ':queues'
 local new, old = {cmsgpack.unpack(row)}, redis.call('HGET', key, name)
 if old then
