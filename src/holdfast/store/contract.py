@@ -50,7 +50,8 @@ class Jobs(Protocol):
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs in the caller's open transaction: theirs to commit or roll back.
+        """Add jobs in the caller's open transaction: theirs to commit or roll back. Delays
+        and deadlines count from this call, not from the transaction's beginning.
 
         `connection` is any that the backend knows; an unknown one is a BadOption.
         """

@@ -7,9 +7,10 @@
 -- Keys are taken in their own order, so that two batches never wait for each other in a ring.
 with new as materialized (
     select id, task, queue, priority, args, policy, tags, headers, timeout, key, states, n,
-        coalesce(run_at, coalesce($1::timestamptz, now()) + delay * interval '1 second') as due_at,
-        coalesce(deadline_at, coalesce($1::timestamptz, now()) + deadline_in * interval '1 second')
-            as deadline_at
+        coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
+            + delay * interval '1 second') as due_at,
+        coalesce(deadline_at, coalesce($1::timestamptz, statement_timestamp())
+            + deadline_in * interval '1 second') as deadline_at
     from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
         $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
         $15::float8[], $16::text[], $17::text[]) with ordinality
@@ -51,7 +52,7 @@ body as (
         (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
             created_at)
     select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
-        coalesce($1::timestamptz, now())
+        coalesce($1::timestamptz, statement_timestamp())
     from new
     where key is null or (id in (select job_id from taken)) is true
     order by n
@@ -59,12 +60,12 @@ body as (
     returning id
 ),
 created as materialized (
-    select *, coalesce(due_at > coalesce($1::timestamptz, now()), false) as later
+    select *, coalesce(due_at > coalesce($1::timestamptz, statement_timestamp()), false) as later
     from new where (id in (select id from body)) is true
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
-    select id, queue, priority, task, coalesce($1::timestamptz, now())
+    select id, queue, priority, task, coalesce($1::timestamptz, statement_timestamp())
     from created where not later order by n
 ),
 to_scheduled as (
