@@ -21,6 +21,10 @@ from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict
 
 IDS_SHOWN = 5
+BATCHES_A_PAGE = 10
+"""A page is by id, and to find the lowest ids a store reads all that is late by time. So a page is
+larger than what is written at once: a hundred thousand late jobs are read twenty times, not two
+hundred."""
 
 
 class JobSweep(Reconciler):
@@ -38,13 +42,25 @@ class JobSweep(Reconciler):
         return await self.store.jobs.finish(moves)
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        page = await self.find(self.options.batch, cursor)
+        limit = BATCHES_A_PAGE * self.options.batch
+        page = await self.find(limit, cursor)
         tried = [job for job in page if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
-        mended = await self._mend(self._decide(tried, blamed), blamed)
+        mended = await self._mend_page(self._decide(tried, blamed), blamed)
         self._report_blamed(blamed)
         tally = mended + Tally(found=len(page), failed=len(blamed), skipped=len(page) - len(tried))
-        return tally, page[-1].id if len(page) >= self.options.batch else None
+        return tally, page[-1].id if len(page) >= limit else None
+
+    async def _mend_page(
+        self, moves: Sequence[Transition], blamed: dict[JobId, Exception]
+    ) -> Tally:
+        """In batches, so that no single write is long; a stop is seen between them."""
+        total, batch = Tally(), self.options.batch
+        for start in range(0, len(moves), batch):
+            if start and self._stop.is_set():
+                break
+            total += await self._mend(moves[start : start + batch], blamed)
+        return total
 
     def _decide(self, jobs: Sequence[Live], blamed: dict[JobId, Exception]) -> list[Transition]:
         moves: list[Transition] = []
