@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
-from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
+from holdfast.errors import BadOption, KeyHeld, Refused, StoreUnavailable, UnknownJob
 from holdfast.insights import Explanation, explain
 from holdfast.job import (
     ENDED,
@@ -49,20 +49,40 @@ class Client(ScheduleVerbs):
         super().__init__(store, providers or Providers())
         self._jobs = store.jobs
         self._inserts: Batcher[NewJob, Inserted] = Batcher(self._insert)
+        self._keyed: Batcher[NewJob, Inserted | KeyHeld] = Batcher(self._insert_free)
         self._results = ResultWaiter(store.jobs)
 
     async def aclose(self) -> None:
         await self._inserts.aclose()
+        await self._keyed.aclose()
         await self._results.aclose()
 
     # Enqueue -----------------------------------------------------------------------------
 
     async def insert(self, job: NewJob) -> Inserted:
-        """One job; concurrent calls share round trips."""
-        return await self._inserts.submit(job)
+        """One job; concurrent calls share round trips, those with a unique key apart from
+        those without, since a key may have to be waited for."""
+        if job.unique is None:
+            return await self._inserts.submit(job)
+        return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return await self._insert(jobs)
+        return await _while_held(lambda: self._insert(jobs))
+
+    async def _insert_keyed(self, job: NewJob) -> Inserted:
+        answer = await self._keyed.submit(job)
+        if isinstance(answer, KeyHeld):
+            raise KeyHeld([_key(job)], answer.patience)
+        return answer
+
+    async def _insert_free(self, jobs: Sequence[NewJob]) -> list[Inserted | KeyHeld]:
+        """A held key is the answer to its own callers; the others' jobs go in without theirs."""
+        try:
+            return list(await self._insert(jobs))
+        except KeyHeld as held:
+            free = [job for job in jobs if _key(job) not in held.keys]
+            answers = iter(await self._insert_free(free) if free else ())
+            return [held if _key(job) in held.keys else next(answers) for job in jobs]
 
     async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Repeated over short outages: the ids are ours, so a repeat adds nothing twice."""
@@ -289,3 +309,21 @@ async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
                 raise
             await asyncio.sleep(wait * (0.5 + random.random()))
             wait = min(2.0, wait * 2)
+
+
+async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a call while an open transaction holds its unique key, as long as the store wants."""
+    loop = asyncio.get_running_loop()
+    began, wait = loop.time(), 0.05
+    while True:
+        try:
+            return await call()
+        except KeyHeld as held:
+            if loop.time() + wait > began + held.patience:
+                raise
+            await asyncio.sleep(wait * (0.5 + random.random()))
+            wait = min(0.5, wait * 2)
+
+
+def _key(job: NewJob) -> str:
+    return job.unique.key if job.unique is not None else ""

@@ -16,6 +16,7 @@
     │   └── JobSkipped
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
+    ├── KeyHeld               a unique key that an open transaction holds
     ├── NotOpen               the app is used outside `async with app`
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
@@ -31,6 +32,10 @@ the handler, not errors: they live in `holdfast.ends`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+KEYS_SHOWN = 5
 
 
 class HoldfastError(Exception):
@@ -155,6 +160,25 @@ class ResultTimeout(HoldfastError, TimeoutError):
 
 class Refused(HoldfastError):
     """An operation that the job's state does not allow; nothing was changed."""
+
+
+class KeyHeld(HoldfastError):
+    """A unique key that somebody's open transaction holds: whether it is taken is not decided
+    before that transaction ends. Nothing was enqueued; the same call may succeed later.
+
+    `patience` is how many seconds the store wants a caller to go on trying.
+    """
+
+    def __init__(self, keys: Sequence[str], patience: float) -> None:
+        named = ", ".join(map(repr, keys[:KEYS_SHOWN]))
+        more = f" and {len(keys) - KEYS_SHOWN} more" if len(keys) > KEYS_SHOWN else ""
+        verb = "is" if len(keys) == 1 else "(some of them) are"
+        super().__init__(
+            f"unique key {named}{more} {verb} held by a transaction that is still open: nothing "
+            "was enqueued; end that transaction, or enqueue again later"
+        )
+        self.keys = tuple(keys)
+        self.patience = patience
 
 
 class NotOpen(HoldfastError):

@@ -46,7 +46,11 @@ class Jobs(Protocol):
     """Jobs: their insertion, their moves, their reading."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs. An id that is already there answers `created` and changes nothing."""
+        """Add jobs. An id that is already there answers `created` and changes nothing.
+
+        Raises `KeyHeld`, and adds none, if a unique key is in doubt because a transaction
+        that is still open has taken it: a store waits a bounded time for it, and keeps no
+        other insert waiting meanwhile."""
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:

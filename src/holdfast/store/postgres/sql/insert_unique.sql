@@ -1,11 +1,17 @@
 -- $1 .. $15 as in insert.sql   $16 keys   $17 states that hold the key, one array literal a job
+-- $18 how long to wait for a key that an open transaction holds
 -- Jobs without a key ride along, so that a batch lines up in the order it was given.
 -- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
 -- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
 -- newest version, but what is seen of its holder is the statement's snapshot; so a key that
 -- changed hands since (another job, another epoch) is left for a look with a newer snapshot.
 -- Keys are taken in their own order, so that two batches never wait for each other in a ring.
-with new as materialized (
+-- The bound on waiting is set inside the statement, which spares a round trip; locks of tables, which
+-- the server takes before it begins, are not under it.
+with bounded as materialized (
+    select set_config('lock_timeout', $18::text, true)
+),
+new as materialized (
     select id, task, queue, priority, args, policy, tags, headers, timeout, key, states, n,
         coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
             + delay * interval '1 second') as due_at,
@@ -37,6 +43,7 @@ taken as (
     insert into {{schema}}.unique_key as held (key, job_id, states)
     select key, id, states::text[] from new
     where key is not null and (id in (select id from known)) is not true
+    and (select true from bounded)
     order by key
     on conflict (key) do update
     set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
