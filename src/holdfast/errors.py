@@ -20,6 +20,7 @@
     ├── NotOpen               the app is used outside `async with app`
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
+    │   │   └── StoreFull     the server has no room for another connection
     │   ├── SchemaMissing     the store was never migrated
     │   ├── SchemaOutdated    migrations are waiting
     │   ├── SchemaTooNew      a newer program migrated it
@@ -194,6 +195,16 @@ class StoreError(HoldfastError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached now; the same call may succeed later."""
+
+
+class StoreFull(StoreUnavailable):
+    """The server is there, but all the connections it allows are taken."""
+
+    def __init__(self, where: str, told: str) -> None:
+        super().__init__(
+            f"{where} has no room for another connection: {told}; close some, raise "
+            "max_connections, or put a pooler in front of it"
+        )
 
 
 class SchemaMissing(StoreError):

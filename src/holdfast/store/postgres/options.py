@@ -3,7 +3,7 @@
 Options of ours ride in the query string beside those of the driver:
 
     ?schema=holdfast        the schema that holds the tables
-    &pool_size=8            most connections at once
+    &pool_size=3            most connections at once, beside the listener's and the heartbeat's
     &statement_timeout=30   seconds any one call may take
     &key_timeout=5          seconds an enqueue waits for a unique key in an open transaction
     &pooler=true            behind a transaction pooler: nothing is kept in a session
@@ -47,7 +47,7 @@ class Options:
             dsn=parts._replace(scheme="postgresql", query=theirs).geturl(),
             where=f"{_redacted(parts)} (schema {schema})",
             schema=schema,
-            pool_size=int(number(query, "pool_size", 8, least=1)),
+            pool_size=int(number(query, "pool_size", 3, least=1)),
             statement_timeout=number(query, "statement_timeout", 30, least=0.1),
             key_timeout=number(query, "key_timeout", 5, least=0.1),
             pooler=pooler,
