@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
@@ -15,7 +18,7 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
 from holdfast.declaring import ScheduleDecorator, declared_on, registering
-from holdfast.errors import NotOpen
+from holdfast.errors import NotOpen, StoreFull
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import WorkerId
@@ -25,6 +28,7 @@ from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.reconcile.service import Service
+from holdfast.reconcile.waiting import Backoff
 from holdfast.schedule.defining import ScheduleCall
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
@@ -37,6 +41,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+TELL_EVERY = 30.0
+"""Seconds between two words about the same wait."""
 
 
 class _Decorator:
@@ -157,6 +164,25 @@ class App:
             raise
         return self
 
+    @asynccontextmanager
+    async def opened_for_work(self) -> AsyncIterator[Self]:
+        """As `async with app`, but a server that has no room for another connection is waited
+        for: a worker that were to end instead would only be started again."""
+        backoff, told_at = Backoff(first=0.25, cap=5.0), -math.inf
+        while True:
+            try:
+                await self.__aenter__()
+                break
+            except StoreFull as error:
+                if time.monotonic() > told_at + TELL_EVERY:
+                    told_at = time.monotonic()
+                    self.events.warning("worker.waits_for_room", error=str(error))
+                await asyncio.sleep(backoff.next() * (0.5 + random.random() / 2))
+        try:
+            yield self
+        finally:
+            await self.__aexit__(None, None, None)
+
     async def _open(self) -> None:
         if self._store is None:
             store = open_store(self.settings.url, clock=self._clock)
@@ -252,20 +278,20 @@ class _OpenedWorker:
     def __init__(self, app: App, options: WorkerOptions) -> None:
         self._app = app
         self._options = options
+        self._open = AsyncExitStack()
         self._worker: Worker | None = None
 
     async def __aenter__(self) -> Worker:
-        app = await self._app.__aenter__()
-        try:
+        async with AsyncExitStack() as stack:
+            app = await stack.enter_async_context(self._app.opened_for_work())
             services: list[Service] = [
                 ReconcileService(app.store, app.events, ReconcileOptions(worker=self._own_id)),
                 ScheduleService(app.store, app.events, app.schedules, app.providers),
             ]
             self._worker = Worker(app.store, app.registry, self._options, app.events, services)
-            return await self._worker.__aenter__()
-        except BaseException:
-            await app.__aexit__(None, None, None)
-            raise
+            await stack.enter_async_context(self._worker)
+            self._open = stack.pop_all()
+        return self._worker
 
     def _own_id(self) -> WorkerId | None:
         return None if self._worker is None else self._worker.id
@@ -276,8 +302,4 @@ class _OpenedWorker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            if self._worker is not None:
-                await self._worker.__aexit__(kind, error, trace)
-        finally:
-            await self._app.__aexit__(kind, error, trace)
+        await self._open.aclose()

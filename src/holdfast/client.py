@@ -17,9 +17,10 @@ from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
 from holdfast.errors import (
     BadOption,
+    HoldfastError,
+    KeyHeld,
     PartlyInserted,
     Refused,
-    StoreError,
     StoreUnavailable,
     UnknownJob,
 )
@@ -55,33 +56,46 @@ class Client(ScheduleVerbs):
     def __init__(self, store: Store, providers: Providers | None = None) -> None:
         super().__init__(store, providers or Providers())
         self._jobs = store.jobs
-        self._inserts: Batcher[NewJob, Inserted | StoreError] = Batcher(self._insert_each)
+        self._inserts: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
+        self._keyed: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
         self._results = ResultWaiter(store.jobs)
 
     async def aclose(self) -> None:
         await self._inserts.aclose()
+        await self._keyed.aclose()
         await self._results.aclose()
 
     # Enqueue -----------------------------------------------------------------------------
 
     async def insert(self, job: NewJob) -> Inserted:
-        """One job; concurrent calls share round trips."""
-        answer = await self._inserts.submit(job)
-        if isinstance(answer, StoreError):
-            raise answer
-        return answer
+        """One job; concurrent calls share round trips, those with a unique key apart from
+        those without, since a key may have to be waited for."""
+        if job.unique is None:
+            return _stands(job, await self._inserts.submit(job))
+        return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice. Raises
-        `PartlyInserted` when the store took some of them and refused the others."""
-        return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
+        """Raises `PartlyInserted` when the store took some of them and refused the others."""
+        return await _while_held(lambda: self._insert(jobs))
 
-    async def _insert_each(self, jobs: Sequence[NewJob]) -> Sequence[Inserted | StoreError]:
-        """Callers that share a round trip do not share a refusal: whose job stands hears so."""
+    async def _insert_keyed(self, job: NewJob) -> Inserted:
+        return _stands(job, await self._keyed.submit(job))
+
+    async def _insert_each(self, jobs: Sequence[NewJob]) -> list[Inserted | HoldfastError]:
+        """Callers that share a round trip do not share a refusal: whose job stands hears so, and
+        a key that another transaction holds keeps only its own callers waiting."""
         try:
-            return await self.insert_many(jobs)
+            return list(await self._insert(jobs))
         except PartlyInserted as error:
             return [answer or error.reason for answer in error.answers]
+        except KeyHeld as held:
+            free = [job for job in jobs if _key(job) not in held.keys]
+            answers = iter(await self._insert_each(free) if free else ())
+            return [held if _key(job) in held.keys else next(answers) for job in jobs]
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice."""
+        return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
 
     # Reading -----------------------------------------------------------------------------
 
@@ -304,3 +318,30 @@ async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
                 raise
             await asyncio.sleep(wait * (0.5 + random.random()))
             wait = min(2.0, wait * 2)
+
+
+async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a call while an open transaction holds its unique key, as long as the store wants."""
+    loop = asyncio.get_running_loop()
+    began, wait = loop.time(), 0.05
+    while True:
+        try:
+            return await call()
+        except KeyHeld as held:
+            if loop.time() + wait > began + held.patience:
+                raise
+            await asyncio.sleep(wait * (0.5 + random.random()))
+            wait = min(0.5, wait * 2)
+
+
+def _stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
+    """The answer to one caller of a shared round trip; a held key is named to who asked for it."""
+    if isinstance(answer, KeyHeld):
+        raise KeyHeld([_key(job)], answer.patience)
+    if isinstance(answer, HoldfastError):
+        raise answer
+    return answer
+
+
+def _key(job: NewJob) -> str:
+    return job.unique.key if job.unique is not None else ""

@@ -16,9 +16,11 @@
     │   └── JobSkipped
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
+    ├── KeyHeld               a unique key that an open transaction holds
     ├── NotOpen               the app is used outside `async with app`
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
+    │   │   └── StoreFull     the server has no room for another connection
     │   ├── PartlyInserted    the store took some jobs of a call and refused the others
     │   ├── SchemaMissing     the store was never migrated
     │   ├── SchemaOutdated    migrations are waiting
@@ -35,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+KEYS_SHOWN = 5
 
 
 class HoldfastError(Exception):
@@ -161,6 +165,25 @@ class Refused(HoldfastError):
     """An operation that the job's state does not allow; nothing was changed."""
 
 
+class KeyHeld(HoldfastError):
+    """A unique key that somebody's open transaction holds: whether it is taken is not decided
+    before that transaction ends. Nothing was enqueued; the same call may succeed later.
+
+    `patience` is how many seconds the store wants a caller to go on trying.
+    """
+
+    def __init__(self, keys: Sequence[str], patience: float) -> None:
+        named = ", ".join(map(repr, keys[:KEYS_SHOWN]))
+        more = f" and {len(keys) - KEYS_SHOWN} more" if len(keys) > KEYS_SHOWN else ""
+        verb = "is" if len(keys) == 1 else "(some of them) are"
+        super().__init__(
+            f"unique key {named}{more} {verb} held by a transaction that is still open: nothing "
+            "was enqueued; end that transaction, or enqueue again later"
+        )
+        self.keys = tuple(keys)
+        self.patience = patience
+
+
 class NotOpen(HoldfastError):
     """The app is used before `async with app` or after it."""
 
@@ -191,6 +214,16 @@ class PartlyInserted(StoreError):
         )
         self.answers = tuple(answers)
         self.reason = reason
+
+
+class StoreFull(StoreUnavailable):
+    """The server is there, but all the connections it allows are taken."""
+
+    def __init__(self, where: str, told: str) -> None:
+        super().__init__(
+            f"{where} has no room for another connection: {told}; close some, raise "
+            "max_connections, or put a pooler in front of it"
+        )
 
 
 class SchemaMissing(StoreError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import timedelta
 
 import asyncpg
 import psycopg
@@ -107,6 +108,50 @@ async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:
     finally:
         await connection.close()
     assert await scene.states([lost.id, kept.id]) == [None, JobState.READY]
+
+
+async def test_asyncpg_counts_deadline_and_delay_from_the_call_not_from_the_begin(
+    database: PostgresDatabase,
+) -> None:
+    """A transaction that has worked for a minute does not enqueue jobs that are late already."""
+    url = await database.empty()
+    connection = await asyncpg.connect(url)
+    try:
+        async with opened(url) as store, connection.transaction():
+            called = await connection.fetchval("select clock_timestamp() from pg_sleep(0.05)")
+            waiting = Unique("k", on_conflict="debounce")
+            jobs = [
+                new_job(deadline_in=10.0),
+                new_job(delay=10.0, deadline_in=10.0),
+                new_job(delay=5.0, unique=waiting),
+                new_job(delay=10.0, unique=waiting),
+            ]
+            for job in jobs:
+                await store.jobs.insert_within(connection, [job])
+            due = await connection.fetch("select due_at from holdfast.scheduled")
+            deadlines = await connection.fetch("select at from holdfast.deadline")
+            made = await connection.fetch("select created_at from holdfast.job")
+    finally:
+        await connection.close()
+    assert len(due) == len(deadlines) == 2
+    assert min(row[0] for row in [*due, *deadlines]) >= called + timedelta(seconds=10)
+    assert min(row[0] for row in made) >= called
+
+
+async def test_sqlite3_counts_deadline_and_delay_from_the_call_not_from_the_begin(
+    in_file: Place,
+) -> None:
+    with closing(sqlite3.connect(in_file.url)) as connection, connection:
+        connection.execute("begin immediate")
+        in_file.scene.clock.advance(60)
+        insert = in_file.scene.store.jobs.insert_within_sync
+        [dated] = insert(connection, [new_job(deadline_in=10.0, delay=5.0)])
+    in_file.scene.clock.advance(4)
+    assert (await in_file.scene.store.jobs.promote_due(1)).count == 0
+    in_file.scene.clock.advance(1)
+    assert (await in_file.scene.store.jobs.promote_due(1)).count == 1
+    assert await in_file.scene.store.jobs.past_deadline(1) == []
+    assert await in_file.scene.state(dated.id) is JobState.READY
 
 
 async def test_asyncpg_honours_unique_keys(on_server: Place) -> None:

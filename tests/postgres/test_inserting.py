@@ -6,9 +6,12 @@ import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+
 from holdfast.clock import ManualClock
 from holdfast.job import JobState, NewJob, Policy, Unique
 from holdfast.outcome import decide
+from holdfast.store.postgres import jobs as verbs
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want
 from tests.conformance.builders import (
     QUEUE,
@@ -20,6 +23,13 @@ from tests.postgres.shared import claim, connected, hired, opened, until_blocked
 from tests.waiting import wait_until
 
 
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crowds wait for each other's keys longer than a lone enqueue should."""
+    monkeypatch.setattr(verbs, "A_TRY", 10.0)
+
+
+@pytest.mark.usefixtures("_patient")
 async def test_many_connections_inserting_one_key_make_one_job(url: str) -> None:
     async with opened(f"{url}?pool_size=20") as store:
         keys = [f"key {n}" for n in range(5)]
@@ -32,6 +42,7 @@ async def test_many_connections_inserting_one_key_make_one_job(url: str) -> None
         assert await store.jobs.count(JobFilter()) == {JobState.READY: len(keys)}
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_many_connections_taking_over_one_key_make_one_job(url: str) -> None:
     """All of them see the holder ended before any of them may touch the key."""
     async with opened(f"{url}?pool_size=20") as store, connected(url) as blocker:
@@ -51,6 +62,7 @@ async def test_many_connections_taking_over_one_key_make_one_job(url: str) -> No
         assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 1, JobState.READY: 1}
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_requeue_and_insert_never_both_get_a_key(url: str) -> None:
     async with opened(f"{url}?pool_size=10") as store:
         worker = await hired(store)
@@ -66,6 +78,7 @@ async def test_requeue_and_insert_never_both_get_a_key(url: str) -> None:
             await claim(store, worker, 9)
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_batches_with_keys_in_opposite_order_do_not_deadlock(url: str) -> None:
     def batch(order: range) -> list[NewJob]:
         return [new_job(unique=Unique(f"{n:03}", on_conflict="debounce")) for n in order]

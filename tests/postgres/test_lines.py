@@ -105,7 +105,7 @@ async def test_a_line_whose_verb_was_cancelled_is_not_used_again(url: str) -> No
 async def test_one_lost_line_speaks_for_the_idle_ones(url: str) -> None:
     """All are cut while nobody looks: the verb that finds out needs one new line, not four."""
     async with opened(f"{url}?pool_size=4") as store:
-        old = set(await asyncio.gather(*(backend(store, 0.05) for _ in range(4))))
+        old = set(await asyncio.gather(*(backend(store, 0.2) for _ in range(4))))
         assert len(old) == 4
         await terminate(url)
         assert await backend(store) not in old

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -25,7 +26,7 @@ from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
 from tests.backends import siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
-from tests.system.reconcile_scene import made
+from tests.system.reconcile_scene import counting, made
 
 LEASE = 30.0
 LIMITED = Policy(retry=STEADY.retry, timeout=5.0)
@@ -202,6 +203,17 @@ async def test_a_job_that_ended_before_its_deadline_stays_as_it_ended(scene: Sce
     scene.clock.advance(61)
     assert (await made(Deadline, scene.store).run_once()).mended == 0
     assert await scene.state(ended.id) is JobState.SUCCEEDED
+
+
+async def test_expiring_many_deadlines_reads_the_late_ones_a_few_times_only(scene: Scene) -> None:
+    """Each look reads all that is late; a look for every batch makes expiring quadratic."""
+    await scene.enqueue_many(95, deadline_in=60.0)
+    scene.clock.advance(61)
+    calls = Counter[str]()
+    sweep = made(Deadline, counting(scene.store, calls), batch=5)
+    assert await sweep.run_once() == Tally(found=95, mended=95)
+    assert calls["finish"] == 19
+    assert calls["past_deadline"] <= 2
 
 
 # Promotion

@@ -164,7 +164,7 @@ def _run_one(session: Session, order: Order) -> None:
 
 
 async def _work(app: App, order: Order) -> None:
-    async with app:
+    async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
             app.store.kind,

@@ -21,6 +21,10 @@ from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict
 
 IDS_SHOWN = 5
+BATCHES_A_PAGE = 10
+"""A page is by id, and to find the lowest ids a store reads all that is late by time. So a page is
+larger than what is written at once: a hundred thousand late jobs are read twenty times, not two
+hundred."""
 
 
 class JobMender(Reconciler):
@@ -32,9 +36,20 @@ class JobMender(Reconciler):
     async def mend(self, jobs: Sequence[Live], end_of: Callable[[Live], End]) -> Tally:
         tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
-        mended = await self._mend(_decide(tried, end_of, blamed), blamed)
+        mended = await self._mend_page(_decide(tried, end_of, blamed), blamed)
         self._report_blamed(blamed)
         return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
+
+    async def _mend_page(
+        self, moves: Sequence[Transition], blamed: dict[JobId, Exception]
+    ) -> Tally:
+        """In batches, so that no single write is long; a stop is seen between them."""
+        total, batch = Tally(), self.options.batch
+        for start in range(0, len(moves), batch):
+            if start and self._stop.is_set():
+                break
+            total += await self._mend(moves[start : start + batch], blamed)
+        return total
 
     async def _mend(self, moves: Sequence[Transition], blamed: dict[JobId, Exception]) -> Tally:
         if not moves:
@@ -84,9 +99,10 @@ class JobSweep(JobMender):
         """What has happened to the job."""
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        page = await self.find(self.options.batch, cursor)
+        limit = BATCHES_A_PAGE * self.options.batch
+        page = await self.find(limit, cursor)
         tally = await self.mend(page, self.end_of)
-        return tally, page[-1].id if len(page) >= self.options.batch else None
+        return tally, page[-1].id if len(page) >= limit else None
 
 
 def _decide(

@@ -49,12 +49,15 @@ class Jobs(Protocol):
         """Add jobs. An id that is already there answers `created` and changes nothing.
 
         All of them are added or none, but by a store that writes a call in several steps: where
-        it is refused between them it raises `PartlyInserted`.
+        it is refused between them it raises `PartlyInserted`. Raises `KeyHeld`, and adds none, if
+        a unique key is in doubt because a transaction that is still open has taken it: a store
+        waits a bounded time for it, and keeps no other insert waiting meanwhile.
         """
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs in the caller's open transaction: theirs to commit or roll back.
+        """Add jobs in the caller's open transaction: theirs to commit or roll back. Delays
+        and deadlines count from this call, not from the transaction's beginning.
 
         `connection` is any that the backend knows; an unknown one is a BadOption.
         """

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreFull, StoreUnavailable
 from holdfast.store.postgres.failures import COLLISION, line_lost, translated
 from holdfast.store.postgres.lines import Line, Lines, Record
 from holdfast.store.postgres.options import Options
@@ -117,6 +117,8 @@ class Connections:
         raise StoreUnavailable(f"{self.options.where}: transactions kept colliding")
 
     def _raise_known(self, error: Exception) -> None:
+        if isinstance(error, asyncpg.TooManyConnectionsError):
+            raise StoreFull(self.options.where, str(error)) from error
         if known := translated(error, self.options.where):
             raise known from error
 

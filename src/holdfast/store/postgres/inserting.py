@@ -38,9 +38,10 @@ Steps = Generator[Step, Rows, None]
 
 
 def insertion(
-    jobs: Sequence[NewJob], now: datetime | None, channel: str
+    jobs: Sequence[NewJob], now: datetime | None, channel: str, wait: str
 ) -> Generator[Step, Rows, list[Inserted]]:
-    """All steps for one batch; returns what became of each job, in order."""
+    """All steps for one batch; returns what became of each job, in order. `wait` bounds the
+    wait for a key that an open transaction holds."""
     answers: dict[JobId, Inserted] = {}
     waiting = list({job.id: job for job in jobs}.values())
     if len(waiting) == 1 and waiting[0].is_plain:
@@ -51,9 +52,22 @@ def insertion(
         return [Inserted(job.id, "created") for job in jobs]
     while waiting:
         first, rest = _one_of_each_key(waiting)
-        yield from _Keys(now, channel, answers).insert(first)
+        yield from _Keys(now, channel, wait, answers).insert(first)
         waiting = _answer_twins(first, rest, answers)
     return [answers[job.id] for job in jobs]
+
+
+def insertion_within(
+    jobs: Sequence[NewJob], now: datetime | None, channel: str, wait: str
+) -> Generator[Step, Rows, list[Inserted]]:
+    """The same in a caller's transaction, whose own bound on waiting counts if it has one and
+    is afterwards what it was before."""
+    if all(job.unique is None for job in jobs):
+        return (yield from insertion(jobs, now, channel, wait))
+    [(own, _)] = yield Step("lock_timeout", (None,))
+    answers = yield from insertion(jobs, now, channel, wait if own == "0" else own)
+    yield Step("lock_timeout", (own,))
+    return answers
 
 
 def _fields(job: NewJob) -> tuple[object, ...]:
@@ -76,9 +90,12 @@ def _fields(job: NewJob) -> tuple[object, ...]:
 class _Keys:
     """Inserts jobs of distinct keys, and settles what to do about the keys that are held."""
 
-    def __init__(self, now: datetime | None, channel: str, answers: dict[JobId, Inserted]) -> None:
+    def __init__(
+        self, now: datetime | None, channel: str, wait: str, answers: dict[JobId, Inserted]
+    ) -> None:
         self.now = now
         self.channel = channel
+        self.wait = wait
         self.answers = answers
         self.replacing: set[JobId] = set()
 
@@ -107,7 +124,8 @@ class _Keys:
     def _take(self, jobs: list[NewJob]) -> Step:
         keys = [job.unique and job.unique.key for job in jobs]
         masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
-        return Step("insert_unique", (self.now, self.channel, *columns(jobs), keys, masks))
+        values = (self.now, self.channel, *columns(jobs), keys, masks, self.wait)
+        return Step("insert_unique", values)
 
     def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
         self.answers[job.id] = answer

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 
 import asyncpg
 
+from holdfast.errors import KeyHeld, StoreUnavailable
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
 from holdfast.store import borrowed
@@ -14,7 +18,8 @@ from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
 from holdfast.store.postgres.finishing import Finisher, Reclaim
-from holdfast.store.postgres.inserting import insertion
+from holdfast.store.postgres.inserting import Rows, Step, insertion, insertion_within
+from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, milliseconds, waited_in_vain
 from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
@@ -49,14 +54,29 @@ class PostgresJobs:
         if plain and len(jobs) >= COPY_FROM and await self._copied(jobs):
             return [Inserted(job.id, "created") for job in jobs]
 
-        async def steps(line: Line) -> list[Inserted]:
-            scripts = self._connections.scripts
-            walk = insertion(jobs, self._connections.clock.override(), self._channel)
-            return await borrowed.drive(
-                walk, lambda step: line.fetch(scripts[step.verb], *step.values)
-            )
+        if plain:
+            return await self._connections.run(lambda line: self._steps(line, jobs))
+        return await self._insert_keyed(jobs)
 
-        return await self._connections.run(steps, transaction=not plain)
+    async def _steps(self, line: Line, jobs: Sequence[NewJob]) -> list[Inserted]:
+        scripts = self._connections.scripts
+        walk = insertion(jobs, self._now(), self._channel, milliseconds(A_TRY))
+        return await borrowed.drive(walk, lambda step: line.fetch(scripts[step.verb], *step.values))
+
+    async def _insert_keyed(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Once more if no key is held any more: then many wanted it, one after the other."""
+        patience = self._connections.options.key_timeout
+        give_up = time.monotonic() + patience
+        while True:
+            try:
+                return await self._connections.run(
+                    lambda line: self._steps(line, jobs), transaction=True
+                )
+            except StoreUnavailable as error:
+                if not waited_in_vain(error) or time.monotonic() > give_up:
+                    raise
+                if held := await held_among(self._connections, keys_of(jobs)):
+                    raise KeyHeld(held, patience) from error
 
     async def _copied(self, jobs: Sequence[NewJob]) -> bool:
         """False if an id is there already: a repeated insert, to be checked one by one."""
@@ -73,18 +93,36 @@ class PostgresJobs:
         if not jobs:
             return []
         scripts = self._connections.scripts
-        walk = insertion(jobs, self._connections.clock.override(), self._channel)
-        return await borrowed.drive(walk, lambda step: line.fetch(scripts[step.verb], step.values))
+        with self._naming_keys(jobs):
+            return await borrowed.drive(
+                self._walk_within(jobs), lambda step: line.fetch(scripts[step.verb], step.values)
+            )
 
     def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
         line = borrowed.recognise_sync(connection)
         if not jobs:
             return []
         scripts = self._connections.scripts
-        walk = insertion(jobs, self._connections.clock.override(), self._channel)
-        return borrowed.drive_sync(
-            walk, lambda step: line.fetch_sync(scripts[step.verb], step.values)
-        )
+        with self._naming_keys(jobs):
+            return borrowed.drive_sync(
+                self._walk_within(jobs),
+                lambda step: line.fetch_sync(scripts[step.verb], step.values),
+            )
+
+    def _walk_within(self, jobs: Sequence[NewJob]) -> Generator[Step, Rows, list[Inserted]]:
+        wait = milliseconds(self._connections.options.key_timeout)
+        return insertion_within(jobs, self._now(), self._channel, wait)
+
+    @contextmanager
+    def _naming_keys(self, jobs: Sequence[NewJob]) -> Iterator[None]:
+        """Tell a wait in vain as what it is. The caller's transaction cannot go on after it,
+        so which of several keys it was cannot be asked any more."""
+        try:
+            yield
+        except Exception as error:
+            if waited_in_vain(error) and (keys := keys_of(jobs)):
+                raise KeyHeld(keys, self._connections.options.key_timeout) from error
+            raise
 
     # An attempt ----------------------------------------------------------------------------
 
@@ -180,7 +218,7 @@ class PostgresJobs:
     async def prune(self, limit: int) -> int:
         return int((await self._connections.timed("prune", limit))[0][0])
 
-    def _now(self) -> object:
+    def _now(self) -> datetime | None:
         return self._connections.clock.override()
 
     async def _moved(self, verb: str, *values: object) -> list[JobId]:

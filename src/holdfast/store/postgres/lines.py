@@ -6,6 +6,12 @@ tasks to take a line and to reset it, costs the client as much as all the rest.
 Verbs leave nothing in a session, so there is nothing to reset. A line on which
 anything but the server's own word ended a verb (a timeout, a cancelled caller,
 a cut) is in doubt, and parted with.
+
+A server has room for a hundred lines by default, and a fleet shares it with
+everybody else. So a verb that finds all lines busy first waits a moment for one
+of them, which is sooner there than a new one; only where that happens again and
+again a further line is opened, and one that was not needed for some seconds is
+closed. The last line stays.
 """
 
 from __future__ import annotations
@@ -22,7 +28,13 @@ from holdfast.store.postgres.failures import line_lost
 
 ACQUIRE_TIMEOUT = 15.0
 PARTING_TIMEOUT = 5.0
-IDLE_FOR = 300.0
+IDLE_FOR = 3.0
+PATIENCE = 0.02
+"""Seconds that a verb waits for a busy line before another is opened for it."""
+WAITS_A_SECOND = 20
+"""So many verbs a second may have to wait; past that a line is opened for each that does."""
+NO_ROOM_PAUSE = 1.0
+"""Seconds until a server that had no room for one more line is asked again."""
 
 Record = asyncpg.Record
 Answer = TypeVar("Answer")
@@ -47,6 +59,9 @@ class Lines:
         self._count = 0  # of lines, with those that are being opened or parted with
         self._none_left = asyncio.Event()
         self._closed = False
+        self._opener: asyncio.TimerHandle | None = None
+        self._closer: asyncio.TimerHandle | None = None
+        self._waits, self._waits_since = 0, 0.0
 
     async def use(self, work: Callable[[Line], Awaitable[Answer]]) -> Answer:
         """Do `work` on a line of its own."""
@@ -73,7 +88,10 @@ class Lines:
         sooner than a line is opened, and leave a line that knows its statements."""
         waiter: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
-        self._open_if_room()
+        if self._count == 0 or self._is_crowded():
+            self._open_if_room()
+        else:
+            self._open_later(PATIENCE)
         try:
             async with asyncio.timeout(ACQUIRE_TIMEOUT):
                 return await waiter
@@ -83,6 +101,26 @@ class Lines:
             raise
 
     # Lines that come ----------------------------------------------------------------------
+
+    def _is_crowded(self) -> bool:
+        """Whether too many verbs had to wait within this second, with the one that asks."""
+        now = time.monotonic()
+        if now - self._waits_since > 1.0:
+            self._waits, self._waits_since = 0, now
+        self._waits += 1
+        return self._waits > WAITS_A_SECOND
+
+    def _open_later(self, seconds: float) -> None:
+        if self._opener is None:
+            loop = asyncio.get_running_loop()
+            self._opener = loop.call_later(seconds, self._open_for_the_patient)
+
+    def _open_for_the_patient(self) -> None:
+        """One line at a time, as long as somebody waits and there may be more."""
+        self._opener = None
+        if self._waiter(keep=True) is not None and self._count < self._most:
+            self._open_if_room()
+            self._open_later(PATIENCE)
 
     def _open_if_room(self) -> None:
         if self._count < self._most:
@@ -96,12 +134,20 @@ class Lines:
             self._one_fewer()
             if not isinstance(error, Exception):
                 raise
-            if waiter := self._waiter():
-                waiter.set_exception(error)
-            self._open_for_waiters()
+            self._not_opened(error)
         else:
             if not self._handed_on(line):
                 self._idle.insert(0, (line, time.monotonic()))
+                self._close_later()
+
+    def _not_opened(self, error: Exception) -> None:
+        """A server without room for one more line still serves those there are."""
+        if isinstance(error, asyncpg.TooManyConnectionsError) and self._count > 0:
+            self._open_later(NO_ROOM_PAUSE)
+            return
+        if waiter := self._waiter():
+            waiter.set_exception(error)
+        self._open_for_waiters()
 
     def _open_for_waiters(self) -> None:
         if self._waiter(keep=True) is not None:
@@ -145,10 +191,20 @@ class Lines:
         self._busy.discard(line)
         if self._handed_on(line):
             return
-        now = time.monotonic()
-        self._idle.append((line, now))
-        if self._idle[0][1] + IDLE_FOR < now:
-            self._drop(self._idle.pop(0)[0])
+        self._idle.append((line, time.monotonic()))
+        self._close_later()
+
+    def _close_later(self) -> None:
+        if self._closer is None and self._count > 1:
+            self._closer = asyncio.get_running_loop().call_later(IDLE_FOR, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Part with lines that were not needed lately, but for the last there is."""
+        self._closer = None
+        long_ago = time.monotonic() - IDLE_FOR
+        while (len(self._idle) > 1 or self._busy) and self._idle and self._idle[0][1] <= long_ago:
+            self._part_with(self._idle.pop(0)[0])
+        self._close_later()
 
     def _drop(self, line: Line) -> None:
         line.terminate()
@@ -180,6 +236,9 @@ class Lines:
     async def close(self) -> None:
         """Part with all lines; one that a verb does not give back in time is cut."""
         self._closed = True
+        for timer in (self._opener, self._closer):
+            if timer is not None:
+                timer.cancel()
         while waiter := self._waiter():
             waiter.set_exception(asyncpg.InterfaceError("the store was closed"))
         idle, self._idle = self._idle, []

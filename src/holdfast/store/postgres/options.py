@@ -3,8 +3,9 @@
 Options of ours ride in the query string beside those of the driver:
 
     ?schema=holdfast        the schema that holds the tables
-    &pool_size=8            most connections at once
+    &pool_size=3            most connections at once, beside the listener's and the heartbeat's
     &statement_timeout=30   seconds any one call may take
+    &key_timeout=5          seconds an enqueue waits for a unique key in an open transaction
     &pooler=true            behind a transaction pooler: nothing is kept in a session
     &listen=false           do not LISTEN; polling alone finds work
 """
@@ -19,7 +20,7 @@ from holdfast.errors import BadOption
 from holdfast.store.url_options import flag, number
 
 _SCHEMA = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-_OURS = frozenset({"schema", "pool_size", "statement_timeout", "pooler", "listen"})
+_OURS = frozenset({"schema", "pool_size", "statement_timeout", "key_timeout", "pooler", "listen"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Options:
     schema: str
     pool_size: int
     statement_timeout: float
+    key_timeout: float
     pooler: bool
     listen: bool
 
@@ -45,8 +47,9 @@ class Options:
             dsn=parts._replace(scheme="postgresql", query=theirs).geturl(),
             where=f"{_redacted(parts)} (schema {schema})",
             schema=schema,
-            pool_size=int(number(query, "pool_size", 8, least=1)),
+            pool_size=int(number(query, "pool_size", 3, least=1)),
             statement_timeout=number(query, "statement_timeout", 30, least=0.1),
+            key_timeout=number(query, "key_timeout", 5, least=0.1),
             pooler=pooler,
             listen=flag(query, "listen", default=not pooler) and not pooler,
         )

@@ -12,6 +12,7 @@ from holdfast.plan import Decision, Plan
 from holdfast.store import borrowed
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.inserting import insertion
+from holdfast.store.postgres.keys import A_TRY, milliseconds
 from holdfast.store.postgres.lines import Line
 
 LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
@@ -61,7 +62,8 @@ async def _start(connections: Connections, line: Line, plans: Iterable[Plan]) ->
     jobs = [job for job in map(_job, plans) if job is not None]
     if not jobs:
         return
-    walk = insertion(jobs, connections.clock.override(), connections.options.channel)
+    now, channel = connections.clock.override(), connections.options.channel
+    walk = insertion(jobs, now, channel, milliseconds(A_TRY))
     await borrowed.drive(
         walk, lambda step: line.fetch(connections.scripts[step.verb], *step.values)
     )

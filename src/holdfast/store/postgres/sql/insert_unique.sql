@@ -1,15 +1,22 @@
 -- $1 .. $15 as in insert.sql   $16 keys   $17 states that hold the key, one array literal a job
+-- $18 how long to wait for a key that an open transaction holds
 -- Jobs without a key ride along, so that a batch lines up in the order it was given.
 -- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
 -- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
 -- newest version, but what is seen of its holder is the statement's snapshot; so a key that
 -- changed hands since (another job, another epoch) is left for a look with a newer snapshot.
 -- Keys are taken in their own order, so that two batches never wait for each other in a ring.
-with new as materialized (
+-- The bound on waiting is set inside the statement, which spares a round trip; locks of tables, which
+-- the server takes before it begins, are not under it.
+with bounded as materialized (
+    select set_config('lock_timeout', $18::text, true)
+),
+new as materialized (
     select id, task, queue, priority, args, policy, tags, headers, timeout, key, states, n,
-        coalesce(run_at, coalesce($1::timestamptz, now()) + delay * interval '1 second') as due_at,
-        coalesce(deadline_at, coalesce($1::timestamptz, now()) + deadline_in * interval '1 second')
-            as deadline_at
+        coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
+            + delay * interval '1 second') as due_at,
+        coalesce(deadline_at, coalesce($1::timestamptz, statement_timestamp())
+            + deadline_in * interval '1 second') as deadline_at
     from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
         $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
         $15::float8[], $16::text[], $17::text[]) with ordinality
@@ -36,6 +43,7 @@ taken as (
     insert into {{schema}}.unique_key as held (key, job_id, states)
     select key, id, states::text[] from new
     where key is not null and (id in (select id from known)) is not true
+    and (select true from bounded)
     order by key
     on conflict (key) do update
     set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
@@ -51,7 +59,7 @@ body as (
         (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
             created_at)
     select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
-        coalesce($1::timestamptz, now())
+        coalesce($1::timestamptz, statement_timestamp())
     from new
     where key is null or (id in (select job_id from taken)) is true
     order by n
@@ -59,12 +67,12 @@ body as (
     returning id
 ),
 created as materialized (
-    select *, coalesce(due_at > coalesce($1::timestamptz, now()), false) as later
+    select *, coalesce(due_at > coalesce($1::timestamptz, statement_timestamp()), false) as later
     from new where (id in (select id from body)) is true
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
-    select id, queue, priority, task, coalesce($1::timestamptz, now())
+    select id, queue, priority, task, coalesce($1::timestamptz, statement_timestamp())
     from created where not later order by n
 ),
 to_scheduled as (

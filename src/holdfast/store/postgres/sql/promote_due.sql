@@ -2,13 +2,13 @@
 -- Due rows that another promoter is moving right now are skipped: it will finish with them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
-    where due_at <= coalesce($1::timestamptz, now())
+    where due_at <= coalesce($1::timestamptz, statement_timestamp())
     order by due_at limit $3::int
     for update skip locked
 ),
 due_suspended as materialized (
     select job_id, wake_at, true from {{schema}}.suspended
-    where wake_at <= coalesce($1::timestamptz, now())
+    where wake_at <= coalesce($1::timestamptz, statement_timestamp())
     order by wake_at limit $3::int
     for update skip locked
 ),
@@ -33,7 +33,8 @@ moved as materialized (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, attempts, crashes, fence, since)
-    select job_id, queue, priority, task, attempts, crashes, fence, coalesce($1::timestamptz, now())
+    select job_id, queue, priority, task, attempts, crashes, fence,
+        coalesce($1::timestamptz, statement_timestamp())
     from moved order by due_at, job_id
 ),
 summed as materialized (
@@ -42,10 +43,10 @@ summed as materialized (
 select summed.moved, summed.queues,
     case when summed.moved >= $3::int then 0 else extract(epoch from least(
         (select due_at from {{schema}}.scheduled
-         where due_at > coalesce($1::timestamptz, now()) order by due_at limit 1),
+         where due_at > coalesce($1::timestamptz, statement_timestamp()) order by due_at limit 1),
         (select wake_at from {{schema}}.suspended
-         where wake_at > coalesce($1::timestamptz, now()) order by wake_at limit 1)
-    ) - coalesce($1::timestamptz, now()))::float8 end as next_due_in,
+         where wake_at > coalesce($1::timestamptz, statement_timestamp()) order by wake_at limit 1)
+    ) - coalesce($1::timestamptz, statement_timestamp()))::float8 end as next_due_in,
     case when summed.moved > 0 then pg_notify($2::text,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') else 'ready:' end) end as woken

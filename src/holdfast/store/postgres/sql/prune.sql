@@ -3,7 +3,7 @@
 -- once: each takes rows that no other has.
 with over as materialized (
     select job_id from {{schema}}.outcome
-    where expires_at <= coalesce($1::timestamptz, now())
+    where expires_at <= coalesce($1::timestamptz, statement_timestamp())
     order by expires_at limit $2::int
     for update skip locked
 ),

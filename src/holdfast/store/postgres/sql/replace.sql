@@ -24,8 +24,8 @@ to_outcome as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
         finished_at, expires_at, reason)
     select gone.job_id, 'cancelled', gone.queue, gone.priority, gone.task, gone.attempts,
-        gone.crashes, gone.fence, coalesce($1::timestamptz, now()),
-        coalesce($1::timestamptz, now()) + interval '1 second' * coalesce(
+        gone.crashes, gone.fence, coalesce($1::timestamptz, statement_timestamp()),
+        coalesce($1::timestamptz, statement_timestamp()) + interval '1 second' * coalesce(
             (select retain_other from {{schema}}.queue where queue.name = gone.queue),
             (job.policy::json #>> '{retention,other}')::float8,
             $4::float8

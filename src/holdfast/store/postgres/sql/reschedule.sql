@@ -2,12 +2,12 @@
 -- Makes scheduled or ready jobs due at another time. Due now: ready, at the end of the line;
 -- what is ready already keeps its place in it.
 with given as materialized (
-    select id, coalesce(run_at, coalesce($1::timestamptz, now())
+    select id, coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
         + greatest(delay, 0) * interval '1 second') as due_at
     from unnest($3::uuid[], $4::timestamptz[], $5::float8[]) as given (id, run_at, delay)
 ),
 asked as materialized (
-    select id, due_at, due_at > coalesce($1::timestamptz, now()) as later
+    select id, due_at, due_at > coalesce($1::timestamptz, statement_timestamp()) as later
     from given
 ),
 stayed as materialized (
@@ -33,7 +33,8 @@ to_scheduled as (
 to_ready as (
     insert into {{schema}}.ready
         (job_id, queue, priority, task, attempts, crashes, fence, since)
-    select job_id, queue, priority, task, attempts, crashes, fence, coalesce($1::timestamptz, now())
+    select job_id, queue, priority, task, attempts, crashes, fence,
+        coalesce($1::timestamptz, statement_timestamp())
     from from_scheduled order by job_id
 ),
 pushed as (
