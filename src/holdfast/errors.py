@@ -145,10 +145,13 @@ class JobSkipped(JobNotSucceeded):
 
 
 class ResultTimeout(HoldfastError, TimeoutError):
-    """The job has not ended in the time given; it goes on by itself."""
+    """The job has not ended in the time given; it goes on by itself. `state` is the last that
+    was seen of it, None if the store has not answered at all."""
 
-    def __init__(self, job_id: str, seconds: float, state: str) -> None:
-        super().__init__(f"job {job_id} is still {state} after {seconds:g} s")
+    def __init__(self, job_id: str, seconds: float, state: str | None) -> None:
+        unseen = "is not known to have ended: the store has not answered"
+        stands = unseen if state is None else f"is still {state}"
+        super().__init__(f"job {job_id} {stands} after {seconds:g} s")
         self.job_id = job_id
         self.state = state
 
