@@ -32,6 +32,7 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    WrongLoop,
 )
 from holdfast.events import Event
 from holdfast.insights import Explanation, Reason, Who
@@ -105,4 +106,5 @@ __all__ = [
     "UnknownSchedule",
     "UnknownTask",
     "Who",
+    "WrongLoop",
 ]

@@ -17,6 +17,7 @@
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
     ├── NotOpen               the app is used outside `async with app`
+    ├── WrongLoop             the app is used in an event loop that it does not serve
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
     │   ├── SchemaMissing     the store was never migrated
@@ -165,6 +166,28 @@ class NotOpen(HoldfastError):
 
     def __init__(self) -> None:
         super().__init__("the app is not open: use it inside 'async with app:'")
+
+
+class WrongLoop(HoldfastError):
+    """The app is used in an event loop that it does not serve."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}: {advice}")
+
+    @classmethod
+    def of_another(cls) -> WrongLoop:
+        return cls(
+            "the app is open in another event loop",
+            "call enqueue_sync or run_sync here, which serve every thread, or use an App that "
+            "is opened in this loop",
+        )
+
+    @classmethod
+    def inside_run_sync(cls) -> WrongLoop:
+        return cls(
+            "a synchronous call inside run_sync would wait for itself",
+            "await the verbs of the client that run_sync hands over",
+        )
 
 
 class StoreError(HoldfastError):
