@@ -27,6 +27,7 @@ from holdfast.store.sqlite.wakeups import SqliteWakeups
 T = TypeVar("T")
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
+RECORDED = ["version", "name", "checksum", "applied_at"]
 
 
 def _unknown(state: State) -> None:
@@ -115,7 +116,15 @@ class Engine:
         return await self._reader.run(look_first)
 
     async def migrate(self) -> list[str]:
-        return await self.write(lambda tx: migrate(tx, self.location.shown))
+        """Until it is migrated a file may be another's: only then it is switched to WAL."""
+        applied = await self.write(lambda tx: migrate(tx, self.location.shown))
+        if self.location.path is not None:
+            await self._writer.run(self._switch_to_wal)
+        return applied
+
+    def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
+        """That stays in the file, and can itself find the file busy."""
+        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
 
     def _state(self, connection: sqlite3.Connection) -> State:
         """Another opening may find another database."""
@@ -161,7 +170,7 @@ class Engine:
 
 
 def connect(location: Location) -> sqlite3.Connection:
-    """One configured connection. Switching to WAL can itself find the file busy."""
+    """One configured connection. Nothing is read or written yet."""
     connection = sqlite3.connect(
         location.path or ":memory:",
         timeout=0,
@@ -172,7 +181,6 @@ def connect(location: Location) -> sqlite3.Connection:
     try:
         connection.create_function("casefold", 1, _casefold, deterministic=True)
         if location.path is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {location.synchronous}")
     except BaseException:
         connection.close()
@@ -193,14 +201,29 @@ def bump(tx: Transaction) -> dict[tuple[Topic, str], int]:
 def migrate(tx: Transaction, where: str) -> list[str]:
     """Apply what is missing. The write lock is held, so several processes may try at once."""
     migration = steps("migrate")
-    tx.run(migration["create"])
-    known = load_migrations(__package__)
-    missing = pending(known, dict(tx.rows(migration["applied"])), where)
+    missing = pending(load_migrations(__package__), _applied(tx, where), where)
+    if missing:
+        tx.run(migration["create"])
     for step in missing:
         for statement in statements(step.sql):
             tx.run(statement)
         tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
     return [step.name for step in missing]
+
+
+def _applied(tx: Transaction, where: str) -> dict[int, str]:
+    """The versions and checksums of what was applied. Users share their own files with us: a
+    name of ours without our record of migrations is a table of theirs."""
+    migration = steps("migrate")
+    columns = [name for (name,) in tx.rows(migration["columns"])]
+    if columns == RECORDED:
+        return dict(tx.rows(migration["applied"]))
+    for (name,) in tx.rows(migration["taken names"]):
+        raise StoreError(
+            f"{where} holds {name!r}, which Holdfast did not make: rename it, or give Holdfast "
+            "a file of its own"
+        )
+    return {}
 
 
 def _casefold(text: str | None) -> str | None:
