@@ -17,6 +17,7 @@ from typing import Any
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
 from holdfast.job import Inserted, NewJob
 from holdfast.store.records import Capability
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.engine import Engine, bump
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.transaction import Transaction
@@ -126,6 +127,7 @@ def _require_same_file(cursor: Any, engine: Engine) -> None:
     cursor.execute("PRAGMA database_list")
     main = next((row[2] for row in cursor.fetchall() if row[1] == "main"), "")
     ours = engine.location.path
+    Anchor(ours).require_file()
     if not main or ours is None or not ours.samefile(main):
         raise BadOption(
             "connection", f"open on {engine.location.shown}, the store's own file", main or "memory"
