@@ -35,6 +35,7 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    WrongLoop,
 )
 from holdfast.events import Event
 from holdfast.insights import Explanation, Reason, Who
@@ -111,4 +112,5 @@ __all__ = [
     "UnknownSchedule",
     "UnknownTask",
     "Who",
+    "WrongLoop",
 ]

@@ -18,7 +18,7 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
 from holdfast.declaring import ScheduleDecorator, declared_on, registering
-from holdfast.errors import NotOpen, StoreFull
+from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import WorkerId
@@ -33,6 +33,7 @@ from holdfast.schedule.defining import ScheduleCall
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
+from holdfast.store.records import Capability
 from holdfast.task import Task
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
@@ -105,6 +106,7 @@ class App:
         self._unopened: Store | None = None
         self._client: Client | None = None
         self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._portal: Portal | None = None
         self._portal_lock = threading.Lock()
@@ -154,7 +156,9 @@ class App:
     async def __aenter__(self) -> Self:
         """Open the store; nested uses share it and the outermost closes it."""
         if self._users == 0:
+            self._loop = asyncio.get_running_loop()
             self._opening = asyncio.Lock()  # anew, since the loop may be another than before
+        self._require_own_loop()
         self._users += 1
         try:
             async with self._opening:
@@ -206,13 +210,25 @@ class App:
     def store(self) -> Store:
         if self._store is None:
             raise NotOpen
+        self._require_own_loop()
         return self._store
 
     @property
     def client(self) -> Client:
         if self._client is None:
             raise NotOpen
+        self._require_own_loop()
         return self._client
+
+    def _require_own_loop(self) -> None:
+        """Connections belong to the loop that opened them. A thread without a loop may ask: what
+        it gets it can only hand to that loop."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if running is not self._loop:
+            raise WrongLoop.of_another()
 
     # Without a loop ------------------------------------------------------------------------
 
@@ -233,20 +249,34 @@ class App:
         {}
         >>> app.close_sync()
         """
+        return self._portal_to(self._private_store).call(verb)
+
+    @property
+    def _private_store(self) -> Store | None:
+        """The open store, if nobody can reach it by its URL: a store in memory exists once."""
+        store = self._store
+        shared = store is None or Capability.MANY_PROCESSES in store.capabilities
+        return None if shared else store
+
+    def _portal_to(self, private: Store | None) -> Portal:
+        stale = None
         with self._portal_lock:
-            if self._portal is None or not self._portal.usable:
-                # A store in memory exists once: the portal must share it if it is open.
-                shared = self._store.sibling() if self._store else None
-                self._portal = Portal(shared or open_store(self.settings.url, clock=self._clock))
             portal = self._portal
-        return portal.call(verb)
+            if portal is None or not portal.usable or portal.private is not private:
+                store = private.sibling() if private else None
+                store = store or open_store(self.settings.url, clock=self._clock)
+                stale, self._portal = portal, Portal(store, private)
+                portal = self._portal
+        if stale is not None:
+            stale.close()
+        return portal
 
     def close_sync(self) -> None:
         """Give back what synchronous calls opened; a later call opens it anew."""
         with self._portal_lock:
-            if self._portal is not None:
-                self._portal.close()
-                self._portal = None
+            portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.close()
 
     # Running -----------------------------------------------------------------------------
 
@@ -260,16 +290,18 @@ class App:
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
-        """Another store for a while, as tests need it; not while the app is open."""
+        """Another store for a while, as tests need it; not while the app is open. Synchronous
+        calls go there too, and afterwards to the app's own store again."""
         if self._users:
             raise NotOpen
-        before = self.settings, self._clock, self._unopened
+        before = self.settings, self._clock, self._unopened, self._portal
         self.settings = replace(self.settings, url=url)
-        self._clock, self._unopened = clock, None
+        self._clock, self._unopened, self._portal = clock, None, None
         try:
             yield
         finally:
-            self.settings, self._clock, self._unopened = before
+            self.close_sync()
+            self.settings, self._clock, self._unopened, self._portal = before
 
 
 class _OpenedWorker:

@@ -44,13 +44,17 @@ class Settings:
         **arguments: Any,
     ) -> Settings:
         """Merge the sources; an argument that is None counts as not given."""
-        environ = os.environ if environ is None else environ
-        merged = {
-            **_from_files(folder or Path.cwd()),
-            **_from_environment(environ),
-            **{name: value for name, value in arguments.items() if value is not None},
-        }
+        given = {name: value for name, value in arguments.items() if value is not None}
+        merged = cls.given(environ, folder) | given
         return cls(**{name: _typed(name, value) for name, value in merged.items()})
+
+    @staticmethod
+    def given(
+        environ: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> dict[str, Any]:
+        """What was set outside the program, as it was written; nothing by default."""
+        environ = os.environ if environ is None else environ
+        return {**_from_files(folder or Path.cwd()), **_from_environment(environ)}
 
 
 def _at_least(name: str, value: float, least: float) -> None:

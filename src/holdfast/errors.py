@@ -18,6 +18,7 @@
     ├── Refused               an operation that the job's state does not allow
     ├── KeyHeld               a unique key that an open transaction holds
     ├── NotOpen               the app is used outside `async with app`
+    ├── WrongLoop             the app is used in an event loop that it does not serve
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
     │   │   └── StoreFull     the server has no room for another connection
@@ -153,10 +154,13 @@ class JobSkipped(JobNotSucceeded):
 
 
 class ResultTimeout(HoldfastError, TimeoutError):
-    """The job has not ended in the time given; it goes on by itself."""
+    """The job has not ended in the time given; it goes on by itself. `state` is the last that
+    was seen of it, None if the store has not answered at all."""
 
-    def __init__(self, job_id: str, seconds: float, state: str) -> None:
-        super().__init__(f"job {job_id} is still {state} after {seconds:g} s")
+    def __init__(self, job_id: str, seconds: float, state: str | None) -> None:
+        unseen = "is not known to have ended: the store has not answered"
+        stands = unseen if state is None else f"is still {state}"
+        super().__init__(f"job {job_id} {stands} after {seconds:g} s")
         self.job_id = job_id
         self.state = state
 
@@ -189,6 +193,28 @@ class NotOpen(HoldfastError):
 
     def __init__(self) -> None:
         super().__init__("the app is not open: use it inside 'async with app:'")
+
+
+class WrongLoop(HoldfastError):
+    """The app is used in an event loop that it does not serve."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}: {advice}")
+
+    @classmethod
+    def of_another(cls) -> WrongLoop:
+        return cls(
+            "the app is open in another event loop",
+            "call enqueue_sync or run_sync here, which serve every thread, or use an App that "
+            "is opened in this loop",
+        )
+
+    @classmethod
+    def inside_run_sync(cls) -> WrongLoop:
+        return cls(
+            "a synchronous call inside run_sync would wait for itself",
+            "await the verbs of the client that run_sync hands over",
+        )
 
 
 class StoreError(HoldfastError):

@@ -14,15 +14,20 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from holdfast.client import Client
+from holdfast.errors import WrongLoop
 from holdfast.store.contract import Store
 
 T = TypeVar("T")
 
 
 class Portal:
-    """A client on a loop and a store of its own, called from other threads."""
+    """A client on a loop and a store of its own, called from other threads.
 
-    def __init__(self, store: Store) -> None:
+    `private` is the app's open store, if it is one that only a sibling can share.
+    """
+
+    def __init__(self, store: Store, private: Store | None = None) -> None:
+        self.private = private
         self._store = store
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
@@ -44,6 +49,8 @@ class Portal:
 
     def call(self, verb: Callable[[Client], Awaitable[T]]) -> T:
         """Run one verb on the portal's loop and wait for its answer."""
+        if threading.current_thread() is self._thread:
+            raise WrongLoop.inside_run_sync()
 
         async def run() -> T:
             return await verb(self._client)

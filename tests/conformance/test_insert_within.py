@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
+from typing import Literal
 
 import asyncpg
+import msgspec
 import psycopg
 import pytest
 from sqlalchemy import create_engine
@@ -90,6 +92,61 @@ async def test_sqlite3_honours_unique_keys(in_file: Place) -> None:
         insert = in_file.scene.store.jobs.insert_within_sync
         [answer] = insert(connection, [new_job(unique=Unique("k"))])
     assert (answer.how, answer.id) == ("existing", holder)
+
+
+@pytest.mark.parametrize("rows", ["before", "none", "after"])
+async def test_sqlite3_in_driver_autocommit_keeps_the_job_and_the_callers_rows(
+    in_file: Place, rows: str
+) -> None:
+    """As Django and many others open it: every statement is a transaction of its own."""
+    jobs = in_file.scene.store.jobs
+    with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
+        connection.execute("create table mine (n)")
+        if rows == "before":
+            connection.execute("insert into mine values (1)")
+        [kept] = jobs.insert_within_sync(connection, [new_job()])
+        assert not connection.in_transaction
+        if rows == "after":
+            connection.execute("insert into mine values (1)")
+    with closing(sqlite3.connect(in_file.url)) as later:
+        assert later.execute("select count(*) from mine").fetchone() == (int(rows != "none"),)
+    assert await in_file.scene.state(kept.id) is JobState.READY
+
+
+async def test_sqlite3_in_driver_autocommit_writes_all_jobs_or_none(in_file: Place) -> None:
+    jobs, taken = in_file.scene.store.jobs, new_job()
+    broken = msgspec.structs.replace(new_job(), args=object())
+    with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.Error):
+            jobs.insert_within_sync(connection, [taken, broken])
+        assert not connection.in_transaction
+    assert await in_file.scene.state(taken.id) is None
+
+
+async def test_sqlite3_in_driver_autocommit_is_the_callers_inside_a_transaction(
+    in_file: Place,
+) -> None:
+    jobs = in_file.scene.store.jobs
+    with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
+        connection.execute("begin")
+        [lost] = jobs.insert_within_sync(connection, [new_job()])
+        connection.execute("rollback")
+        connection.execute("begin")
+        [kept] = jobs.insert_within_sync(connection, [new_job()])
+        connection.execute("commit")
+    assert await in_file.scene.states([lost.id, kept.id]) == [None, JobState.READY]
+
+
+@pytest.mark.parametrize("level", ["SERIALIZABLE", "AUTOCOMMIT"])
+async def test_a_sqlalchemy_connection_on_sqlite_that_has_not_begun_commits(
+    in_file: Place, level: Literal["SERIALIZABLE", "AUTOCOMMIT"]
+) -> None:
+    engine = create_engine(f"sqlite:///{in_file.url}", isolation_level=level)
+    with engine.connect() as connection:
+        [kept] = in_file.scene.store.jobs.insert_within_sync(connection, [new_job()])
+        connection.commit()
+    engine.dispose()
+    assert await in_file.scene.state(kept.id) is JobState.READY
 
 
 async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:

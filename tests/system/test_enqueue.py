@@ -24,12 +24,15 @@ from holdfast import (
     PayloadTooLarge,
     Task,
     UniqueBy,
+    WrongLoop,
 )
+from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.job import new_job_id
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
+from holdfast.testing import Harness
 from tests.backends import Backend, SqliteFile
 
 
@@ -267,6 +270,73 @@ def test_a_program_that_forks_after_its_first_enqueue_goes_on(tmp_path: Path) ->
 async def test_a_program_with_a_loop_can_still_enqueue_from_its_threads(mail: Mail) -> None:
     handle = await asyncio.to_thread(mail.send.enqueue_sync, "a")
     assert (await handle.get()).state is JobState.READY
+    await asyncio.to_thread(mail.app.close_sync)
+
+
+async def test_a_sync_enqueue_follows_the_app_to_another_store_and_back(backend: Backend) -> None:
+    own, other = backend.fresh(), backend.fresh()
+    for url in (own, other):
+        await open_store(url).migrate()
+    mail = Mail(own)
+
+    def counted(n: int) -> dict[JobState, int]:
+        mail.send.enqueue_sync("a", n)
+        return mail.app.run_sync(lambda client: client.count())
+
+    assert await asyncio.to_thread(counted, 1) == {JobState.READY: 1}
+    with mail.app.using_store(other):
+        assert await asyncio.to_thread(counted, 2) == {JobState.READY: 1}
+    assert await asyncio.to_thread(counted, 3) == {JobState.READY: 2}
+    await asyncio.to_thread(mail.app.close_sync)
+
+
+async def test_a_sync_enqueue_in_a_harness_stays_there(backend: Backend) -> None:
+    mail = Mail(await backend.empty())
+    await asyncio.to_thread(mail.send.enqueue_sync, "before")
+    for _ in range(2):
+        async with Harness(mail.app) as harness:
+            await asyncio.to_thread(mail.send.enqueue_sync, "inside")
+            assert await harness.drain() == 1
+    await asyncio.to_thread(mail.send.enqueue_sync, "after")
+    assert mail.app.run_sync(lambda client: client.count()) == {JobState.READY: 2}
+    mail.app.close_sync()
+
+
+async def test_a_sync_enqueue_meets_a_store_in_memory_that_was_opened_later() -> None:
+    mail = Mail("sqlite://")
+    for _ in range(2):
+        await asyncio.to_thread(mail.send.enqueue_sync, "unseen")
+        async with mail.app:
+            await asyncio.to_thread(mail.send.enqueue_sync, "seen")
+            assert await count(mail) == 1
+    mail.app.close_sync()
+
+
+def test_a_sync_call_inside_run_sync_is_told_to_await(backend: Backend) -> None:
+    mail = Mail(asyncio.run(backend.empty()))
+
+    async def nested(client: Client) -> None:
+        mail.send.enqueue_sync("a")
+
+    with pytest.raises(WrongLoop, match=r"run_sync .* await the verbs of the client"):
+        mail.app.run_sync(nested)
+    assert mail.app.run_sync(lambda client: client.count()) == {}
+    mail.app.close_sync()
+
+
+async def test_another_event_loop_is_told_what_to_call_instead(mail: Mail) -> None:
+    async def elsewhere() -> None:
+        with pytest.raises(WrongLoop, match="enqueue_sync or run_sync"):
+            await mail.send.enqueue("a")
+        with pytest.raises(WrongLoop, match="enqueue_sync or run_sync"):
+            await mail.send.job(new_job_id()).result()
+        with pytest.raises(WrongLoop, match="enqueue_sync or run_sync"):
+            async with mail.app:
+                raise AssertionError("opened twice")
+        mail.send.enqueue_sync("b")
+
+    await asyncio.to_thread(asyncio.run, elsewhere())
+    assert await count(mail) == 1
     await asyncio.to_thread(mail.app.close_sync)
 
 

@@ -148,7 +148,7 @@ def test_workers_are_listed_live_or_lapsed(desk: Desk) -> None:
 
 def test_migrating_tells_what_was_applied_and_the_second_time_nothing(desk: Desk) -> None:
     assert desk.json("migrate")["applied"] != []
-    assert desk.json("migrate") == {"applied": []}
+    assert desk.json("migrate") == {"applied": [], "store": desk.url}
 
 
 def test_the_migrations_can_be_read_as_sql(desk: Desk) -> None:

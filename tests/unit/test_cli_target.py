@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.target import shown_url
 from tests.unit.cli import Desk, desk_in
 
 
@@ -72,6 +73,56 @@ def test_looking_at_a_store_that_is_not_there_makes_none(desk: Desk) -> None:
     assert answer.code == 1
     assert answer.err.startswith("error: no store at ")
     assert list(desk.folder.iterdir()) == []
+
+
+def test_migrating_without_a_named_store_makes_none(desk: Desk) -> None:
+    for options in ([], ["--sql"], ["--json"]):
+        answer = desk.run("migrate", *options)
+        assert answer.code == 2
+        assert answer.err.startswith("error: no store named: give --url or --app")
+    assert list(desk.folder.iterdir()) == []
+
+
+def test_enqueueing_without_a_named_store_makes_none(desk: Desk) -> None:
+    answer = desk.run("enqueue", "greet")
+    assert answer.code == 1
+    assert answer.err.startswith("error: no store at ")
+    assert list(desk.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["argument", "environment", "app", "settings file"])
+def test_migrating_a_named_store_says_where(
+    desk: Desk, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: list[str] = []
+    match way:
+        case "argument":
+            options = ["--url", desk.url]
+        case "environment":
+            monkeypatch.setenv("HOLDFAST_URL", desk.url)
+        case "app":
+            options = ["--app", desk.shop()]
+        case _:
+            (desk.folder / "holdfast.toml").write_text(f"url = {desk.url!r}\n")
+    assert f"applied 0001_engine to {desk.url}\n" in desk.run("migrate", *options, width=200).out
+    again = desk.run("migrate", *options, width=200).out
+    assert again == f"nothing to do: the schema of {desk.url} is up to date\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgres://ann:secret@db:5433/jobs", "postgres://ann@db:5433/jobs"),
+        ("postgres://ann:se/c@ret?@db/jobs?schema=a", "postgres://ann@db/jobs?schema=a"),
+        ("postgres://db/jobs?password=secret&schema=a", "postgres://db/jobs?schema=a"),
+        ("valkey://:secret@cache/0?namespace=shop", "valkey://cache/0?namespace=shop"),
+        ("valkey+sentinel://one,two/main?password=secret", "valkey+sentinel://one,two/main"),
+        ("sqlite://", "sqlite://"),
+        ("sqlite:////var/lib/my%20jobs.db?synchronous=FULL", "sqlite:////var/lib/my jobs.db"),
+    ],
+)
+def test_a_store_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
 
 
 def test_a_file_that_is_no_database_is_one_line(desk: Desk) -> None:

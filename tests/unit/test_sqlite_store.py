@@ -148,7 +148,7 @@ async def test_a_rolled_back_transaction_takes_its_jobs_along(url: str) -> None:
 
 async def test_a_caller_may_read_rows_by_name_and_be_outside_any_transaction(url: str) -> None:
     async with opened(url) as store:
-        with closing(sqlite3.connect(path_of(url), isolation_level=None)) as own:
+        with closing(sqlite3.connect(path_of(url))) as own:
             own.row_factory = sqlite3.Row
             await store.jobs.insert_within(own, [new_job()])
             assert own.in_transaction

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.command import add_command
-from holdfast.cli.target import Session
+from holdfast.cli.target import Session, shown_url
 from holdfast.store.open import open_store
 
 
@@ -21,8 +21,10 @@ async def migrate(
         bool, typer.Option("--sql", help="Print the migrations instead of applying them.")
     ] = False,
 ) -> None:
-    """Apply the migrations that are missing (SQLite does it by itself)."""
-    store = open_store(session.url)
+    """Apply the migrations that are missing (SQLite does it by itself). The store must be named
+    by --url, --app or the settings."""
+    url = session.named_url
+    store, where = open_store(url), shown_url(url)
     if sql:
         script = store.migration_sql()
         if session.as_json:
@@ -34,5 +36,6 @@ async def migrate(
         applied = await store.migrate()
     finally:
         await store.close()
-    done = [f"applied {name}" for name in applied] or ["nothing to do: the schema is up to date"]
-    session.answer({"applied": applied}, lambda: done)
+    done = [f"applied {name} to {where}" for name in applied]
+    current = f"nothing to do: the schema of {where} is up to date"
+    session.answer({"applied": applied, "store": where}, lambda: done or [current])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 
 from holdfast.cli.output import answer
 from holdfast.client import Client
@@ -53,6 +53,21 @@ class Session:
         locator = self.locator
         return Settings.load().url if locator is None else load_app(locator).settings.url
 
+    @property
+    def names_store(self) -> bool:
+        """False if only the default is left, which nobody chose."""
+        chosen = self.given_url is not None or self.locator is not None
+        return chosen or "url" in Settings.given()
+
+    @property
+    def named_url(self) -> str:
+        """The URL for a command that changes a store for good, or makes one."""
+        if not self.names_store:
+            raise UsageProblem(
+                "no store named: give --url or --app, or set HOLDFAST_URL or HOLDFAST_APP"
+            )
+        return self.url
+
     def app(self, locator: str | None = None) -> App:
         """The app a command needs, by its own argument, `--app` or the settings."""
         locator = locator or self.locator
@@ -69,7 +84,7 @@ class Session:
     @asynccontextmanager
     async def store(self, *, may_create: bool = False) -> AsyncIterator[Store]:
         url = self.url
-        if not may_create:
+        if not (may_create and self.names_store):
             require_store_file(url)
         store = open_store(url)
         await store.open()
@@ -97,6 +112,27 @@ def require_store_file(url: str) -> None:
             f"no store at {path.absolute()}: give --url or --app, set HOLDFAST_URL or "
             "HOLDFAST_APP, or start a worker there first"
         )
+
+
+TELLING = frozenset({"schema", "namespace", "cluster", "sentinel", "host", "port", "dbname"})
+
+
+def shown_url(url: str) -> str:
+    """Where a store is, for people: without a password, and of the options only those that say
+    where. Whatever stands before the last `@` may belong to a password.
+
+    >>> shown_url("postgres://ann:secret@db/jobs?schema=shop&sslpassword=hidden")
+    'postgres://ann@db/jobs?schema=shop'
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        path = unquote(rest.partition("?")[0][1:])
+        return f"sqlite:///{Path(path).absolute()}" if path else "sqlite://"
+    credentials, _, place = rest.rpartition("@")
+    user = credentials.partition(":")[0]
+    place, _, query = place.partition("?")
+    options = urlencode([(name, value) for name, value in parse_qsl(query) if name in TELLING])
+    return f"{scheme}://{user}{'@' if user else ''}{place}{'?' if options else ''}{options}"
 
 
 def load_app(locator: str) -> App:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreError
-from holdfast.store.migrate import load_migrations, pending
+from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.store.migrate import load_migrations, pending, require_current
 from holdfast.store.records import Topic
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.scripts import statements, steps
@@ -27,6 +28,7 @@ from holdfast.store.sqlite.wakeups import SqliteWakeups
 T = TypeVar("T")
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
+RECORDED = ["version", "name", "checksum", "applied_at"]
 
 
 def _unknown(state: State) -> None:
@@ -34,28 +36,37 @@ def _unknown(state: State) -> None:
 
 
 class Engine:
-    """Runs verbs as transactions; `retain` and `release` count the stores that use it."""
+    """Runs verbs as transactions; `retain` and `release` count the stores that use it.
 
-    def __init__(self, location: Location, clock: Clock) -> None:
+    The file may be created and migrated by its first opening. From then on, and for the engine
+    of a sibling from the beginning, it has to be there: a new file in its place would look like
+    a store without jobs.
+    """
+
+    def __init__(self, location: Location, clock: Clock, *, is_sibling: bool = False) -> None:
         self.location = location
         self._clock = clock
+        self._is_sibling = self.is_there = is_sibling
         self._users = 0
         self._opening = 0
+        self._anchor = Anchor(location.path)
         self._shortcut = Shortcut(location)
         self._writer = ConnectionThread(
-            f"holdfast-sqlite-writer {location.shown}", self._connect_writer
+            f"holdfast-sqlite-writer {location.shown}", self._connect_writer, self._anchor
         )
         self._reader = self._writer
         if location.path is not None:
             self._reader = ConnectionThread(
-                f"holdfast-sqlite-reader {location.shown}", self._connect
+                f"holdfast-sqlite-reader {location.shown}", self._connect, Anchor(location.path)
             )
         self.wakeups = SqliteWakeups(location.path, self._connect)
 
     def retain(self) -> None:
         _require_recent_sqlite()
         self.location.require_place()
-        self._opening += self._users == 0
+        if self._users == 0:
+            self._opening += 1
+            self.is_there = self._is_sibling
         self._users += 1
         self._writer.start()
         self._reader.start()
@@ -115,7 +126,18 @@ class Engine:
         return await self._reader.run(look_first)
 
     async def migrate(self) -> list[str]:
-        return await self.write(lambda tx: migrate(tx, self.location.shown))
+        """Until it is migrated a file may be another's: only then it is switched to WAL."""
+        applied = await self.write(lambda tx: migrate(tx, self.location.shown))
+        if self.location.path is not None:
+            await self._writer.run(self._settle)
+        return applied
+
+    def _settle(self, connection: sqlite3.Connection) -> None:
+        """In the writer's thread. The switch stays in the file, and can find the file busy."""
+        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        self.is_there = True
+        self._take_hold(connection, self._anchor)
+        self._shortcut.open(self._connect)
 
     def _state(self, connection: sqlite3.Connection) -> State:
         """Another opening may find another database."""
@@ -144,26 +166,47 @@ class Engine:
 
         return self._patiently(once)
 
-    def _connect_writer(self) -> sqlite3.Connection:
-        connection = self._connect()
+    def _connect_writer(self, anchor: Anchor) -> sqlite3.Connection:
+        connection = self._connect(anchor)
         try:
-            self._shortcut.open(self._connect)
+            if self.is_there:
+                self._shortcut.open(self._connect)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
-        return self._patiently(lambda: connect(self.location))
+    def _connect(self, anchor: Anchor) -> sqlite3.Connection:
+        """Also when the file was replaced, hence what was read from the other is forgotten."""
+        if self.is_there:
+            anchor.require_file()
+        connection = self._patiently(lambda: connect(self.location, create=not self.is_there))
+        try:
+            if self.is_there:
+                self._take_hold(connection, anchor)
+            else:
+                anchor.lift()
+        except BaseException:
+            connection.close()
+            raise
+        self._opening += 1
+        return connection
+
+    def _take_hold(self, connection: sqlite3.Connection, anchor: Anchor) -> None:
+        """Reading also makes the log, which the anchor remembers."""
+        self._patiently(lambda: require_own(connection, self.location.shown))
+        anchor.drop()
 
     def _patiently(self, work: Callable[[], T]) -> T:
         return patiently(work, self.location.patience, self.location.shown)
 
 
-def connect(location: Location) -> sqlite3.Connection:
-    """One configured connection. Switching to WAL can itself find the file busy."""
+def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
+    """One configured connection. Nothing is read or written yet."""
+    mode = "rwc" if create else "rw"
     connection = sqlite3.connect(
-        location.path or ":memory:",
+        ":memory:" if location.path is None else f"{location.path.as_uri()}?mode={mode}",
+        uri=location.path is not None,
         timeout=0,
         isolation_level=None,
         check_same_thread=False,
@@ -172,7 +215,6 @@ def connect(location: Location) -> sqlite3.Connection:
     try:
         connection.create_function("casefold", 1, _casefold, deterministic=True)
         if location.path is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {location.synchronous}")
     except BaseException:
         connection.close()
@@ -193,14 +235,38 @@ def bump(tx: Transaction) -> dict[tuple[Topic, str], int]:
 def migrate(tx: Transaction, where: str) -> list[str]:
     """Apply what is missing. The write lock is held, so several processes may try at once."""
     migration = steps("migrate")
-    tx.run(migration["create"])
-    known = load_migrations(__package__)
-    missing = pending(known, dict(tx.rows(migration["applied"])), where)
+    missing = pending(load_migrations(__package__), _applied(tx, where), where)
+    if missing:
+        tx.run(migration["create"])
     for step in missing:
         for statement in statements(step.sql):
             tx.run(statement)
         tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
     return [step.name for step in missing]
+
+
+def require_own(connection: sqlite3.Connection, where: str) -> None:
+    """Of a file that was in use before: it may have been replaced by one that is not the store."""
+    try:
+        applied = _applied(Transaction(connection.cursor(), 0), where)
+        require_current(load_migrations(__package__), applied, where)
+    except StoreError as error:
+        raise StoreUnavailable(f"another file took the place of the store: {error}") from error
+
+
+def _applied(tx: Transaction, where: str) -> dict[int, str]:
+    """The versions and checksums of what was applied. Users share their own files with us: a
+    name of ours without our record of migrations is a table of theirs."""
+    migration = steps("migrate")
+    columns = [name for (name,) in tx.rows(migration["columns"])]
+    if columns == RECORDED:
+        return dict(tx.rows(migration["applied"]))
+    for (name,) in tx.rows(migration["taken names"]):
+        raise StoreError(
+            f"{where} holds {name!r}, which Holdfast did not make: rename it, or give Holdfast "
+            "a file of its own"
+        )
+    return {}
 
 
 def _casefold(text: str | None) -> str | None:

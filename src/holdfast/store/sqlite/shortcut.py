@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.events import logger
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.location import Location
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Shortcut:
 
     def __init__(self, location: Location) -> None:
         self._fits = location.path is not None and location.synchronous in UNSYNCED
+        self._anchor = Anchor(location.path)
         self._lock = threading.Lock()
         self._barred = False
         self._connection: sqlite3.Connection | None = None
@@ -40,9 +42,11 @@ class Shortcut:
         self._untidy = 0
         self._rest_until = 0.0
 
-    def open(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def open(self, connect: Callable[[Anchor], sqlite3.Connection]) -> None:
+        """Again, if the file was replaced."""
+        self.close()
         if self._fits:
-            self._connection = connect()
+            self._connection = connect(self._anchor)
             self._connection.execute("PRAGMA wal_autocheckpoint = 0")
             self._pid = os.getpid()
 
@@ -59,6 +63,8 @@ class Shortcut:
         try:
             began = time.monotonic()
             if self._connection is None or began < self._rest_until or self._pid != os.getpid():
+                return None
+            if not self._anchor.holds():
                 return None
             before = self._connection.total_changes
             answer = write(self._connection)

@@ -61,7 +61,7 @@ class SqliteStore:
         """A file is opened anew; memory has one connection, which is shared."""
         shared = self._engine
         if shared.location.path is not None:
-            shared = Engine(shared.location, self._clock)
+            shared = Engine(shared.location, self._clock, is_sibling=shared.is_there)
         return SqliteStore(self._url, clock=self._clock, engine=shared)
 
     async def now(self) -> datetime:

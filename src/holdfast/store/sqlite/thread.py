@@ -13,9 +13,11 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.errors import StoreError
+from holdfast.store.sqlite.anchor import Anchor
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -26,9 +28,12 @@ _Item = tuple[Work, _Caller | None]
 class ConnectionThread:
     """Starts with `start`, ends with `stop`; both may be called twice."""
 
-    def __init__(self, name: str, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self, name: str, connect: Callable[[Anchor], sqlite3.Connection], anchor: Anchor
+    ) -> None:
         self._name = name
         self._connect = connect
+        self._anchor = anchor
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -72,8 +77,11 @@ class ConnectionThread:
         while (item := inbox.get()) is not None:
             work, caller = item
             try:
+                if connection is not None and not self._anchor.holds():
+                    _close(connection)
+                    connection = None
                 if connection is None:
-                    connection = self._connect()
+                    connection = self._connect(self._anchor)
                 answer = work(connection)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who awaits it
                 _tell(caller, _fail, error)
@@ -83,6 +91,12 @@ class ConnectionThread:
             del item, work, caller
         if connection is not None:
             connection.close()
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    """Another file has taken the place of this connection's: whatever it says is of no use."""
+    with suppress(sqlite3.Error):
+        connection.close()
 
 
 def _tell(

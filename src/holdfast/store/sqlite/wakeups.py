@@ -16,13 +16,14 @@ from pathlib import Path
 
 from holdfast.store.contract import Listener
 from holdfast.store.records import Wakeup
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.watcher import Key, Watcher
 
 _Subscription = tuple[asyncio.AbstractEventLoop, Listener]
 
 
 class SqliteWakeups:
-    def __init__(self, path: Path | None, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, path: Path | None, connect: Callable[[Anchor], sqlite3.Connection]) -> None:
         self._path = path
         self._connect = connect
         self._lock = threading.RLock()

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import logger
 from holdfast.store.records import Topic, Wakeup
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.changes import Changes, changes_of
 from holdfast.store.sqlite.scripts import steps
 
@@ -30,7 +31,7 @@ class Watcher:
     def __init__(
         self,
         path: Path,
-        connect: Callable[[], sqlite3.Connection],
+        connect: Callable[[Anchor], sqlite3.Connection],
         on_look: Callable[[], None],
         on_news: Callable[[list[Wakeup]], None],
     ) -> None:
@@ -42,6 +43,7 @@ class Watcher:
         self._seen: dict[Key, int] = {}
         self._stop = threading.Event()
         self._changes: Changes | None = None
+        self._problem: str | None = None
         self._thread = threading.Thread(
             target=self._watch, name="holdfast-sqlite-watcher", daemon=True
         )
@@ -71,29 +73,41 @@ class Watcher:
             try:
                 self._follow()
             except (sqlite3.Error, StoreError, OSError) as error:
-                # Whatever was committed meanwhile is unknown, hence any topic.
-                logger.warning("sqlite watcher reconnects", extra={"error": str(error)})
+                self._say_once(str(error))
                 self._on_look()
                 self._stop.wait(RECONNECT)
-                self._on_news(ANY)
+
+    def _say_once(self, problem: str) -> None:
+        """An outage is tried again every second and told once."""
+        if problem != self._problem:
+            self._problem = problem
+            logger.warning("sqlite watcher reconnects: %s", problem, extra={"error": problem})
 
     def _follow(self) -> None:
-        connection = self._connect()
+        anchor = Anchor(self._path)
+        connection = self._connect(anchor)
         try:
             version = connection.execute("PRAGMA data_version").fetchone()
             self._news(connection)
             changes = self._changes = changes_of(self._path)
             try:
                 self._on_look()
-                self._look(connection, changes, version)
+                if self._problem is not None:
+                    self._problem = None
+                    self._on_news(ANY)  # whatever was committed meanwhile is unknown
+                self._look(connection, anchor, changes, version)
             finally:
                 changes.close()
         finally:
             connection.close()
 
-    def _look(self, connection: sqlite3.Connection, changes: Changes, version: object) -> None:
+    def _look(
+        self, connection: sqlite3.Connection, anchor: Anchor, changes: Changes, version: object
+    ) -> None:
         stirred = False
         while not self._stop.is_set():
+            if not anchor.holds():
+                raise StoreUnavailable(f"{self._path} was replaced by another file")
             current = connection.execute("PRAGMA data_version").fetchone()
             stirred, version = current != version, current
             if stirred and (news := self._news(connection)):

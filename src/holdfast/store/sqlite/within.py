@@ -9,12 +9,15 @@ commit as they notice any commit of another connection.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
 from holdfast.job import Inserted, NewJob
 from holdfast.store.records import Capability
+from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.engine import Engine, bump
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.transaction import Transaction
@@ -35,59 +38,87 @@ async def insert_within(engine: Engine, connection: Any, jobs: Sequence[NewJob])
 def insert_within_sync(engine: Engine, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
     if engine.location.path is None:
         raise NotCapable("sqlite in memory", Capability.TRANSACTIONAL_ENQUEUE.value)
-    lent, in_transaction = _recognise(connection)
-    cursor = lent.cursor()
+    lent = _recognise(connection)
+    cursor = lent.connection.cursor()
     try:
         _require_same_file(cursor, engine)
-        if jobs and not in_transaction:
-            _begin(lent, cursor)
-        return _insert(Transaction(cursor, engine.now()), jobs)
+        if not jobs:
+            return []
+        with _named_lock(), _transaction(lent, cursor):
+            return _insert(Transaction(cursor, engine.now()), jobs)
     finally:
         cursor.close()
 
 
 def _insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
-    if not jobs:
-        return []
+    answers = insert(tx, jobs)
+    bump(tx)
+    return answers
+
+
+@contextmanager
+def _transaction(lent: Lent, cursor: Any) -> Iterator[None]:
+    """The caller's, which is begun if there is none. It takes the write lock at once: one that
+    begins by reading may lose its turn. A driver in autocommit makes every statement a
+    transaction, and `commit()` does nothing there: so the enqueue is a transaction too."""
+    if lent.in_transaction:
+        yield
+        return
+    cursor.execute("BEGIN IMMEDIATE")
+    if not lent.autocommit:
+        yield
+        return
     try:
-        answers = insert(tx, jobs)
-        bump(tx)
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+
+
+@contextmanager
+def _named_lock() -> Iterator[None]:
+    try:
+        yield
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
             raise
         raise StoreUnavailable(
-            "the caller's transaction cannot write: another has written since it began; "
-            "roll back and try again, and begin it with BEGIN IMMEDIATE"
+            "the caller's transaction cannot write: another has written since it began, or holds "
+            "the file; roll back and try again, and begin it with BEGIN IMMEDIATE"
         ) from error
-    return answers
 
 
-def _recognise(connection: Any) -> tuple[Any, bool]:
-    """The driver's connection that makes cursors, and whether a transaction is open on it."""
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """The driver's connection that makes cursors, and how it stands."""
+
+    connection: Any
+    in_transaction: bool
+    autocommit: bool
+
+    @classmethod
+    def of(cls, connection: Any, driver: Any) -> Lent:
+        autocommit = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        return cls(connection, driver.in_transaction, autocommit)
+
+
+def _recognise(connection: Any) -> Lent:
     if isinstance(connection, sqlite3.Connection):
-        return connection, connection.in_transaction
+        return Lent.of(connection, connection)
     if _is_from_sqlalchemy(connection):
         if hasattr(connection, "get_bind"):
             connection = connection.connection()
         if getattr(getattr(connection, "dialect", None), "name", "") == "sqlite":
+            # A statement of its own makes SQLAlchemy begin: only then its commit() commits.
+            connection.exec_driver_sql("PRAGMA database_list").close()
             pooled = connection.connection
-            return pooled.dbapi_connection, pooled.driver_connection.in_transaction
+            return Lent.of(pooled.dbapi_connection, pooled.driver_connection)
     raise BadOption("connection", _EXPECTED, type(connection).__qualname__)
 
 
 def _is_from_sqlalchemy(connection: object) -> bool:
     return any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__)
-
-
-def _begin(lent: Any, cursor: Any) -> None:
-    """Take the write lock at once: a transaction that begins by reading may lose its turn."""
-    if getattr(lent, "autocommit", None) is True:
-        raise BadOption(
-            "connection",
-            "in a transaction (this one has autocommit=True, so its commit() does nothing)",
-            "one outside any",
-        )
-    cursor.execute("BEGIN IMMEDIATE")
 
 
 def _require_same_file(cursor: Any, engine: Engine) -> None:
@@ -96,6 +127,7 @@ def _require_same_file(cursor: Any, engine: Engine) -> None:
     cursor.execute("PRAGMA database_list")
     main = next((row[2] for row in cursor.fetchall() if row[1] == "main"), "")
     ours = engine.location.path
+    Anchor(ours).require_file()
     if not main or ours is None or not ours.samefile(main):
         raise BadOption(
             "connection", f"open on {engine.location.shown}, the store's own file", main or "memory"

@@ -6,6 +6,14 @@ create table if not exists holdfast_migration (
     applied_at integer not null
 )
 
+-- name: columns
+select name from pragma_table_info('holdfast_migration') order by cid
+
+-- name: taken names
+select name from sqlite_schema
+where name like 'holdfast\_%' escape '\'
+order by name = 'holdfast_migration' desc, name
+
 -- name: applied
 select version, checksum from holdfast_migration
 

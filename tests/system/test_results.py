@@ -1,0 +1,89 @@
+"""Waiting for results when retention or an outage comes between, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast import results
+from holdfast.client import Client
+from holdfast.clock import ManualClock
+from holdfast.ends import Returned
+from holdfast.errors import ResultTimeout, UnknownJob
+from holdfast.store.contract import Store
+from tests.conformance.builders import Scene
+from tests.system.flaky import FlakyStore, Line
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+@pytest.fixture
+async def scene(store: Store, clock: ManualClock) -> Scene:
+    return await Scene.on(store, clock)
+
+
+@pytest.fixture
+async def client(store: Store, line: Line) -> AsyncIterator[Client]:
+    client = Client(FlakyStore(store, line))
+    yield client
+    await client.aclose()
+
+
+async def test_a_job_that_was_pruned_between_two_looks_ends_the_wait(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "TRUST", 0.05)
+    between, pruned = asyncio.Event(), asyncio.Event()
+    outcomes = scene.store.jobs.outcomes
+
+    async def not_in_between(ids: Any) -> Any:
+        if between.is_set():
+            await pruned.wait()
+        return await outcomes(ids)
+
+    monkeypatch.setattr(scene.store.jobs, "outcomes", not_in_between)
+    claimed = await scene.running()
+    waiting = asyncio.create_task(client.result(claimed.id))
+    await asyncio.wait([waiting], timeout=0.05)
+    between.set()
+    await scene.finish(claimed, Returned("7"))
+    await scene.store.jobs.delete([claimed.id])
+    pruned.set()
+    async with asyncio.timeout(5):
+        with pytest.raises(UnknownJob, match="retention removed it"):
+            await waiting
+
+
+async def test_a_timeout_holds_while_the_store_is_away(
+    client: Client, scene: Scene, line: Line
+) -> None:
+    job = await scene.enqueue()
+    line.cut = True
+    began = time.monotonic()
+    with pytest.raises(ResultTimeout, match="the store has not answered"):
+        await client.result(job, timeout=0.1)
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+async def test_a_timeout_holds_while_the_store_does_not_answer(
+    client: Client, scene: Scene, line: Line, looks: int
+) -> None:
+    """Whether it fell silent before the first look or after it."""
+    job = await scene.enqueue()
+    waiting = asyncio.create_task(client.result(job, timeout=0.3))
+    if looks:
+        await wait_until(lambda: line.calls.count("outcomes") > 1, 5, "a look was answered")
+    line.hold |= {"outcomes", "live", "get"}
+    async with asyncio.timeout(2):
+        with pytest.raises(ResultTimeout, match="is still ready" if looks else "not answered"):
+            await waiting
+    line.release()

@@ -1,0 +1,92 @@
+"""How often those who wait for results ask the store, and about whom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.job import JobId, JobState, Live, new_job_id
+from holdfast.results import ResultWaiter
+from holdfast.store.records import Outcome
+
+
+class Jobs:
+    """A store in which jobs end when the test says so, and which notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.ended: set[JobId] = set()
+        self.asked: list[JobId] = []
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        self.asked += ids
+        return [Outcome(one, JobState.SUCCEEDED, "1") for one in ids if one in self.ended]
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        there = [one for one in ids if one not in self.ended]
+        return [Live(one, JobState.READY, "q", "t", "{}", 0, 0, 0) for one in there]
+
+
+class Crowd:
+    """Many who wait."""
+
+    def __init__(self, waiter: ResultWaiter) -> None:
+        self._waiter = waiter
+        self.tasks: list[asyncio.Task[Outcome]] = []
+
+    def joined_by(self, count: int) -> list[JobId]:
+        ids = [new_job_id() for _ in range(count)]
+        self.tasks += [asyncio.create_task(self._waiter.wait(one, 30)) for one in ids]
+        return ids
+
+
+@pytest.fixture
+def jobs() -> Jobs:
+    return Jobs()
+
+
+@pytest.fixture
+async def crowd(jobs: Jobs) -> AsyncIterator[Crowd]:
+    store: Any = jobs
+    waiter = ResultWaiter(store)
+    crowd = Crowd(waiter)
+    yield crowd
+    await waiter.aclose()
+    await asyncio.gather(*crowd.tasks, return_exceptions=True)
+
+
+async def test_a_new_waiter_does_not_make_the_others_ask_again(jobs: Jobs, crowd: Crowd) -> None:
+    old = set(crowd.joined_by(200))
+    await asyncio.sleep(0.7)
+    jobs.asked.clear()
+    for _ in range(30):
+        crowd.joined_by(1)
+        await asyncio.sleep(0.01)
+    assert sum(one in old for one in jobs.asked) <= len(old) * 3
+
+
+async def test_a_new_waiter_is_answered_soon_beside_many_old_ones(jobs: Jobs, crowd: Crowd) -> None:
+    crowd.joined_by(200)
+    await asyncio.sleep(0.7)
+    [job_id] = crowd.joined_by(1)
+    await asyncio.sleep(0.005)
+    jobs.ended.add(job_id)
+    async with asyncio.timeout(0.1):
+        assert (await crowd.tasks[-1]).result == "1"
+
+
+async def test_those_who_came_together_are_asked_about_together(jobs: Jobs, crowd: Crowd) -> None:
+    ids = crowd.joined_by(50)
+    await asyncio.sleep(0.02)
+    assert jobs.asked[:50] == ids
+
+
+async def test_nobody_asks_when_nobody_waits(jobs: Jobs, crowd: Crowd) -> None:
+    ids = crowd.joined_by(3)
+    jobs.ended.update(ids)
+    await asyncio.gather(*crowd.tasks)
+    jobs.asked.clear()
+    await asyncio.sleep(0.05)
+    assert jobs.asked == []
