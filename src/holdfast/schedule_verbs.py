@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -13,7 +14,7 @@ from holdfast.job import JobId
 from holdfast.options import check_name
 from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.schedule.backfill import Backfill, BackfillReport
-from holdfast.schedule.defining import checked
+from holdfast.schedule.defining import checked, zone_name
 from holdfast.schedule.preview import Previewed, preview
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.starting import Starter
@@ -167,12 +168,14 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """Times as seconds, moments in UTC, arguments and headers as JSON."""
+    """Times as seconds, moments in UTC, zones by name, arguments and headers as JSON."""
     match value:
         case timedelta():
             return value.total_seconds()
         case datetime():
             return value.astimezone(UTC)
+        case ZoneInfo():
+            return zone_name(value)
         case Mapping():
             return msgspec.json.encode(dict(value)).decode()
         case _:
