@@ -150,6 +150,12 @@ class Schedule(msgspec.Struct, frozen=True):
     resumed_at: datetime | None = None
     changed_at: datetime | None = None
 
+    @property
+    def version(self) -> tuple[datetime, int]:
+        """Differs from that of any other state of it, and of one that was made under its name
+        after it was deleted: that one's revision begins at 1 again."""
+        return self.created_at, self.revision
+
 
 class Plan(msgspec.Struct, frozen=True):
     """One plan with its decision, to be recorded; `job` starts with it when it fires.

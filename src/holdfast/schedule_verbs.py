@@ -47,9 +47,8 @@ class ScheduleVerbs:
         Code never overwrites it."""
         check_name("schedule name", name)
         good = checked(definition)
-        if await self._store.schedules.list([name]):
+        if not await self._store.schedules.put(name, good, 0):
             raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
-        await self._store.schedules.put(name, good)
         return await self.schedule(name)
 
     async def edit_schedule(self, name: str, **changes: Any) -> Schedule:

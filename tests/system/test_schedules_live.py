@@ -13,10 +13,13 @@ import pytest
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
+from holdfast.errors import Refused
 from holdfast.events import Events
 from holdfast.plan import Definition, Rule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.schedule.providers import Providers
+from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.contract import Store
 from tests.backends import Backend, opened, siblings
 from tests.system.schedule_scene import QUEUE, TASK, Scene
@@ -68,6 +71,41 @@ async def test_a_change_is_noticed_at_once(live_store: Store) -> None:
         assert time.monotonic() - changed < 5
     finally:
         await service.stop()
+
+
+async def test_one_that_is_made_under_the_name_of_one_deleted_fires_by_its_own_rule(
+    live_store: Store,
+) -> None:
+    """Both changes may come to the evaluator as one, and both revisions are 1."""
+    scene = Scene(live_store, ManualClock())
+    verbs = ScheduleVerbs(live_store, scene.providers)
+    yearly = Definition(Rule(cron="@yearly"), task=TASK, queue=QUEUE)
+    often = Definition(Rule(every=1), task=TASK, queue=QUEUE)
+    await verbs.create_schedule("job", yearly)
+
+    async def fired() -> bool:
+        return bool(await scene.fired())
+
+    async with evaluating(scene.evaluator):
+        await wait_until(lambda: at_rest(scene.evaluator), 5, "an evaluator at rest")
+        await verbs.delete_schedule("job")
+        await verbs.create_schedule("job", often)
+        scene.evaluator.wake()
+        await wait_until(fired, 5, "a plan of the new schedule")
+
+
+async def test_of_two_who_create_a_schedule_at_once_one_is_told_that_it_is_there(
+    live_store: Store,
+) -> None:
+    definition = Definition(Rule(cron="@yearly"), task=TASK, queue=QUEUE)
+    async with siblings(live_store, 4) as stores:
+        verbs = [ScheduleVerbs(store, Providers()) for store in stores]
+        made = await asyncio.gather(
+            *(each.create_schedule("job", definition) for each in verbs), return_exceptions=True
+        )
+    refused = [str(each) for each in made if isinstance(each, Refused)]
+    assert len(refused) == 3
+    assert all("is there already" in told for told in refused)
 
 
 async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:

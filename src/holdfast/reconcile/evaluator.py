@@ -168,7 +168,7 @@ class Evaluator:
         heapq.heapify(self._heap)
 
     def _entry(self, entry: Entry | None, schedule: Schedule, now: datetime) -> Entry:
-        if entry is not None and entry.schedule.revision == schedule.revision:
+        if entry is not None and entry.schedule.version == schedule.version:
             return entry
         entry = entry or Entry(schedule)
         entry.schedule = schedule
@@ -244,7 +244,7 @@ class Evaluator:
     async def _look(self, entry: Entry) -> None:
         """One look, whatever comes of it; then the time of the next."""
         again: datetime | None = None
-        revision = entry.schedule.revision
+        version = entry.schedule.version
         try:
             looked = await self._attention.look(entry)
             if looked is not None:
@@ -261,12 +261,12 @@ class Evaluator:
             again = self._estimated_now() + timedelta(seconds=entry.backoff.next())
         finally:
             entry.busy = False
-            self._put(entry, again, revision)
+            self._put(entry, again, version)
 
-    def _put(self, entry: Entry, due: datetime | None, revision: int) -> None:
+    def _put(self, entry: Entry, due: datetime | None, version: tuple[datetime, int]) -> None:
         if self._entries.get(entry.name) is not entry:
             return
-        if entry.schedule.revision != revision:
+        if entry.schedule.version != version:
             self._unseen[entry.name] = None  # changed meanwhile: this look was by the old rule
         entry.due = due
         if due is not None:

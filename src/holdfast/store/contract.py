@@ -251,7 +251,7 @@ class Schedules(Protocol):
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """An operator creates or edits a schedule. With a `revision` only if it is still at
-        that one; False if it is not."""
+        that one, 0 meaning that there is none yet; False if it is not."""
         ...
 
     async def pause(self, names: Sequence[str]) -> list[str]:

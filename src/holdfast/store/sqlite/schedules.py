@@ -139,7 +139,7 @@ def _put(tx: Transaction, name: str, definition: Definition, revision: int | Non
     texts = (encode_definition(definition), encode_definition(definition.rule))
     facts = (name, *texts, definition.keep, tx.now)
     written = tx.rows(sql["edit"], (*facts, revision))
-    if not written and revision is None:
+    if not written and not revision:
         written = tx.rows(sql["create"], facts)
     return bool(_told(tx, written))
 
