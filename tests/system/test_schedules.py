@@ -97,6 +97,48 @@ async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) 
 # What an operator does -----------------------------------------------------------------------
 
 
+async def test_a_plan_due_before_a_pause_fires_whoever_looks_first(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    scene.clock.advance(minutes=10, seconds=1)
+    await client.pause_schedule("job")
+    await scene.after(minutes=10)
+    assert await scene.told() == [("00:10", FIRED), ("00:20", SKIPPED)]
+    scene.clock.advance(minutes=5)
+    await client.resume_schedule("job")
+    await scene.after(minutes=5)
+    assert (await scene.told())[2:] == [("00:30", FIRED)]
+
+
+async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.ALL, cap=2, overlap=Overlap.REPLACE)
+    await scene.declare("newest", cron="*/10 * * * *")
+    scene.clock.advance(minutes=31)
+    for name in ("job", "newest"):
+        await client.pause_schedule(name)
+    scene.clock.advance(minutes=20)
+    for name in ("job", "newest"):
+        await client.resume_schedule(name)
+    await scene.after(minutes=10)
+    assert await scene.told() == [
+        ("00:10", COALESCED),
+        ("00:20", FIRED),
+        ("00:30", COALESCED),
+        ("00:40", SKIPPED),
+        ("00:50", SKIPPED),
+        ("01:00", FIRED),
+    ]
+    assert await scene.told("newest") == [
+        *(((f"00:{n}0"), COALESCED) for n in (1, 2, 3)),
+        ("00:40", SKIPPED),
+        ("00:50", SKIPPED),
+        ("01:00", FIRED),
+    ]
+
+
 async def test_plans_of_a_pause_are_skipped_and_not_made_up_for(
     scene: Scene, client: Client
 ) -> None:

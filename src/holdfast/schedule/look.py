@@ -175,8 +175,7 @@ class _Look:
         self, scope: str, last: datetime | None, now: datetime, times: Listed | None = None
     ) -> Due:
         schedule = self._schedule
-        pause = Pause(None if schedule.paused else schedule.resumed_at)
-        pausing = pause if schedule.paused or schedule.resumed_at is not None else None
+        since, until = schedule.paused_at, None if schedule.paused else schedule.resumed_at
         return plans(
             self._definition,
             self._name,
@@ -184,7 +183,7 @@ class _Look:
             last,
             self._since,
             now,
-            pause=pausing,
+            pause=None if since is None else Pause(since, until),
             times=times,
         )
 
@@ -204,7 +203,11 @@ class _Look:
     async def _decided(self, due: dict[str, Due]) -> list[Plan]:
         if self._definition.scopes is not None and NO_SCOPE in due:
             return [self._row(NO_SCOPE, each, _without_scope(each)) for each in due[NO_SCOPE].plans]
-        starting = [s for s, each in due.items() if each.plans[-1].decision is Decision.FIRED]
+        starting = [
+            scope
+            for scope, each in due.items()
+            if any(planned.decision is Decision.FIRED for planned in each.plans)
+        ]
         unfinished = await unfinished_jobs(self._store, self._schedule, starting)
         return [
             row
@@ -215,13 +218,14 @@ class _Look:
     def _rows(self, scope: str, due: Sequence[Planned], live: list[JobId]) -> list[Plan]:
         rows: list[Plan] = []
         waiting = scope in self._waiting
+        firing = [each.at for each in due if each.decision is Decision.FIRED]
         replacing = self._definition.overlap is Overlap.REPLACE
-        for number, each in enumerate(due):
+        for each in due:
             if each.decision is not Decision.FIRED:
                 rows.append(self._row(scope, each, Start(each.decision, each.reason)))
                 continue
-            if replacing and number + 1 < len(due):
-                told = f"replaced at once by {due[-1].at.isoformat()}"
+            if replacing and each.at < firing[-1]:
+                told = f"replaced at once by {firing[-1].isoformat()}"
                 rows.append(self._row(scope, each, Start(Decision.COALESCED, told)))
                 continue
             row = self._row(scope, each, start(self._definition.overlap, live, waiting))
