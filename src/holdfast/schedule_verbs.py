@@ -132,15 +132,22 @@ class ScheduleVerbs:
         *,
         scopes: Sequence[str] | None = None,
         cap: int = 1_000,
+        forgotten: bool = False,
         dry_run: bool = False,
         told: Told | None = None,
     ) -> BackfillReport:
         """Fire the plans from `since` to `until` that have not fired: those that were missed,
         skipped or coalesced, and those from before the schedule was there. Oldest first, at most
-        `cap`; a second call goes on. `told(done, planned)` shows progress."""
+        `cap`; a second call goes on. `told(done, planned)` shows progress.
+
+        Plans of a time whose ledger rows were pruned (`keep`) may have fired. They are left out
+        and the report says so; with `forgotten=True` they fire, perhaps for the second time."""
         found = await self.schedule(name)
         now = await self._store.now()
-        work = Backfill(self._store, self._providers, found, since, min(until, now), scopes, cap)
+        end = min(until, now)
+        work = Backfill(
+            self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
+        )
         return await work.run(dry_run=dry_run, told=told)
 
 

@@ -77,6 +77,20 @@ async def test_a_passing_enqueue_error_disables_nothing(scene: Scene) -> None:
     assert (await scene.schedule()).error is None
 
 
+async def test_a_plan_that_can_never_start_is_given_up_when_its_row_is_past_its_time(
+    scene: Scene,
+) -> None:
+    scene.evaluator = scene.another(Refusing(scene.store, ""))
+    await scene.declare(cron="0 0 1 * *", keep=60.0, window=3600.0)
+    await scene.at(START + timedelta(days=31))
+    await scene.after(minutes=60)
+    assert [row.decision for row in await scene.rows()] == [FAILED]
+    await scene.after(minutes=1)
+    [row] = await scene.rows()
+    assert row.decision is MISSED
+    assert row.reason.startswith("could not be started for 3600 s: ValueError")
+
+
 async def test_an_outage_of_the_store_leaves_no_trace_on_a_schedule(
     scene: Scene, store: Store
 ) -> None:

@@ -232,6 +232,41 @@ async def test_a_backfill_counts_first_and_fires_only_what_did_not(
     assert await scene.jobs() == 6
 
 
+async def test_a_backfill_fires_nothing_again_whose_row_was_pruned(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *", keep=600.0)
+    for _ in range(6):
+        await scene.after(minutes=10)
+        await scene.run_all()
+    await scene.after(minutes=9)
+    assert await scene.store.schedules.prune_ledger(100) == 5
+    since, now = START - timedelta(minutes=20), scene.clock.now
+    first = await client.backfill_schedule("job", since, now)
+    assert (first.fired, first.forgotten_from, first.forgotten_until) == (
+        3,
+        START + timedelta(minutes=10),
+        START + timedelta(minutes=50),
+    )
+    assert {row.at for row in await scene.rows() if row.reason == "backfilled"} == {
+        START - timedelta(minutes=minutes) for minutes in (0, 10, 20)
+    }
+    asked = await client.backfill_schedule("job", since, now, forgotten=True)
+    assert (asked.fired, asked.forgotten_from) == (5, None)
+
+
+async def test_a_plan_that_waits_fires_though_its_row_is_past_its_time(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.QUEUE_ONE, keep=60.0)
+    await scene.after(minutes=10)
+    [job] = await scene.claim()
+    await scene.after(minutes=10)
+    await scene.after(minutes=5)
+    await scene.store.schedules.prune_ledger(100)
+    await scene.store.jobs.finish([decide(job, Returned("1"))])
+    await scene.after(minutes=1)
+    assert ("00:20", FIRED) in await scene.told()
+
+
 async def test_a_backfill_reaches_no_plan_to_come(scene: Scene, client: Client) -> None:
     await scene.declare(cron="*/10 * * * *")
     future = START + timedelta(days=1)

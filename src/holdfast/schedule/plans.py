@@ -55,7 +55,7 @@ class Pause:
 
 
 class Outside:
-    """The times of a rule but for those of a pause, as if the rule left them out."""
+    """The times of a rule but for those after `since`, up to and with `until`."""
 
     def __init__(self, times: Times, since: datetime, until: datetime) -> None:
         self._times = times

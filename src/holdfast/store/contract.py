@@ -244,9 +244,15 @@ class Workers(Protocol):
 class Schedules(Protocol):
     """Schedules, and the ledger in which every due plan has one row."""
 
-    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+    async def declare(
+        self, schedules: Mapping[str, Definition], since: datetime | None = None
+    ) -> None:
         """Sync from code: adds what is absent and updates what differs, but for what an
-        operator edited; marks all as declared now. Never deletes."""
+        operator edited; marks all as declared now. Never deletes.
+
+        Of programs that declare one schedule differently the one that runs since the latest
+        time (`since`, None: now) wins, until `DECLARED_FOR` after it last declared. What an
+        older one declares instead is shown as the schedule's `rival`."""
         ...
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
@@ -317,7 +323,9 @@ class Schedules(Protocol):
 
     async def prune_ledger(self, limit: int) -> int:
         """Remove up to `limit` ledger rows whose time to be kept is over; cursors stay, and
-        so do the rows of jobs that are still live."""
+        so do the rows of jobs that are still live and of plans that are open (FAILED or
+        WAITING). A schedule remembers the oldest and the newest FIRED plan that was removed
+        (`Schedule.pruned_from`, `pruned_until`)."""
         ...
 
     async def list(self, names: Sequence[str] = ()) -> list[Schedule]:

@@ -44,7 +44,9 @@ local function write(plan, name, book, row)
     local rows = book.rows
     rows[#rows + 1] = name
     rows[#rows + 1] = cmsgpack.pack({plan[DECIDED], plan[TOLD], moment, book.till, job})
-    put('ledger-expiry:' .. schedule, name, book.till)
+    if row or not OPEN[plan[DECIDED]] then
+        put('ledger-expiry:' .. schedule, name, not OPEN[plan[DECIDED]] and book.till)
+    end
     if not row then
         put('ledger-scope:' .. schedule, name, 0)
         put('ledger-time:' .. schedule, inverted(at) .. scope, 0)
