@@ -1,9 +1,9 @@
 """What a Valkey store would keep for ever: found by ending and pruning everything in it.
 
 All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
-are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's version, the queues,
-roles that somebody led, and schedules with their cursors. When these are deleted too, nothing of
-them may be left.
+are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
+version, the queues, roles that somebody led, and schedules with their cursors. When these are
+deleted too, nothing of them may be left.
 """
 
 from __future__ import annotations

@@ -170,7 +170,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     `cancel` are predecessors to cancel with it (overlap: replace). `moves_cursor` is False for
     what an operator started out of turn: what was due before it must not be passed over, and
-    it may overwrite a row that started no job (a plan that was missed is made up for).
+    it may overwrite a row that started no job (a plan that was missed is made up for). `beside` are
+    the unfinished jobs of its scope that the decision rests on: if they are others by the time it
+    is recorded it is refused, and must be decided anew. None: it rests on none.
     """
 
     schedule: str
@@ -181,6 +183,7 @@ class Plan(msgspec.Struct, frozen=True):
     job: NewJob | None = None
     cancel: tuple[JobId, ...] = ()
     moves_cursor: bool = True
+    beside: tuple[JobId, ...] | None = None
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):

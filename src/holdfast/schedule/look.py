@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from holdfast.job import JobId
 from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
@@ -30,6 +32,7 @@ from holdfast.schedule.zone import MICRO
 from holdfast.store.contract import Store
 
 AT_ONCE = 4
+ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,19 @@ class _Look:
     # Batches -----------------------------------------------------------------------------
 
     async def _batch(self, scopes: Sequence[str], mark: datetime | None) -> None:
+        """Decisions that rest on what runs are made anew where something else runs by the time
+        they are written; where that goes on, the next look goes on with it."""
+        based: dict[str, list[JobId]] = {}
+        for _ in range(ROUNDS):
+            scopes = await self._round(scopes, mark, based)
+            if not scopes:
+                return
+        self._more = True
+
+    async def _round(
+        self, scopes: Sequence[str], mark: datetime | None, based: dict[str, list[JobId]]
+    ) -> list[str]:
+        """Answers the scopes in which plans were refused."""
         async with self._turns:
             now = await self._begun()
             cursors = await self._store.schedules.cursors(self._name, scopes)
@@ -154,7 +170,8 @@ class _Look:
         due = await self._due(lasts, now)
         self._more = self._more or any(each.more for each in due.values())
         async with self._turns:
-            await self._book.write(await self._decided(due))
+            refused = await self._book.write(await self._decided(due, based))
+        return list({plan.scope: None for plan in refused})
 
     async def _due(self, lasts: dict[str, datetime | None], now: datetime) -> dict[str, Due]:
         """Scopes with the same cursor have the same plans: most share one computation."""
@@ -200,20 +217,25 @@ class _Look:
 
     # Decisions ---------------------------------------------------------------------------
 
-    async def _decided(self, due: dict[str, Due]) -> list[Plan]:
+    async def _decided(self, due: dict[str, Due], based: dict[str, list[JobId]]) -> list[Plan]:
+        """`based` are the jobs that earlier rounds rested on. Where the same run still, the plan
+        was refused because somebody else had written it."""
         if self._definition.scopes is not None and NO_SCOPE in due:
             return [self._row(NO_SCOPE, each, _without_scope(each)) for each in due[NO_SCOPE].plans]
-        starting = [
+        starting = {
             scope
             for scope, each in due.items()
             if any(planned.decision is Decision.FIRED for planned in each.plans)
-        ]
-        unfinished = await unfinished_jobs(self._store, self._schedule, starting)
-        return [
-            row
-            for scope, each in due.items()
-            for row in self._rows(scope, each.plans, unfinished.get(scope, []))
-        ]
+        }
+        unfinished = await unfinished_jobs(self._store, self._schedule, [*starting])
+        rows: list[Plan] = []
+        for scope, each in due.items():
+            live = unfinished.get(scope, [])
+            mine = self._rows(scope, each.plans, live) if based.get(scope) != live else []
+            based[scope] = live
+            resting = self._definition.overlap is not Overlap.ALLOW and scope in starting
+            rows += [_resting_on(live, row) for row in mine] if resting else mine
+        return rows
 
     def _rows(self, scope: str, due: Sequence[Planned], live: list[JobId]) -> list[Plan]:
         rows: list[Plan] = []
@@ -255,6 +277,10 @@ async def unfinished_jobs(
         return {}
     found = await store.schedules.unfinished(schedule.name, scopes)
     return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
+
+
+def _resting_on(live: Sequence[JobId], plan: Plan) -> Plan:
+    return msgspec.structs.replace(plan, beside=tuple(live))
 
 
 def _without_scope(planned: Planned) -> Start:

@@ -52,12 +52,10 @@ class Retrying:
         live = await self._unfinished(page)
         for entry in page:
             row = self._decided(entry, now, live.setdefault(entry.scope, []))
-            if row is None:
+            if row is None or await self._book.write([row]):
                 self._waiting.add(entry.scope)
-                continue
-            if row.job is not None:
+            elif row.job is not None:
                 live[entry.scope].append(row.job.id)
-            await self._book.write([row])
 
     async def _unfinished(self, page: Sequence[LedgerEntry]) -> dict[str, list[JobId]]:
         if self._schedule.definition.overlap is Overlap.ALLOW:
@@ -76,7 +74,9 @@ class Retrying:
         if begun.decision is Decision.WAITING:
             return None
         job = self._starter.job(entry.scope, entry.at) if begun.decision is Decision.FIRED else None
-        return Plan(name, entry.scope, entry.at, begun.decision, begun.reason, job, begun.cancel)
+        told = (begun.decision, begun.reason, job, begun.cancel)
+        beside = None if chosen.overlap is Overlap.ALLOW else tuple(live)
+        return Plan(name, entry.scope, entry.at, *told, beside=beside)
 
 
 def _given_up(chosen: Definition, entry: LedgerEntry, now: datetime) -> str | None:

@@ -287,7 +287,8 @@ class Schedules(Protocol):
         A row that is open (FAILED or WAITING) may be overwritten by another decision; a row that
         started no job, whatever it says, by a FIRED plan out of turn (`moves_cursor` False: a
         backfill); any other row never. Of two plans of a batch for one row the first counts.
-        Nothing is written for a schedule that is gone. Cursors only grow.
+        Nothing is written for a schedule that is gone. Cursors only grow. A plan with `beside`
+        is refused if the live jobs of its scope, as this call finds them, are others.
 
         Only a FIRED plan starts its job. A waiting job to cancel ends as cancelled, "replaced
         by the plan of …"; a running one is marked as by `Jobs.request_cancel`."""

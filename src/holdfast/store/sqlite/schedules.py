@@ -20,8 +20,7 @@ from holdfast.plan import (
 )
 from holdfast.store.records import Topic
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.reading import to_live
-from holdfast.store.sqlite.recording import record
+from holdfast.store.sqlite.recording import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,
     SECOND,
@@ -66,7 +65,7 @@ class SqliteSchedules:
         return await self._engine.read(work)
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
-        return await self._engine.read(lambda tx: _unfinished(tx, name, scopes))
+        return await self._engine.read(lambda tx: unfinished(tx, name, scopes))
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
         return await self._engine.write(lambda tx: record(tx, plans)) if plans else []
@@ -194,15 +193,6 @@ def _schedule(row: Row) -> Schedule:
         pruned_from=to_optional_datetime(pruned_from),
         pruned_until=to_optional_datetime(pruned_until),
     )
-
-
-def _unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
-    wanted = (name, to_json(dict.fromkeys(scopes)))
-    rows = tx.rows(script("schedules_unfinished"), wanted)
-    found: dict[str, list[Live]] = {}
-    for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
-        found.setdefault(row[0], []).append(job)
-    return found
 
 
 def _history(
