@@ -1,9 +1,9 @@
 """What a Valkey store would keep for ever: found by ending and pruning everything in it.
 
-All live jobs are ended, the clock is moved past every retention, workers are swept. What is then
-left must be what `docs/reference/valkey-keys.md` says is kept: the layout's version, the queues,
-roles that somebody led, and schedules with their cursors. When these are deleted too, nothing of
-them may be left.
+All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
+are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
+version, the queues, roles that somebody led, and schedules with their cursors. When these are
+deleted too, nothing of them may be left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.clock import ManualClock
 from holdfast.ends import Cancelled
 from holdfast.job import LIVE
 from holdfast.outcome import decide
-from holdfast.plan import Schedule
+from holdfast.plan import Decision, Plan, Schedule
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter
@@ -37,6 +37,7 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
     await store.open()
     try:
         await _end_all(store)
+        await _decide_all(store)
         clock.now = BEYOND
         while await store.jobs.prune(1_000):
             pass
@@ -71,3 +72,11 @@ async def _end_all(store: Store) -> None:
             return
         live = await store.jobs.live([job.id for job in page.jobs])
         await store.jobs.finish([decide(job, Cancelled()) for job in live])
+
+
+async def _decide_all(store: Store) -> None:
+    for schedule in await store.schedules.list():
+        while page := await store.schedules.failed_plans(schedule.name, 500):
+            await store.schedules.record(
+                [Plan(row.schedule, row.scope, row.at, Decision.MISSED) for row in page]
+            )

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -128,14 +129,14 @@ class App:
 
     def schedule(
         self,
-        cron: str | None = None,
+        cron: str | timedelta | None = None,
         /,
         *,
         name: str | None = None,
         **options: Unpack[ScheduleCall],
     ) -> ScheduleDecorator:
         """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
-        or `@app.schedule(every=timedelta(minutes=5))`, above or below `@app.task`.
+        or `@app.schedule(timedelta(minutes=5))`, above or below `@app.task`.
 
         Its name is the task's unless given; a task may have several.
         """

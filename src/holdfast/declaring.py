@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.errors import BadOption
@@ -23,7 +24,7 @@ class ScheduleDecorator:
         self,
         declared: MutableMapping[str, Definition],
         name: str | None,
-        cron: str | None,
+        cron: str | timedelta | None,
         options: ScheduleCall,
     ) -> None:
         self._declared = declared

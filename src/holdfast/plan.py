@@ -54,6 +54,8 @@ class Decision(StrEnum):
     WAITING = "waiting"  # it starts when its predecessor has ended (overlap: queue one)
 
 
+DECLARED_FOR = 1_500.0
+"""Seconds that a declaration counts: a program declares when it starts and every ten minutes."""
 OPEN = frozenset({Decision.FAILED, Decision.WAITING})
 """Decisions that are not final: a later one may overwrite them."""
 
@@ -134,7 +136,9 @@ class Schedule(msgspec.Struct, frozen=True):
     evaluated now, if anything does, and `error_at` since when. Plans after `paused_at` up to
     `resumed_at` (None: it still is paused, or never was) fell into its last pause. `changed_at`
     is when its *rule* last became another (a change of anything else leaves it): plans of the new
-    rule begin there; None if it never did.
+    rule begin there; None if it never did. `rival` is what an older program that still ran at
+    `rival_at` declares instead. `pruned_from` and `pruned_until` are the oldest and the newest plan
+    that fired and whose row was pruned since: between them nobody knows what fired.
     """
 
     name: str
@@ -149,6 +153,16 @@ class Schedule(msgspec.Struct, frozen=True):
     paused_at: datetime | None = None
     resumed_at: datetime | None = None
     changed_at: datetime | None = None
+    rival: Definition | None = None
+    rival_at: datetime | None = None
+    pruned_from: datetime | None = None
+    pruned_until: datetime | None = None
+
+    @property
+    def version(self) -> tuple[datetime, int]:
+        """Differs from that of any other state of it, and of one that was made under its name
+        after it was deleted: that one's revision begins at 1 again."""
+        return self.created_at, self.revision
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -156,7 +170,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     `cancel` are predecessors to cancel with it (overlap: replace). `moves_cursor` is False for
     what an operator started out of turn: what was due before it must not be passed over, and
-    it may overwrite a row that started no job (a plan that was missed is made up for).
+    it may overwrite a row that started no job (a plan that was missed is made up for). `beside` are
+    the unfinished jobs of its scope that the decision rests on: if they are others by the time it
+    is recorded it is refused, and must be decided anew. None: it rests on none.
     """
 
     schedule: str
@@ -167,6 +183,7 @@ class Plan(msgspec.Struct, frozen=True):
     job: NewJob | None = None
     cancel: tuple[JobId, ...] = ()
     moves_cursor: bool = True
+    beside: tuple[JobId, ...] | None = None
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):

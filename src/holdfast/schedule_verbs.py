@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -13,7 +14,7 @@ from holdfast.job import JobId
 from holdfast.options import check_name
 from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.schedule.backfill import Backfill, BackfillReport
-from holdfast.schedule.defining import checked
+from holdfast.schedule.defining import checked, zone_name
 from holdfast.schedule.preview import Previewed, preview
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.starting import Starter
@@ -46,9 +47,8 @@ class ScheduleVerbs:
         Code never overwrites it."""
         check_name("schedule name", name)
         good = checked(definition)
-        if await self._store.schedules.list([name]):
+        if not await self._store.schedules.put(name, good, 0):
             raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
-        await self._store.schedules.put(name, good)
         return await self.schedule(name)
 
     async def edit_schedule(self, name: str, **changes: Any) -> Schedule:
@@ -132,15 +132,22 @@ class ScheduleVerbs:
         *,
         scopes: Sequence[str] | None = None,
         cap: int = 1_000,
+        forgotten: bool = False,
         dry_run: bool = False,
         told: Told | None = None,
     ) -> BackfillReport:
         """Fire the plans from `since` to `until` that have not fired: those that were missed,
         skipped or coalesced, and those from before the schedule was there. Oldest first, at most
-        `cap`; a second call goes on. `told(done, planned)` shows progress."""
+        `cap`; a second call goes on. `told(done, planned)` shows progress.
+
+        Plans of a time whose ledger rows were pruned (`keep`) may have fired. They are left out
+        and the report says so; with `forgotten=True` they fire, perhaps for the second time."""
         found = await self.schedule(name)
         now = await self._store.now()
-        work = Backfill(self._store, self._providers, found, since, min(until, now), scopes, cap)
+        end = min(until, now)
+        work = Backfill(
+            self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
+        )
         return await work.run(dry_run=dry_run, told=told)
 
 
@@ -167,12 +174,14 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """Times as seconds, moments in UTC, arguments and headers as JSON."""
+    """Times as seconds, moments in UTC, zones by name, arguments and headers as JSON."""
     match value:
         case timedelta():
             return value.total_seconds()
         case datetime():
             return value.astimezone(UTC)
+        case ZoneInfo():
+            return zone_name(value)
         case Mapping():
             return msgspec.json.encode(dict(value)).decode()
         case _:

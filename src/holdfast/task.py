@@ -8,6 +8,7 @@ because the worker fills it in.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
@@ -161,9 +162,11 @@ class Task(Generic[P, R]):
         self.handler.signature.check(text)
         return JobHandle(self, await self.client.insert(self._job_of(text)))
 
-    def scheduled(self, cron: str | None = None, /, **options: Unpack[ScheduleCall]) -> Definition:
+    def scheduled(
+        self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]
+    ) -> Definition:
         """A schedule of this task's jobs, to be given to `client.create_schedule`: a cron
-        expression, or `every=…`; options as in `@app.schedule`."""
+        expression, an interval, or `every=…`; options as in `@app.schedule`."""
         handler = self.handler
         return define(self.name, handler.signature, self.options, cron, options)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.store.records import Topic
 from tests.backends import siblings
 from tests.conformance.builders import Scene
+from tests.conformance.test_wakeups import listening
 
 ROLE = "rollup"
 
@@ -37,6 +39,16 @@ async def test_a_role_given_up_is_free_at_once(scene: Scene) -> None:
     await scene.store.workers.lead(ROLE, one, 15)
     await scene.store.workers.stop_leading(ROLE, one)
     assert await scene.store.workers.lead(ROLE, other, 15)
+
+
+async def test_who_gives_a_role_up_tells_the_others(scene: Scene) -> None:
+    one, other = await scene.hire(), await scene.hire()
+    await scene.store.workers.lead(ROLE, one, 15)
+    async with siblings(scene.store, 1) as [sibling], listening(sibling) as ear:
+        await scene.store.workers.stop_leading(ROLE, other)
+        await scene.store.workers.stop_leading(ROLE, one)
+        assert await ear.hears(Topic.LEAD, ROLE)
+        assert len([one for one in ear.heard if one.topic is Topic.LEAD]) == 1
 
 
 async def test_nobody_can_give_up_anothers_role(scene: Scene) -> None:

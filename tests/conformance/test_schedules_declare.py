@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
+from holdfast.plan import DECLARED_FOR, CatchUp, Definition, OnCrash, Overlap, Rule
 from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition
@@ -148,3 +148,68 @@ async def test_an_anchor_comes_back_as_the_same_instant(scene: Scene) -> None:
     await scene.store.schedules.declare({NAME: Definition(rule, "t", "q")})
     [found] = await scene.store.schedules.list()
     assert found.definition.rule.anchor == anchor
+
+
+# Programs that differ --------------------------------------------------------------------------
+
+OURS, THEIRS = definition("0 4 * * *"), definition("0 5 * * *")
+
+
+async def test_of_two_programs_that_differ_the_one_that_started_last_wins(scene: Scene) -> None:
+    diary, verbs = Diary(scene), scene.store.schedules
+    old = scene.clock.now
+    await verbs.declare({NAME: OURS}, old)
+    scene.clock.advance(60)
+    young = scene.clock.now
+    await verbs.declare({NAME: THEIRS}, young)
+    before = await diary.schedule()
+    assert (before.definition, before.rival) == (THEIRS, None)
+    for _ in range(5):
+        scene.clock.advance(600)
+        await verbs.declare({NAME: OURS}, old)
+        contested = await diary.schedule()
+        assert (contested.rival, contested.rival_at) == (OURS, scene.clock.now)
+        await verbs.declare({NAME: THEIRS}, young)
+    found = await diary.schedule()
+    assert (found.definition, found.version, found.changed_at) == (
+        THEIRS,
+        before.version,
+        before.changed_at,
+    )
+    assert found.declared_at == scene.clock.now
+    assert found.rival == OURS
+
+
+async def test_when_the_younger_program_is_gone_the_older_ones_word_counts(scene: Scene) -> None:
+    diary, verbs = Diary(scene), scene.store.schedules
+    old = scene.clock.now
+    scene.clock.advance(60)
+    await verbs.declare({NAME: THEIRS})
+    scene.clock.advance(DECLARED_FOR)
+    await verbs.declare({NAME: OURS}, old)
+    assert (await diary.schedule()).definition == THEIRS
+    scene.clock.advance(1)
+    await verbs.declare({NAME: OURS}, old)
+    found = await diary.schedule()
+    assert (found.definition, found.rival, found.rival_at) == (OURS, None, None)
+    assert found.changed_at == scene.clock.now
+
+
+async def test_a_restart_with_the_older_code_wins_again(scene: Scene) -> None:
+    diary, verbs = Diary(scene), scene.store.schedules
+    old = scene.clock.now
+    scene.clock.advance(60)
+    await verbs.declare({NAME: THEIRS})
+    await verbs.declare({NAME: OURS}, old)
+    scene.clock.advance(60)
+    await verbs.declare({NAME: OURS})
+    found = await diary.schedule()
+    assert (found.definition, found.rival) == (OURS, None)
+
+
+async def test_what_an_operator_edited_has_no_rival(scene: Scene) -> None:
+    diary, verbs = Diary(scene), scene.store.schedules
+    await verbs.put(NAME, THEIRS)
+    await verbs.declare({NAME: OURS}, scene.clock.now - timedelta(days=1))
+    found = await diary.schedule()
+    assert (found.definition, found.rival) == (THEIRS, None)

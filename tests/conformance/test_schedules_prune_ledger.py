@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.plan import Decision
+import pytest
+
+from holdfast.plan import OPEN, Decision
 from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition, instants
@@ -91,6 +93,43 @@ async def test_the_row_of_a_live_job_stays_until_it_ends(scene: Scene) -> None:
     await scene.finish(await scene.claim_one())
     assert await diary.schedules.prune_ledger(4) == 1
     assert await diary.history() == []
+
+
+@pytest.mark.parametrize("decision", sorted(OPEN))
+async def test_the_row_of_an_open_plan_stays_until_it_is_decided(
+    scene: Scene, decision: Decision
+) -> None:
+    diary = await Diary.of(scene, keep=60.0)
+    await diary.record(diary.plan(0, decision=decision), diary.plan(1))
+    scene.clock.advance(61)
+    assert await diary.schedules.prune_ledger(1) == 1
+    assert await diary.schedules.prune_ledger(10) == 0
+    assert instants(await diary.schedules.failed_plans(NAME, 10)) == [diary.at(0)]
+    await diary.record(diary.plan(0, decision=Decision.MISSED))
+    scene.clock.advance(61)
+    assert await diary.schedules.prune_ledger(10) == 1
+
+
+async def test_the_oldest_and_the_newest_that_fired_and_were_pruned_are_remembered(
+    scene: Scene,
+) -> None:
+    diary = await Diary.of(scene, keep=60.0)
+    other = await Diary.of(scene, "other", keep=60.0)
+    await diary.record(*(diary.plan(n) for n in (3, 4, 5)), diary.plan(9, decision=Decision.MISSED))
+    await other.record(other.plan(decision=Decision.SKIPPED))
+    scene.clock.advance(61)
+    await diary.schedules.prune_ledger(10)
+    found = await diary.schedule()
+    assert (found.pruned_from, found.pruned_until) == (diary.at(3), diary.at(5))
+    await diary.record(diary.plan(1), diary.plan(4), diary.plan(7))
+    scene.clock.advance(61)
+    await diary.schedules.prune_ledger(10)
+    found = await diary.schedule()
+    assert (found.pruned_from, found.pruned_until) == (diary.at(1), diary.at(7))
+    assert (await other.schedule()).pruned_from is None
+    await diary.schedules.delete([NAME])
+    await Diary.of(scene)
+    assert (await diary.schedule()).pruned_until is None
 
 
 async def test_jobs_are_kept_as_their_own_policy_says(scene: Scene) -> None:

@@ -92,6 +92,20 @@ async def test_of_many_who_make_it_at_once_all_are_heard(scene: Scene) -> None:
     assert (await Diary(scene).schedule()).revision == 4
 
 
+async def test_of_many_who_make_one_that_must_be_new_one_does(scene: Scene) -> None:
+    async with siblings(scene.store, 4) as others:
+        taken = await asyncio.gather(
+            *(
+                other.schedules.put(NAME, definition(priority=number), 0)
+                for number, other in enumerate(others)
+            )
+        )
+    assert sum(taken) == 1
+    found = await Diary(scene).schedule()
+    assert (found.definition.priority, found.revision) == (taken.index(True), 1)
+    assert not await scene.store.schedules.put(NAME, definition(), 0)
+
+
 async def test_what_an_operator_made_and_code_declares_is_both(scene: Scene) -> None:
     await scene.store.schedules.put(NAME, definition("0 4 * * *"))
     diary = await Diary.of(scene)

@@ -262,6 +262,57 @@ async def test_a_replaced_job_is_not_claimed(scene: Scene, diary: Diary) -> None
     assert ids(await scene.claim(10)) == [new]
 
 
+# Decisions that rest on what runs
+
+
+async def test_a_plan_that_rests_on_nothing_running_is_refused_while_something_runs(
+    scene: Scene, diary: Diary
+) -> None:
+    running = await diary.started(0)
+    late, other = diary.fire(1, beside=()), diary.fire(1, "other", beside=())
+    skipped = diary.plan(2, decision=Decision.SKIPPED, beside=())
+    assert await diary.record(late, other, skipped) == [False, True, False]
+    assert await scene.states([job_of(late), job_of(other)]) == [None, JobState.READY]
+    assert await diary.cursor() == diary.at(0)
+    assert await diary.record(diary.fire(1, beside=(running,))) == [True]
+
+
+async def test_a_plan_that_rests_on_a_job_is_refused_when_that_has_ended(
+    scene: Scene, diary: Diary
+) -> None:
+    old = await diary.started(0)
+    await scene.finish(await scene.claim_one())
+    skipped = diary.plan(1, decision=Decision.SKIPPED, beside=(old,))
+    replacing = diary.fire(1, beside=(old,), cancel=(old,))
+    assert await diary.record(skipped, replacing) == [False, False]
+    assert await diary.record(replacing) == [False]
+    assert await diary.record(diary.fire(1, beside=())) == [True]
+
+
+async def test_plans_of_a_batch_rest_on_what_ran_before_it(diary: Diary) -> None:
+    running = await diary.started(0)
+    first = diary.fire(1, beside=(running,))
+    second = diary.plan(2, decision=Decision.SKIPPED, beside=(running,))
+    assert await diary.record(first, second) == [True, True]
+
+
+async def test_of_many_plans_that_rest_on_nothing_running_one_starts(
+    scene: Scene, diary: Diary
+) -> None:
+    """One of the recorders asks nothing, as a trigger does: the others see what it started."""
+    await diary.record(diary.plan(0))
+    async with siblings(scene.store, 6) as others:
+        plans = [diary.fire(n, beside=()) for n in range(1, 6)]
+        plans.append(diary.fire(9, moves_cursor=False))
+        answers = await asyncio.gather(
+            *(o.schedules.record([plan]) for o, plan in zip(others, plans, strict=True))
+        )
+    assert answers[-1] == [True]
+    based = [wrote for answer in answers[:-1] for wrote in answer]
+    assert sum(based) <= 1
+    assert await scene.store.jobs.count(JobFilter()) == {JobState.READY: 1 + sum(based)}
+
+
 # Cursors
 
 

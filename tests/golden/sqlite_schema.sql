@@ -1,6 +1,6 @@
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
-CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until);
+CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 
 CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
 
@@ -152,7 +152,16 @@ CREATE TABLE holdfast_schedule (
     paused_at integer,
     resumed_at integer,
     error text,
-    error_at integer
+    error_at integer,
+    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    code_since integer,
+    code_seen_at integer,
+    -- What an older program that still runs declares instead, and when it last did.
+    rival text,
+    rival_at integer,
+    -- The oldest and the newest plan that fired and whose row was pruned since.
+    pruned_from integer,
+    pruned_until integer
 ) without rowid;
 
 CREATE TABLE holdfast_schedule_cursor (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from importlib import resources
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -74,7 +76,10 @@ def test_a_schedule_takes_the_options_of_its_task_and_its_own() -> None:
     assert '"max_crashes":1' in made.policy
 
 
-BAD: list[tuple[str | None, dict[str, Any], str]] = [
+AHEAD = timezone(timedelta(hours=1))
+BEHIND = timezone(timedelta(hours=-1))
+EARLIEST, LATEST = datetime.min.replace(tzinfo=AHEAD), datetime.max.replace(tzinfo=BEHIND)
+BAD: list[tuple[Any, dict[str, Any], str]] = [
     (None, {}, "either a cron expression or every"),
     ("@daily", {"every": 60}, "either a cron expression or every"),
     ("nonsense", {}, "cron must be"),
@@ -89,12 +94,31 @@ BAD: list[tuple[str | None, dict[str, Any], str]] = [
     ("@daily", {"scope_as": "n"}, "together with scopes"),
     ("@daily", {"unique": "key"}, "left to the schedule"),
     ("@daily", {"colour": "red"}, "option must be one of"),
+    ("@daily", {"cap": "5"}, "cap must be"),
+    ("@daily", {"cap": 2.5}, "cap must be"),
+    ("@daily", {"cap": True}, "cap must be"),
+    ("@daily", {"retention": 3600}, "retention must be"),
+    ("@daily", {"window": "1h"}, "window must be"),
+    ("@daily", {"lateness": True}, "lateness must be"),
+    ("@daily", {"jitter": float("nan")}, "jitter must be"),
+    ("@daily", {"keep": "for ever"}, "keep must be"),
+    ("@daily", {"delay": "soon"}, "delay must be"),
+    ("@daily", {"timezone": 1}, "timezone must be"),
+    ("@daily", {"scopes": 5}, "scopes must be"),
+    ("@daily", {"plan_as": 5}, "plan_as must be"),
+    (5, {}, "cron must be"),
+    (timedelta(minutes=5), {"every": 60}, "either a cron expression or every"),
+    (None, {"every": "5m"}, "every must be"),
+    (None, {"every": float("nan")}, "every must be"),
+    (None, {"every": 60, "anchor": "today"}, "anchor must be"),
+    (None, {"every": 60, "anchor": EARLIEST}, "anchor must be"),
+    (None, {"every": 60, "anchor": LATEST}, "anchor must be"),
 ]
 
 
 @pytest.mark.parametrize(("cron", "options", "told"), BAD)
 def test_a_bad_declaration_is_told_where_it_stands(
-    cron: str | None, options: dict[str, Any], told: str
+    cron: Any, options: dict[str, Any], told: str
 ) -> None:
     app = App("sqlite://")
 
@@ -104,6 +128,44 @@ def test_a_bad_declaration_is_told_where_it_stands(
     with pytest.raises(BadOption, match=told):
         app.schedule(cron, **options)(report)
     assert app.schedules == {}
+
+
+def test_an_interval_may_be_given_in_the_place_of_the_expression() -> None:
+    app = App("sqlite://")
+
+    @app.schedule(timedelta(minutes=5))
+    @app.task()
+    def report() -> None: ...
+
+    assert app.schedules["report"].rule == report.scheduled(every=300).rule
+    assert report.scheduled(timedelta(minutes=5)).rule.every == 300
+
+
+async def test_a_time_zone_may_be_given_as_a_zone_info() -> None:
+    app = App("sqlite://")
+
+    @app.schedule("@daily", timezone=ZoneInfo("Europe/Berlin"))
+    @app.task()
+    def report() -> None: ...
+
+    assert app.schedules["report"].rule.timezone == "Europe/Berlin"
+    async with Harness(app, start=MONDAY):
+        edited = await app.client.edit_schedule("report", timezone=ZoneInfo("Asia/Tokyo"))
+        assert edited.definition.rule.timezone == "Asia/Tokyo"
+        with pytest.raises(BadOption, match="cap"):
+            await app.client.edit_schedule("report", cap=2.5)
+
+
+def test_a_zone_info_without_a_name_is_told() -> None:
+    app = App("sqlite://")
+
+    @app.task()
+    def report() -> None: ...
+
+    with resources.files("tzdata.zoneinfo").joinpath("UTC").open("rb") as data:
+        nameless = ZoneInfo.from_file(data)
+    with pytest.raises(BadOption, match="timezone must be"):
+        report.scheduled("@daily", timezone=nameless)
 
 
 def test_arguments_that_do_not_fit_the_task_are_told_at_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,9 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job import JobState, Policy, encode_policy
 from holdfast.outcome import MESSAGE_LIMIT, Transition, decide
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
+from holdfast.reconcile.attention import Attention, Entry
 from holdfast.retry import Retry
+from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.contract import Store
 from holdfast.store.records import Held
 from tests.system.flaky import FlakyStore, Line
@@ -77,6 +79,20 @@ async def test_a_passing_enqueue_error_disables_nothing(scene: Scene) -> None:
     assert (await scene.schedule()).error is None
 
 
+async def test_a_plan_that_can_never_start_is_given_up_when_its_row_is_past_its_time(
+    scene: Scene,
+) -> None:
+    scene.evaluator = scene.another(Refusing(scene.store, ""))
+    await scene.declare(cron="0 0 1 * *", keep=60.0, window=3600.0)
+    await scene.at(START + timedelta(days=31))
+    await scene.after(minutes=60)
+    assert [row.decision for row in await scene.rows()] == [FAILED]
+    await scene.after(minutes=1)
+    [row] = await scene.rows()
+    assert row.decision is MISSED
+    assert row.reason.startswith("could not be started for 3600 s: ValueError")
+
+
 async def test_an_outage_of_the_store_leaves_no_trace_on_a_schedule(
     scene: Scene, store: Store
 ) -> None:
@@ -101,6 +117,80 @@ async def test_a_job_that_cannot_be_written_holds_up_no_other_scope(scene: Scene
     decisions = {row.scope: row.decision for row in await scene.rows()}
     assert [scope for scope, decision in decisions.items() if decision is not FIRED] == ["s13"]
     assert decisions["s13"] is FAILED
+
+
+# Overlap is decided before it is recorded ------------------------------------------------------
+
+
+class Overtaken:
+    """A store in which something else happens just before plans are recorded, a few times."""
+
+    def __init__(self, store: Store, meanwhile: Callable[[], Awaitable[Any]], times: int) -> None:
+        self._store = store
+        self.schedules: Any = self
+        self._meanwhile = meanwhile
+        self.left = times
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store.schedules, name, None)
+        return found if found is not None else getattr(self._store, name)
+
+    async def now(self) -> datetime:
+        return await self._store.now()
+
+    async def record(self, plans: Sequence[Plan]) -> list[bool]:
+        if self.left:
+            self.left -= 1
+            await self._meanwhile()
+        return await self._store.schedules.record(plans)
+
+
+async def test_a_job_that_starts_while_overlap_is_decided_is_seen(scene: Scene) -> None:
+    verbs = ScheduleVerbs(scene.store, scene.providers)
+    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 1)
+    scene.evaluator = scene.another(store)
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
+    await scene.after(minutes=10, seconds=1)
+    [planned, triggered] = await scene.rows()
+    assert (store.left, triggered.reason) == (0, "triggered by hand")
+    assert planned.decision is SKIPPED
+    assert planned.reason == f"overlap: job {triggered.job_id} has not ended"
+    assert await scene.jobs() == 1
+
+
+async def test_a_job_that_ends_while_overlap_is_decided_is_not_in_the_way(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
+    await scene.after(minutes=10)
+    scene.evaluator = scene.another(Overtaken(scene.store, scene.run_all, 1))
+    await scene.after(minutes=10)
+    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED)]
+
+
+async def test_where_jobs_start_again_and_again_the_next_look_goes_on(scene: Scene) -> None:
+    verbs = ScheduleVerbs(scene.store, scene.providers)
+    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 4)
+    scene.evaluator = scene.another(store)
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.REPLACE)
+    await scene.after(minutes=10)
+    rows = {row.at: row.decision for row in await scene.rows()}
+    assert rows[START + timedelta(minutes=10)] is FIRED
+    assert (await scene.schedule()).error is None
+
+
+async def test_a_plan_that_was_backfilled_first_is_not_decided_again_and_again(
+    scene: Scene,
+) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
+    scene.clock.advance(minutes=10)
+    verbs = ScheduleVerbs(scene.store, scene.providers)
+    assert (await verbs.backfill_schedule("job", START, scene.clock.now)).fired == 2
+    await scene.run_all()
+    looked = await Attention(scene.store, scene.events, scene.providers).look(
+        Entry(await scene.schedule())
+    )
+    assert looked is not None
+    assert not looked.more
+    assert await scene.jobs() == 2
 
 
 # A bad expression or zone; others go on -------------------------------------------------------

@@ -97,6 +97,48 @@ async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) 
 # What an operator does -----------------------------------------------------------------------
 
 
+async def test_a_plan_due_before_a_pause_fires_whoever_looks_first(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *")
+    scene.clock.advance(minutes=10, seconds=1)
+    await client.pause_schedule("job")
+    await scene.after(minutes=10)
+    assert await scene.told() == [("00:10", FIRED), ("00:20", SKIPPED)]
+    scene.clock.advance(minutes=5)
+    await client.resume_schedule("job")
+    await scene.after(minutes=5)
+    assert (await scene.told())[2:] == [("00:30", FIRED)]
+
+
+async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.ALL, cap=2, overlap=Overlap.REPLACE)
+    await scene.declare("newest", cron="*/10 * * * *")
+    scene.clock.advance(minutes=31)
+    for name in ("job", "newest"):
+        await client.pause_schedule(name)
+    scene.clock.advance(minutes=20)
+    for name in ("job", "newest"):
+        await client.resume_schedule(name)
+    await scene.after(minutes=10)
+    assert await scene.told() == [
+        ("00:10", COALESCED),
+        ("00:20", FIRED),
+        ("00:30", COALESCED),
+        ("00:40", SKIPPED),
+        ("00:50", SKIPPED),
+        ("01:00", FIRED),
+    ]
+    assert await scene.told("newest") == [
+        *(((f"00:{n}0"), COALESCED) for n in (1, 2, 3)),
+        ("00:40", SKIPPED),
+        ("00:50", SKIPPED),
+        ("01:00", FIRED),
+    ]
+
+
 async def test_plans_of_a_pause_are_skipped_and_not_made_up_for(
     scene: Scene, client: Client
 ) -> None:
@@ -188,6 +230,41 @@ async def test_a_backfill_counts_first_and_fires_only_what_did_not(
     assert (rest.fired, again.planned) == (3, 0)
     assert {row.decision for row in await scene.rows()} == {FIRED}
     assert await scene.jobs() == 6
+
+
+async def test_a_backfill_fires_nothing_again_whose_row_was_pruned(
+    scene: Scene, client: Client
+) -> None:
+    await scene.declare(cron="*/10 * * * *", keep=600.0)
+    for _ in range(6):
+        await scene.after(minutes=10)
+        await scene.run_all()
+    await scene.after(minutes=9)
+    assert await scene.store.schedules.prune_ledger(100) == 5
+    since, now = START - timedelta(minutes=20), scene.clock.now
+    first = await client.backfill_schedule("job", since, now)
+    assert (first.fired, first.forgotten_from, first.forgotten_until) == (
+        3,
+        START + timedelta(minutes=10),
+        START + timedelta(minutes=50),
+    )
+    assert {row.at for row in await scene.rows() if row.reason == "backfilled"} == {
+        START - timedelta(minutes=minutes) for minutes in (0, 10, 20)
+    }
+    asked = await client.backfill_schedule("job", since, now, forgotten=True)
+    assert (asked.fired, asked.forgotten_from) == (5, None)
+
+
+async def test_a_plan_that_waits_fires_though_its_row_is_past_its_time(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", overlap=Overlap.QUEUE_ONE, keep=60.0)
+    await scene.after(minutes=10)
+    [job] = await scene.claim()
+    await scene.after(minutes=10)
+    await scene.after(minutes=5)
+    await scene.store.schedules.prune_ledger(100)
+    await scene.store.jobs.finish([decide(job, Returned("1"))])
+    await scene.after(minutes=1)
+    assert ("00:20", FIRED) in await scene.told()
 
 
 async def test_a_backfill_reaches_no_plan_to_come(scene: Scene, client: Client) -> None:

@@ -13,10 +13,13 @@ import pytest
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
+from holdfast.errors import Refused
 from holdfast.events import Events
-from holdfast.plan import Definition, Rule
+from holdfast.plan import Decision, Definition, Rule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.schedule.providers import Providers
+from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.contract import Store
 from tests.backends import Backend, opened, siblings
 from tests.system.schedule_scene import QUEUE, TASK, Scene
@@ -70,6 +73,41 @@ async def test_a_change_is_noticed_at_once(live_store: Store) -> None:
         await service.stop()
 
 
+async def test_one_that_is_made_under_the_name_of_one_deleted_fires_by_its_own_rule(
+    live_store: Store,
+) -> None:
+    """Both changes may come to the evaluator as one, and both revisions are 1."""
+    scene = Scene(live_store, ManualClock())
+    verbs = ScheduleVerbs(live_store, scene.providers)
+    yearly = Definition(Rule(cron="@yearly"), task=TASK, queue=QUEUE)
+    often = Definition(Rule(every=1), task=TASK, queue=QUEUE)
+    await verbs.create_schedule("job", yearly)
+
+    async def fired() -> bool:
+        return bool(await scene.fired())
+
+    async with evaluating(scene.evaluator):
+        await wait_until(lambda: at_rest(scene.evaluator), 5, "an evaluator at rest")
+        await verbs.delete_schedule("job")
+        await verbs.create_schedule("job", often)
+        scene.evaluator.wake()
+        await wait_until(fired, 5, "a plan of the new schedule")
+
+
+async def test_of_two_who_create_a_schedule_at_once_one_is_told_that_it_is_there(
+    live_store: Store,
+) -> None:
+    definition = Definition(Rule(cron="@yearly"), task=TASK, queue=QUEUE)
+    async with siblings(live_store, 4) as stores:
+        verbs = [ScheduleVerbs(store, Providers()) for store in stores]
+        made = await asyncio.gather(
+            *(each.create_schedule("job", definition) for each in verbs), return_exceptions=True
+        )
+    refused = [str(each) for each in made if isinstance(each, Refused)]
+    assert len(refused) == 3
+    assert all("is there already" in told for told in refused)
+
+
 async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:
     scene = Scene(live_store, ManualClock())
     await scene.declare(every=1)
@@ -86,6 +124,60 @@ async def test_when_the_leader_dies_another_goes_on(live_store: Store) -> None:
         async with evaluating(second):
             await wait_until(goes_on, 10, "plans after the leader's death")
             assert not second.leadership.held
+
+
+async def test_who_leaves_hands_the_lead_over_at_once(live_store: Store) -> None:
+    async with siblings(live_store, 2) as stores:
+        first, second = (ScheduleService(store, Events(), {}) for store in stores)
+        await first.start()
+        await wait_until(lambda: first.evaluator.leadership.held, 5, "a leader")
+        await second.start()
+        try:
+            await wait_until(lambda: second.evaluator.counters.ticks > 0, 5, "a first tick")
+            assert not second.evaluator.leadership.held
+            await first.stop()
+            left = time.monotonic()
+            await wait_until(lambda: second.evaluator.leadership.held, 5, "another leader")
+            assert time.monotonic() - left < 1.0
+        finally:
+            await first.stop()
+            await second.stop()
+
+
+async def test_rolling_restarts_lose_no_plan_of_a_schedule_of_every_second(
+    backend: Backend,
+) -> None:
+    """The best of three: other tests use the same cores meanwhile."""
+    rounds: list[list[Decision]] = []
+    while len(rounds) < 3:
+        decisions = await rolling_restarts(backend, 2)
+        if set(decisions) == {Decision.FIRED}:
+            return
+        rounds.append(decisions)
+    raise AssertionError(f"what became of the plans: {rounds}")
+
+
+async def rolling_restarts(backend: Backend, restarts: int) -> list[Decision]:
+    """Two replicas; the older one leaves and a while later a new one comes, again and again."""
+    async with opened(await backend.empty()) as store, siblings(store, restarts + 2) as stores:
+        scene = Scene(store, ManualClock())
+        replicas = [ScheduleService(each, Events(), {}) for each in stores]
+        await replicas[0].start()
+        await replicas[1].start()
+        await scene.declare(every=1)
+        for number in range(restarts):
+            await replicas[number].stop()
+            await asyncio.sleep(2.3)  # a program takes a while to start
+            await replicas[number + 2].start()
+        seen = len(await scene.rows())
+
+        async def goes_on() -> bool:
+            return len(await scene.rows()) > seen
+
+        await wait_until(goes_on, 5, "a plan after the last restart")
+        for replica in replicas:
+            await replica.stop()
+        return [row.decision for row in await scene.rows()]
 
 
 async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedule(

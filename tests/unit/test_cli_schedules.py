@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.clock import utcnow
@@ -107,6 +108,20 @@ def test_doctor_tells_of_trouble_and_of_plans_that_nobody_decided(desk: Desk) ->
     told = desk.on_store("doctor", width=300).out
     assert "schedule 'nightly' cannot be evaluated since" in told
     assert "ValueError: no tenants" in told
+
+
+def test_a_conflict_of_two_deployments_is_shown_on_its_schedule(desk: Desk) -> None:
+    async def contest(store: Store) -> None:
+        [found] = await store.schedules.list(["nightly"])
+        other = msgspec.structs.replace(found.definition, priority=7)
+        await store.schedules.declare({"nightly": found.definition})
+        await store.schedules.declare({"nightly": other}, found.created_at - timedelta(days=1))
+
+    desk.look(contest)
+    told = "older code that still runs declares priority 7 instead of"
+    assert told in desk.on_store("schedules", "list", width=300).out
+    assert told in desk.json("schedules", "show", "nightly")["contested"]
+    assert told in desk.on_store("doctor", width=300).out
 
 
 def test_the_history_shows_reasons_of_plans_that_did_not_fire(desk: Desk) -> None:

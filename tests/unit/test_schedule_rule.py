@@ -117,3 +117,19 @@ def test_a_bad_zone_is_told_with_what_was_expected(zone: str) -> None:
 def test_plan_times_of_an_interval_do_not_depend_on_when_it_was_declared() -> None:
     found = between(times_of(Rule(every=300)), at("2027-01-01T00:01:17"), at("2027-01-01T00:11"))
     assert [f"{moment:%H:%M}" for moment in found] == ["00:05", "00:10"]
+
+
+@pytest.mark.parametrize(
+    ("cron", "expected"),
+    [
+        ("6-6/12 * * * *", ["01T00:06", "01T01:06"]),
+        ("5,6-6/12 * * * *", ["01T00:05", "01T00:06", "01T01:05", "01T01:06"]),
+        ("0 1-1/2 * * *", ["01T01:00"]),
+        ("6/27 * * * *", ["01T00:06", "01T00:33", "01T01:06", "01T01:33"]),
+        ("6-40/17 0 * * *", ["01T00:06", "01T00:23", "01T00:40"]),
+        ("0 0 1 jan-jan/3 *", ["01T00:00"]),
+    ],
+)
+def test_a_step_within_a_range_of_one_fires_once(cron: str, expected: list[str]) -> None:
+    """As in Vixie cron: the step does not reach beyond the range it is given with."""
+    assert plans(cron, "UTC", "2026-12-31T23:59", "2027-01-01T01:59") == expected

@@ -9,7 +9,7 @@ import pytest
 from holdfast.job import WorkerId
 from holdfast.plan import Definition, Rule, Schedule
 from holdfast.schedule.checking import check_schedules
-from holdfast.schedule.standing import newest_due, next_due, undeclared
+from holdfast.schedule.standing import contested, newest_due, next_due, undeclared
 from holdfast.store.contract import Store
 from holdfast.store.records import Severity, WorkerInfo
 from tests.backends import opened
@@ -40,6 +40,17 @@ def worker(started: datetime, expires_in: float = 10.0) -> WorkerInfo:
 def test_a_paused_schedule_has_no_next_plan() -> None:
     assert next_due(schedule(), NOW) == NOW + HOUR / 2
     assert next_due(schedule(paused=True), NOW) is None
+
+
+def test_a_rival_is_told_field_by_field_while_it_lives() -> None:
+    rival = Definition(Rule(cron="@daily"), task="t", queue="q", priority=3)
+    told = contested(schedule(rival=rival, rival_at=NOW - timedelta(minutes=5)), NOW)
+    assert told == (
+        "older code that still runs declares cron '@daily' instead of '@hourly', "
+        "priority 3 instead of 0"
+    )
+    assert contested(schedule(rival=rival, rival_at=NOW - HOUR), NOW) is None
+    assert contested(schedule(), NOW) is None
 
 
 def test_nothing_is_due_before_the_rule_counts() -> None:

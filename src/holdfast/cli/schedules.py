@@ -18,7 +18,7 @@ from holdfast.clock import utcnow
 from holdfast.errors import BadOption
 from holdfast.job import decode_policy
 from holdfast.plan import LedgerEntry, Schedule
-from holdfast.schedule.standing import next_due, rule_text, undeclared
+from holdfast.schedule.standing import contested, next_due, rule_text, undeclared
 from holdfast.store.records import WorkerInfo
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) ->
         "next_due": due,
         "error": problem,
         "undeclared": undeclared(schedule, workers, now),
+        "contested": contested(schedule, now),
     }
 
 

@@ -146,6 +146,9 @@ async def backfill_schedule(
     until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
     scope: Annotated[list[str] | None, typer.Option(help="Only this scope (repeatable).")] = None,
     cap: Annotated[int, typer.Option(help="At most so many plans.")] = 1_000,
+    forgotten: Annotated[
+        bool, typer.Option("--forgotten", help="Also plans whose rows were pruned.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
     yes: Yes = False,
 ) -> None:
@@ -154,7 +157,9 @@ async def backfill_schedule(
     assert start is not None, "--from is required"
     assert end is not None, "--to has a default"
     async with _client(session) as client:
-        fire = partial(client.backfill_schedule, name, start, end, scopes=scope, cap=cap)
+        fire = partial(
+            client.backfill_schedule, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
+        )
         report = await fire(dry_run=True)
         if report.planned and not dry_run:
             _confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
@@ -166,6 +171,9 @@ async def backfill_schedule(
 
 def _told(report: BackfillReport) -> str:
     more = "; the cap leaves more for another call" if report.capped else ""
+    if report.forgotten_from is not None and report.forgotten_until is not None:
+        ends = f"{report.forgotten_from.isoformat()} to {report.forgotten_until.isoformat()}"
+        more += f"; plans from {ends} were left out: they may have fired (--forgotten fires them)"
     if report.dry_run:
         return f"{counted(report.planned, 'plan')} would fire{more}"
     return f"{report.fired:,} of {counted(report.planned, 'plan')} fired{more}"

@@ -61,11 +61,13 @@ def standing_text(schedule: Mapping[str, Any]) -> Text:
     notes = [
         ("paused", schedule["paused"]),
         ("no longer declared by code", schedule["undeclared"]),
+        (schedule["contested"], schedule["contested"] is not None),
         ("edited", schedule["edited"] and schedule["declared_at"] is not None),
         ("made at run time", schedule["declared_at"] is None),
     ]
     told = ", ".join(note for note, holds in notes if holds)
-    return make_text(told, "yellow" if schedule["paused"] or schedule["undeclared"] else "dim")
+    alerts = (schedule["paused"], schedule["undeclared"], schedule["contested"])
+    return make_text(told, "yellow" if any(alerts) else "dim")
 
 
 def draw_schedule(schedule: Mapping[str, Any]) -> Iterator[RenderableType]:

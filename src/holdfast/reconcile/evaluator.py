@@ -80,6 +80,11 @@ class Evaluator:
         """Whether a look is under way or a first one is still to come."""
         return bool(self._looks or self._unseen)
 
+    def lead_is_free(self) -> None:
+        """The leader has left: ask for its place now. To be called on the loop's thread."""
+        self._asked_at = float("-inf")
+        self._woken.set()
+
     def wake(self) -> None:
         """Schedules were changed: read them again. To be called on the loop's thread."""
         self._stale = True
@@ -168,7 +173,7 @@ class Evaluator:
         heapq.heapify(self._heap)
 
     def _entry(self, entry: Entry | None, schedule: Schedule, now: datetime) -> Entry:
-        if entry is not None and entry.schedule.revision == schedule.revision:
+        if entry is not None and entry.schedule.version == schedule.version:
             return entry
         entry = entry or Entry(schedule)
         entry.schedule = schedule
@@ -195,26 +200,29 @@ class Evaluator:
             following = times_of(rule).after(now - shift)
         except Exception:  # noqa: BLE001 - looked at now, so that it is told where it shows
             return now
-        return None if following is None else self._behind(following + shift)
+        return None if following is None else following + shift
 
-    def _behind(self, due: datetime) -> datetime:
-        return due if self._leading else due + timedelta(seconds=BEHIND)
+    @property
+    def _lag(self) -> timedelta:
+        """How long after a plan is due this replica looks. Entries know nothing of it, so that
+        who takes the lead is on time from the first plan on."""
+        return timedelta(seconds=0 if self._leading else BEHIND)
 
     def _until_next(self) -> float:
         waits = [self._read_at + REREAD, self._asked_at + LEASE / 3]
         wait = min(waits) - self._monotonic()
         if self._heap and len(self._looks) < MOST_LOOKS:
-            due_in = (self._heap[0][0] - self._estimated_now()).total_seconds()
+            due_in = (self._heap[0][0] + self._lag - self._estimated_now()).total_seconds()
             wait = min(wait, due_in + TIMER_SLACK)
         return max(TIMER_SLACK, wait)
 
     # Looks -------------------------------------------------------------------------------
 
     async def _start_due(self) -> None:
-        if not self._heap or self._heap[0][0] > self._estimated_now():
+        if not self._heap or self._heap[0][0] + self._lag > self._estimated_now():
             return
-        now = await self._read_clock()
-        while self._heap and self._heap[0][0] <= now and len(self._looks) < MOST_LOOKS:
+        by = await self._read_clock() - self._lag
+        while self._heap and self._heap[0][0] <= by and len(self._looks) < MOST_LOOKS:
             due, name = heapq.heappop(self._heap)
             entry = self._entries.get(name)
             if entry is not None and entry.due == due:
@@ -244,13 +252,12 @@ class Evaluator:
     async def _look(self, entry: Entry) -> None:
         """One look, whatever comes of it; then the time of the next."""
         again: datetime | None = None
-        revision = entry.schedule.revision
+        version = entry.schedule.version
         try:
             looked = await self._attention.look(entry)
             if looked is not None:
                 self._count(looked)
                 again = self._attention.next_look(entry, looked)
-                again = self._behind(again) if again == looked.next_due and again else again
         except StoreUnavailable as error:
             self.counters.count_error(error)
             self._outage.noticed(self.name, error)
@@ -261,12 +268,12 @@ class Evaluator:
             again = self._estimated_now() + timedelta(seconds=entry.backoff.next())
         finally:
             entry.busy = False
-            self._put(entry, again, revision)
+            self._put(entry, again, version)
 
-    def _put(self, entry: Entry, due: datetime | None, revision: int) -> None:
+    def _put(self, entry: Entry, due: datetime | None, version: tuple[datetime, int]) -> None:
         if self._entries.get(entry.name) is not entry:
             return
-        if entry.schedule.revision != revision:
+        if entry.schedule.version != version:
             self._unseen[entry.name] = None  # changed meanwhile: this look was by the old rule
         entry.due = due
         if due is not None:

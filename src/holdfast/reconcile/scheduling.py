@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
@@ -30,9 +31,12 @@ class Declaring:
         self._store = store
         self._events = events
         self._declared = declared
+        self._since: datetime | None = None
 
     async def declare(self) -> None:
-        await self._store.schedules.declare(dict(self._declared))
+        """Of programs that differ the store prefers the one that first declared last."""
+        self._since = self._since or await self._store.now()
+        await self._store.schedules.declare(dict(self._declared), self._since)
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -90,3 +94,5 @@ class ScheduleService:
     def _wake(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.SCHEDULES:
             self.evaluator.wake()
+        elif wakeup == Wakeup(Topic.LEAD, self.evaluator.leadership.role):
+            self.evaluator.lead_is_free()

@@ -9,8 +9,9 @@ import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.plan import NO_SCOPE, Decision, Plan, Schedule
+from holdfast.schedule.plans import Outside
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.rule import between, times_of
+from holdfast.schedule.rule import Times, between, times_of
 from holdfast.schedule.starting import Starter
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract import Store
@@ -23,7 +24,9 @@ MOST = 100_000
 class BackfillReport(msgspec.Struct, frozen=True):
     """What a backfill found and did; with a dry run, what it would do.
 
-    `capped` if there are more plans than the cap: a second call goes on.
+    `capped` if there are more plans than the cap: a second call goes on. Plans from
+    `forgotten_from` to `forgotten_until` were left out: rows of that time were pruned, so nobody
+    knows which of them fired.
     """
 
     planned: int
@@ -32,6 +35,8 @@ class BackfillReport(msgspec.Struct, frozen=True):
     dry_run: bool
     first: datetime | None = None
     last: datetime | None = None
+    forgotten_from: datetime | None = None
+    forgotten_until: datetime | None = None
 
 
 class Backfill:
@@ -46,6 +51,8 @@ class Backfill:
         until: datetime,
         scopes: Sequence[str] | None,
         cap: int,
+        *,
+        forgotten: bool = False,
     ) -> None:
         if since.tzinfo is None or until.tzinfo is None:
             raise BadOption("since and until", "datetimes with a time zone", "naive ones")
@@ -57,15 +64,16 @@ class Backfill:
         self._since, self._until = since.astimezone(UTC), until.astimezone(UTC)
         self._scopes = scopes
         self._cap = cap
+        self._forgotten = forgotten
+        self._left_out: tuple[datetime, datetime] | None = None
 
     async def run(
         self, *, dry_run: bool, told: Callable[[int, int], None] | None
     ) -> BackfillReport:
         scopes = await self._all_scopes()
         missing, capped = await self._missing(scopes)
-        ends = (missing[0][0], missing[-1][0]) if missing else (None, None)
         if dry_run:
-            return BackfillReport(len(missing), 0, capped, True, *ends)
+            return self._report(missing, 0, capped, dry_run)
         starter = Starter(self._schedule.name, self._schedule.definition)
         fired = done = 0
         for start in range(0, len(missing), BATCH):
@@ -75,7 +83,14 @@ class Backfill:
             done += len(batch)
             if told is not None:
                 told(done, len(missing))
-        return BackfillReport(len(missing), fired, capped, False, *ends)
+        return self._report(missing, fired, capped, dry_run)
+
+    def _report(
+        self, missing: Sequence[tuple[datetime, str]], fired: int, capped: bool, dry_run: bool
+    ) -> BackfillReport:
+        first, last = (missing[0][0], missing[-1][0]) if missing else (None, None)
+        left_out = self._left_out or (None, None)
+        return BackfillReport(len(missing), fired, capped, dry_run, first, last, *left_out)
 
     async def _all_scopes(self) -> list[str]:
         provider = self._schedule.definition.scopes
@@ -88,7 +103,7 @@ class Backfill:
     async def _missing(self, scopes: Sequence[str]) -> tuple[list[tuple[datetime, str]], bool]:
         found: list[tuple[datetime, str]] = []
         fired = await self._fired()
-        times = times_of(self._schedule.definition.rule)
+        times = await self._known_times()
         for at in between(times, self._since - MICRO, self._until):
             for scope in scopes:
                 if (at, scope) in fired:
@@ -97,6 +112,18 @@ class Backfill:
                     return found, True
                 found.append((at, scope))
         return found, False
+
+    async def _known_times(self) -> Times:
+        """The plan times of which the ledger can tell whether they fired. What it forgot is
+        read after its rows: a row that was pruned while they were read is in one or the other."""
+        times = times_of(self._schedule.definition.rule)
+        found = await self._store.schedules.list([self._schedule.name])
+        since, until = (found[0].pruned_from, found[0].pruned_until) if found else (None, None)
+        if self._forgotten or since is None or until is None:
+            return times
+        if since <= self._until and until >= self._since:
+            self._left_out = max(since, self._since), min(until, self._until)
+        return Outside(times, since - MICRO, until)
 
     async def _fired(self) -> set[tuple[datetime, str]]:
         """Pages overlap at their edges, because many scopes share one plan time."""

@@ -32,12 +32,16 @@ class Book:
         """Keep the first error for the end of the look."""
         self.error = self.error or error
 
-    async def write(self, plans: Sequence[Plan]) -> None:
+    async def write(self, plans: Sequence[Plan]) -> list[Plan]:
+        """Answers the plans that rest on unfinished jobs and were not written: the jobs are
+        others by now, or somebody else has written the plan."""
+        refused: list[Plan] = []
         for first in range(0, len(plans), CHUNK):
-            await self._write(plans[first : first + CHUNK])
+            refused += await self._write(plans[first : first + CHUNK])
+        return refused
 
-    async def _write(self, plans: Sequence[Plan]) -> None:
-        """A batch that the store refuses is halved until the plan that spoils it is alone."""
+    async def _write(self, plans: Sequence[Plan]) -> list[Plan]:
+        """A batch that the store cannot write is halved until the plan that spoils it is alone."""
         try:
             answers = await self._store.schedules.record(plans)
         except StoreUnavailable:
@@ -45,14 +49,13 @@ class Book:
         except Exception as error:  # noqa: BLE001 - the plan that caused it is found and told of
             if len(plans) == 1:
                 await self._give_up(plans[0], error)
-            else:
-                middle = len(plans) // 2
-                await self._write(plans[:middle])
-                await self._write(plans[middle:])
-            return
-        ours = [plan for plan, wrote in zip(plans, answers, strict=True) if wrote]
-        self.written += len(ours)
+                return []
+            middle = len(plans) // 2
+            return [*await self._write(plans[:middle]), *await self._write(plans[middle:])]
+        self.written += sum(answers)
         self.waiting = self.waiting or any(p.decision is Decision.WAITING for p in plans)
+        answered = zip(plans, answers, strict=True)
+        return [plan for plan, wrote in answered if not wrote and plan.beside is not None]
 
     async def _give_up(self, plan: Plan, error: Exception) -> None:
         """Its row says why it did not start; it is tried again at later looks."""

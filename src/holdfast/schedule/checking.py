@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError
 from holdfast.plan import NO_SCOPE, Schedule
-from holdfast.schedule.standing import undecided_for, undeclared
+from holdfast.schedule.standing import contested, undecided_for, undeclared
 from holdfast.store.contract import Store
 from holdfast.store.records import Finding, Severity, WorkerInfo
 
@@ -22,6 +22,7 @@ async def check_schedules(
     findings = [
         *(_in_trouble(schedule) for schedule in found if schedule.error),
         *(_forgotten(each) for each in found if undeclared(each, workers, now)),
+        *(_contested(each, told) for each in found if (told := contested(each, now))),
     ]
     for schedule in found:
         findings += await _overdue(store, schedule, workers, now)
@@ -40,6 +41,11 @@ def _forgotten(schedule: Schedule) -> Finding:
     saw = f"schedule {schedule.name!r} is no longer declared by the code of any live worker"
     advice = f"if it is not wanted any more: holdfast schedules delete {schedule.name}"
     return Finding("schedules", Severity.WARNING, saw, advice)
+
+
+def _contested(schedule: Schedule, told: str) -> Finding:
+    advice = "the code that started last counts; stop the older one, or give one of them name=…"
+    return Finding("schedules", Severity.WARNING, f"schedule {schedule.name!r}: {told}", advice)
 
 
 async def _overdue(

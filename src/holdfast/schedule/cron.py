@@ -7,6 +7,7 @@ is decided in `rule.py`, by rules of our own that do not change with a library.
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from datetime import datetime
 from functools import lru_cache
@@ -28,6 +29,9 @@ EXPECTED = (
     "a cron expression of 5 fields (minute hour day month weekday), 6 fields (second first) "
     "or one of " + ", ".join(ALIASES)
 )
+RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9]\d*\b", re.IGNORECASE)
+"""A step reaches no further than its range, as in Vixie cron. cronsim takes a range of one for a
+start without an end: `6-6/12` for `6/12`."""
 _SOMEWHEN = datetime(2000, 1, 1)  # noqa: DTZ001 - wall-clock times have no zone here
 
 
@@ -37,7 +41,7 @@ class Cron:
     __slots__ = ("_backward", "_forward", "every_hour", "text")
 
     def __init__(self, text: str) -> None:
-        fields = ALIASES.get(text.strip().lower(), text)
+        fields = RANGE_OF_ONE.sub(r"\1", ALIASES.get(text.strip().lower(), text))
         try:
             self._forward = CronSim(fields, _SOMEWHEN)
             self._backward = CronSim(fields, _SOMEWHEN, reverse=True)

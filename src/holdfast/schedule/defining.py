@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar, cast
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from holdfast.codec import Signature
 from holdfast.errors import BadArguments, BadOption, HoldfastError
-from holdfast.job import DAY, Retention, decode_policy, encode_policy
+from holdfast.job import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.options import Options, Seconds, check_name, seconds
 from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
 from holdfast.retry import Retry
@@ -19,6 +21,7 @@ from holdfast.schedule.rule import times_of
 
 MOST_CAP = 10_000
 SOMEWHEN = datetime(2000, 1, 1, tzinfo=UTC)
+NAMES = ("scopes", "scope_as", "planner", "plan_as")
 NOT_FOR_SCHEDULES = ("delay", "run_at", "unique", "id", "connection")
 E = TypeVar("E", bound=StrEnum)
 
@@ -27,7 +30,7 @@ class ScheduleOptions(TypedDict, total=False):
     """Every option of a schedule but its rule's expression and the options of its jobs."""
 
     every: Seconds
-    timezone: str
+    timezone: str | ZoneInfo
     anchor: datetime
     delay: Seconds
     jitter: Seconds
@@ -62,7 +65,11 @@ class ScheduleCall(ScheduleOptions, total=False):
 
 
 def define(
-    task: str, signature: Signature, defaults: Options, cron: str | None, given: ScheduleCall
+    task: str,
+    signature: Signature,
+    defaults: Options,
+    cron: str | timedelta | None,
+    given: ScheduleCall,
 ) -> Definition:
     """A definition of jobs of this task: its own enqueue options, and these laid over them."""
     own = ScheduleOptions.__annotations__
@@ -75,12 +82,15 @@ def _define(
     task: str,
     signature: Signature,
     options: Options,
-    cron: str | None,
+    cron: str | timedelta | None,
     chosen: ScheduleOptions,
 ) -> Definition:
     for name in NOT_FOR_SCHEDULES:
         if getattr(options, name) is not None:
             raise BadOption(f"schedule of task {task!r}: {name}", "left to the schedule", name)
+    for name in NAMES:
+        if not isinstance(chosen.get(name, ""), str):
+            raise BadOption(name, "text", chosen.get(name))
     on_crash = _choice(OnCrash, "on_crash", chosen.get("on_crash", OnCrash.RETRY))
     definition = Definition(
         rule=rule_of(cron, chosen),
@@ -92,9 +102,9 @@ def _define(
         tags=options.tags,
         headers=options.headers_json(),
         catch_up=_choice(CatchUp, "catch_up", chosen.get("catch_up", CatchUp.LATEST)),
-        window=seconds(chosen.get("window", DAY)),
+        window=_seconds("window", chosen.get("window", DAY)),
         cap=chosen.get("cap", 100),
-        lateness=None if chosen.get("lateness") is None else seconds(chosen["lateness"]),
+        lateness=_optional_seconds("lateness", chosen.get("lateness")),
         overlap=_choice(Overlap, "overlap", chosen.get("overlap", Overlap.ALLOW)),
         on_crash=on_crash,
         scope_as=chosen.get("scope_as"),
@@ -102,31 +112,54 @@ def _define(
         deadline=_deadline(options),
         scopes=chosen.get("scopes"),
         planner=chosen.get("planner"),
-        keep=seconds(chosen.get("keep", 30 * DAY)),
+        keep=_seconds("keep", chosen.get("keep", 30 * DAY)),
     )
     return checked(definition)
 
 
-def rule_of(cron: str | None, chosen: Mapping[str, Any]) -> Rule:
-    every, anchor = chosen.get("every"), chosen.get("anchor")
-    if anchor is not None and anchor.tzinfo is None:
-        raise BadOption("anchor", "a datetime with a time zone", anchor)
+def rule_of(cron: str | timedelta | None, chosen: Mapping[str, Any]) -> Rule:
+    """A timedelta in the place of the expression means every=…"""
+    every = chosen.get("every")
+    if isinstance(cron, timedelta) and every is None:
+        cron, every = None, cron
+    if not isinstance(cron, str | timedelta | None):
+        raise BadOption("cron", "a cron expression or a timedelta", cron)
     if every is not None and "timezone" in chosen:
         raise BadOption("timezone", "left out with every=…, which knows no wall clock", "both")
     return Rule(
-        cron=cron,
-        timezone=chosen.get("timezone", "UTC"),
-        every=None if every is None else seconds(every),
-        anchor=None if anchor is None else anchor.astimezone(UTC),
-        delay=seconds(chosen.get("delay", 0.0)),
-        jitter=seconds(chosen.get("jitter", 0.0)),
+        cron=cron if cron is None else str(cron),
+        timezone=zone_name(chosen.get("timezone", "UTC")),
+        every=_optional_seconds("every", every),
+        anchor=_anchor(chosen.get("anchor")),
+        delay=_seconds("delay", chosen.get("delay", 0.0)),
+        jitter=_seconds("jitter", chosen.get("jitter", 0.0)),
     )
+
+
+def zone_name(given: object) -> str:
+    """The IANA name of a time zone that was given by name or as a ZoneInfo."""
+    name = given.key if isinstance(given, ZoneInfo) else given
+    if not isinstance(name, str):
+        raise BadOption("timezone", "an IANA name or a ZoneInfo that has one", given)
+    return name
+
+
+def _anchor(given: object) -> datetime | None:
+    """In UTC, where an anchor at the edge of the calendar may have no place."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise BadOption("anchor", "a datetime with a time zone", given)
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise BadOption("anchor", "a moment of the years 1 to 9999 in UTC", given) from None
 
 
 def checked(definition: Definition) -> Definition:
     """The definition with what its `on_crash` means for the policy; a BadOption if any part of
     it is bad."""
-    chosen = definition
+    chosen = _typed(definition)
     times_of(chosen.rule)
     check_name("task", chosen.task)
     check_name("queue", chosen.queue)
@@ -141,10 +174,32 @@ def checked(definition: Definition) -> Definition:
         raise BadOption("cap", f"from 1 to {MOST_CAP}", chosen.cap)
     _check_arguments(chosen)
     if chosen.on_crash is OnCrash.FAIL:
-        policy = msgspec.structs.replace(decode_policy(chosen.policy), max_crashes=1)
+        policy = msgspec.structs.replace(_policy(chosen), max_crashes=1)
         return msgspec.structs.replace(chosen, policy=encode_policy(policy))
-    decode_policy(chosen.policy)
+    _policy(chosen)
     return chosen
+
+
+def _typed(definition: Definition) -> Definition:
+    """A definition whose every field has the type that it is read back with."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(definition), Definition)
+    except msgspec.ValidationError as error:
+        raise _of_wrong_type(error, definition) from None
+
+
+def _policy(definition: Definition) -> Policy:
+    try:
+        return decode_policy(definition.policy)
+    except msgspec.ValidationError as error:
+        raise _of_wrong_type(error, definition.policy) from None
+
+
+def _of_wrong_type(error: msgspec.ValidationError, given: object) -> BadOption:
+    """msgspec tells the place as `$.cap`; the option is the first name in it."""
+    told, _, place = str(error).partition(" - at `$.")
+    option = place.rstrip("`").partition(".")[0] or "schedule"
+    return BadOption(option, f"of the right type ({told})", getattr(given, option, given))
 
 
 def _check_arguments(chosen: Definition) -> None:
@@ -198,6 +253,20 @@ def _choice(kind: type[E], option: str, given: str) -> E:
         return kind(given)
     except ValueError:
         raise BadOption(option, f"one of {', '.join(kind)}", given) from None
+
+
+def _seconds(option: str, given: object) -> float:
+    match given:
+        case bool():
+            pass
+        case timedelta() | int() | float():
+            with suppress(OverflowError):
+                return seconds(given)
+    raise BadOption(option, "seconds or a timedelta", given)
+
+
+def _optional_seconds(option: str, given: object) -> float | None:
+    return None if given is None else _seconds(option, given)
 
 
 def _require_seconds(option: str, value: float | timedelta, *, zero: bool = False) -> None:

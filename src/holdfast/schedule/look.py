@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from holdfast.job import JobId
 from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
@@ -30,6 +32,7 @@ from holdfast.schedule.zone import MICRO
 from holdfast.store.contract import Store
 
 AT_ONCE = 4
+ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,19 @@ class _Look:
     # Batches -----------------------------------------------------------------------------
 
     async def _batch(self, scopes: Sequence[str], mark: datetime | None) -> None:
+        """Decisions that rest on what runs are made anew where something else runs by the time
+        they are written; where that goes on, the next look goes on with it."""
+        based: dict[str, list[JobId]] = {}
+        for _ in range(ROUNDS):
+            scopes = await self._round(scopes, mark, based)
+            if not scopes:
+                return
+        self._more = True
+
+    async def _round(
+        self, scopes: Sequence[str], mark: datetime | None, based: dict[str, list[JobId]]
+    ) -> list[str]:
+        """Answers the scopes in which plans were refused."""
         async with self._turns:
             now = await self._begun()
             cursors = await self._store.schedules.cursors(self._name, scopes)
@@ -154,7 +170,8 @@ class _Look:
         due = await self._due(lasts, now)
         self._more = self._more or any(each.more for each in due.values())
         async with self._turns:
-            await self._book.write(await self._decided(due))
+            refused = await self._book.write(await self._decided(due, based))
+        return list({plan.scope: None for plan in refused})
 
     async def _due(self, lasts: dict[str, datetime | None], now: datetime) -> dict[str, Due]:
         """Scopes with the same cursor have the same plans: most share one computation."""
@@ -175,8 +192,7 @@ class _Look:
         self, scope: str, last: datetime | None, now: datetime, times: Listed | None = None
     ) -> Due:
         schedule = self._schedule
-        pause = Pause(None if schedule.paused else schedule.resumed_at)
-        pausing = pause if schedule.paused or schedule.resumed_at is not None else None
+        since, until = schedule.paused_at, None if schedule.paused else schedule.resumed_at
         return plans(
             self._definition,
             self._name,
@@ -184,7 +200,7 @@ class _Look:
             last,
             self._since,
             now,
-            pause=pausing,
+            pause=None if since is None else Pause(since, until),
             times=times,
         )
 
@@ -201,27 +217,37 @@ class _Look:
 
     # Decisions ---------------------------------------------------------------------------
 
-    async def _decided(self, due: dict[str, Due]) -> list[Plan]:
+    async def _decided(self, due: dict[str, Due], based: dict[str, list[JobId]]) -> list[Plan]:
+        """`based` are the jobs that earlier rounds rested on. Where the same run still, the plan
+        was refused because somebody else had written it."""
         if self._definition.scopes is not None and NO_SCOPE in due:
             return [self._row(NO_SCOPE, each, _without_scope(each)) for each in due[NO_SCOPE].plans]
-        starting = [s for s, each in due.items() if each.plans[-1].decision is Decision.FIRED]
-        unfinished = await unfinished_jobs(self._store, self._schedule, starting)
-        return [
-            row
+        starting = {
+            scope
             for scope, each in due.items()
-            for row in self._rows(scope, each.plans, unfinished.get(scope, []))
-        ]
+            if any(planned.decision is Decision.FIRED for planned in each.plans)
+        }
+        unfinished = await unfinished_jobs(self._store, self._schedule, [*starting])
+        rows: list[Plan] = []
+        for scope, each in due.items():
+            live = unfinished.get(scope, [])
+            mine = self._rows(scope, each.plans, live) if based.get(scope) != live else []
+            based[scope] = live
+            resting = self._definition.overlap is not Overlap.ALLOW and scope in starting
+            rows += [_resting_on(live, row) for row in mine] if resting else mine
+        return rows
 
     def _rows(self, scope: str, due: Sequence[Planned], live: list[JobId]) -> list[Plan]:
         rows: list[Plan] = []
         waiting = scope in self._waiting
+        firing = [each.at for each in due if each.decision is Decision.FIRED]
         replacing = self._definition.overlap is Overlap.REPLACE
-        for number, each in enumerate(due):
+        for each in due:
             if each.decision is not Decision.FIRED:
                 rows.append(self._row(scope, each, Start(each.decision, each.reason)))
                 continue
-            if replacing and number + 1 < len(due):
-                told = f"replaced at once by {due[-1].at.isoformat()}"
+            if replacing and each.at < firing[-1]:
+                told = f"replaced at once by {firing[-1].isoformat()}"
                 rows.append(self._row(scope, each, Start(Decision.COALESCED, told)))
                 continue
             row = self._row(scope, each, start(self._definition.overlap, live, waiting))
@@ -251,6 +277,10 @@ async def unfinished_jobs(
         return {}
     found = await store.schedules.unfinished(schedule.name, scopes)
     return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
+
+
+def _resting_on(live: Sequence[JobId], plan: Plan) -> Plan:
+    return msgspec.structs.replace(plan, beside=tuple(live))
 
 
 def _without_scope(planned: Planned) -> Start:

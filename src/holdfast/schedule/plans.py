@@ -47,9 +47,30 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Plans due up to `until` (None: all) fell into a pause and are skipped."""
+    """Plans due after `since` up to `until` (None: it goes on) are skipped. A plan that was due
+    before is not: whoever looked in time would have fired it."""
 
+    since: datetime
     until: datetime | None = None
+
+
+class Outside:
+    """The times of a rule but for those after `since`, up to and with `until`."""
+
+    def __init__(self, times: Times, since: datetime, until: datetime) -> None:
+        self._times = times
+        self._since, self._until = since, until
+
+    def after(self, moment: datetime) -> datetime | None:
+        found = self._times.after(moment)
+        return self._times.after(self._until) if self._inside(found) else found
+
+    def before(self, moment: datetime) -> datetime | None:
+        found = self._times.before(moment)
+        return self._times.before(self._since + MICRO) if self._inside(found) else found
+
+    def _inside(self, moment: datetime | None) -> bool:
+        return moment is not None and self._since < moment <= self._until
 
 
 def plans(
@@ -72,13 +93,23 @@ def plans(
     times = times or times_of(definition.rule)
     horizon = now - shift
     after = since - shift if last is None else max(last, since - shift)
-    skipped: list[Planned] = []
-    if pause is not None:
-        until = horizon if pause.until is None else min(horizon, pause.until - shift)
-        rows = _accounted(times, after, until, definition.cap, Decision.SKIPPED, "paused")
-        skipped, after = list(rows), max(after, until)
-    due = _caught_up(definition, times, after, horizon)
-    return Due((*skipped, *due.plans), due.more)
+    if pause is None:
+        return _caught_up(definition, times, after, horizon)
+    since = pause.since - shift
+    until = horizon if pause.until is None else min(horizon, pause.until - shift)
+    due = _caught_up(definition, Outside(times, since, until), after, horizon)
+    skipped = _accounted(
+        times, max(after, since), until, definition.cap, Decision.SKIPPED, "paused"
+    )
+    return _merged(due, skipped)
+
+
+def _merged(due: Due, skipped: list[Planned]) -> Due:
+    """In order of time. What comes after plans that the cap left behind is left with them: the
+    cursor must not pass them."""
+    if due.more:
+        skipped = [each for each in skipped if each.at < due.plans[-1].at]
+    return Due(tuple(sorted((*due.plans, *skipped), key=lambda each: each.at)), due.more)
 
 
 def too_late(definition: Definition, name: str, at: datetime, now: datetime) -> str | None:

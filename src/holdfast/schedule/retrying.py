@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.job import JobId
-from holdfast.plan import Decision, LedgerEntry, Overlap, Plan, Schedule
+from holdfast.plan import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
 from holdfast.schedule.overlap import start
 from holdfast.schedule.plans import too_late
@@ -52,12 +52,10 @@ class Retrying:
         live = await self._unfinished(page)
         for entry in page:
             row = self._decided(entry, now, live.setdefault(entry.scope, []))
-            if row is None:
+            if row is None or await self._book.write([row]):
                 self._waiting.add(entry.scope)
-                continue
-            if row.job is not None:
+            elif row.job is not None:
                 live[entry.scope].append(row.job.id)
-            await self._book.write([row])
 
     async def _unfinished(self, page: Sequence[LedgerEntry]) -> dict[str, list[JobId]]:
         if self._schedule.definition.overlap is Overlap.ALLOW:
@@ -69,11 +67,22 @@ class Retrying:
     def _decided(self, entry: LedgerEntry, now: datetime, live: list[JobId]) -> Plan | None:
         """The row that takes the place of the open one; None if it stays as it is."""
         chosen, name = self._schedule.definition, self._schedule.name
-        late = too_late(chosen, name, entry.at, now)
+        late = too_late(chosen, name, entry.at, now) or _given_up(chosen, entry, now)
         if late is not None:
             return Plan(name, entry.scope, entry.at, Decision.MISSED, f"{late}: {entry.reason}")
         begun = start(chosen.overlap, live, entry.scope in self._waiting)
         if begun.decision is Decision.WAITING:
             return None
         job = self._starter.job(entry.scope, entry.at) if begun.decision is Decision.FIRED else None
-        return Plan(name, entry.scope, entry.at, begun.decision, begun.reason, job, begun.cancel)
+        told = (begun.decision, begun.reason, job, begun.cancel)
+        beside = None if chosen.overlap is Overlap.ALLOW else tuple(live)
+        return Plan(name, entry.scope, entry.at, *told, beside=beside)
+
+
+def _given_up(chosen: Definition, entry: LedgerEntry, now: datetime) -> str | None:
+    """A plan that fails for longer than its row would be kept is tried no more: otherwise one
+    that can never start would leave rows without end, each tried at every look."""
+    limit = max(chosen.keep, chosen.window)
+    if entry.decision is not Decision.FAILED or now - entry.at <= timedelta(seconds=limit):
+        return None
+    return f"could not be started for {limit:g} s"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from holdfast.plan import Schedule
+import msgspec
+
+from holdfast.plan import DECLARED_FOR, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
 from holdfast.store.records import WorkerInfo
 
-FORGOTTEN = timedelta(minutes=25)
-"""Every worker declares its schedules at its start and every ten minutes after."""
+FORGOTTEN = timedelta(seconds=DECLARED_FOR)
 
 
 def next_due(schedule: Schedule, now: datetime) -> datetime | None:
@@ -49,6 +50,28 @@ def undeclared(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime)
     if schedule.declared_at is None or not started:
         return False
     return schedule.declared_at < min(started) or now - schedule.declared_at > FORGOTTEN
+
+
+def contested(schedule: Schedule, now: datetime) -> str | None:
+    """What an older program that still runs declares instead; None if none does."""
+    rival, told_at = schedule.rival, schedule.rival_at
+    if rival is None or told_at is None or now - told_at > FORGOTTEN:
+        return None
+    stands, other = _fields(schedule.definition), _fields(rival)
+    told = [
+        f"{name} {other[name]!r} instead of {stands[name]!r}" for name in _differ(stands, other)
+    ]
+    return f"older code that still runs declares {', '.join(told) or 'it differently'}"
+
+
+def _fields(definition: Definition) -> dict[str, object]:
+    """Of the definition and of its rule, by name."""
+    named: dict[str, object] = msgspec.structs.asdict(definition)
+    return {**msgspec.structs.asdict(definition.rule), **named}
+
+
+def _differ(stands: dict[str, object], other: dict[str, object]) -> list[str]:
+    return [name for name in stands if name != "rule" and stands[name] != other[name]]
 
 
 def rule_text(schedule: Schedule) -> str:

@@ -265,21 +265,27 @@ class Workers(Protocol):
         ...
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        """Give a role up, if it is held."""
+        """Give a role up, if it is held; wakes the others (`Topic.LEAD`, the role)."""
         ...
 
 
 class Schedules(Protocol):
     """Schedules, and the ledger in which every due plan has one row."""
 
-    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+    async def declare(
+        self, schedules: Mapping[str, Definition], since: datetime | None = None
+    ) -> None:
         """Sync from code: adds what is absent and updates what differs, but for what an
-        operator edited; marks all as declared now. Never deletes."""
+        operator edited; marks all as declared now. Never deletes.
+
+        Of programs that declare one schedule differently the one that runs since the latest
+        time (`since`, None: now) wins, until `DECLARED_FOR` after it last declared. What an
+        older one declares instead is shown as the schedule's `rival`."""
         ...
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """An operator creates or edits a schedule. With a `revision` only if it is still at
-        that one; False if it is not."""
+        that one, 0 meaning that there is none yet; False if it is not."""
         ...
 
     async def pause(self, names: Sequence[str]) -> list[str]:
@@ -309,7 +315,8 @@ class Schedules(Protocol):
         A row that is open (FAILED or WAITING) may be overwritten by another decision; a row that
         started no job, whatever it says, by a FIRED plan out of turn (`moves_cursor` False: a
         backfill); any other row never. Of two plans of a batch for one row the first counts.
-        Nothing is written for a schedule that is gone. Cursors only grow.
+        Nothing is written for a schedule that is gone. Cursors only grow. A plan with `beside`
+        is refused if the live jobs of its scope, as this call finds them, are others.
 
         Only a FIRED plan starts its job. A waiting job to cancel ends as cancelled, "replaced
         by the plan of …"; a running one is marked as by `Jobs.request_cancel`."""
@@ -345,7 +352,9 @@ class Schedules(Protocol):
 
     async def prune_ledger(self, limit: int) -> int:
         """Remove up to `limit` ledger rows whose time to be kept is over; cursors stay, and
-        so do the rows of jobs that are still live."""
+        so do the rows of jobs that are still live and of plans that are open (FAILED or
+        WAITING). A schedule remembers the oldest and the newest FIRED plan that was removed
+        (`Schedule.pruned_from`, `pruned_until`)."""
         ...
 
     async def list(self, names: Sequence[str] = ()) -> list[Schedule]:

@@ -170,6 +170,7 @@ class Topic(StrEnum):
     DUE = "due"  # something was scheduled; the next due time may be sooner
     CANCEL = "cancel"  # worker `name` has jobs to cancel
     SCHEDULES = "schedules"  # schedules were changed
+    LEAD = "lead"  # the leader of role `name` has left
 
 
 class Wakeup(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 from holdfast.job import JobId, NewJob, Retention
@@ -19,25 +20,64 @@ LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it get
 
 
 async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
-    """One transaction: a plan that another recorder has written starts and cancels nothing."""
+    """One transaction: a plan that another recorder has written starts and cancels nothing. It is
+    sent again if its answer was lost; what the lost call wrote is then ours."""
     first: dict[tuple[str, str, datetime], int] = {}
     for index, plan in enumerate(plans):
         # In UTC, since the two passes of a repeated hour are equal in their own zone.
         first.setdefault((plan.schedule, plan.scope, plan.at.astimezone(UTC)), index)
     asked = list(first.values())
+    tries = count()
 
     async def steps(line: Line) -> set[int]:
+        again = next(tries) > 0
+        refused = await _refused(connections, line, plans)
+        open_to_us = [index for index in asked if index not in refused]
+        columns = _columns([plans[index] for index in open_to_us])
         now = connections.clock.override()
-        columns = _columns([plans[index] for index in asked])
         rows = await line.fetch(connections.scripts["schedules_record"], now, *columns, LOOKED_AT)
-        written = {asked[row[0]] for row in rows}
+        written = {open_to_us[row[0]] for row in rows}
         ours = [plans[index] for index in sorted(written)]
         await _start(connections, line, ours)
         await _cancel(connections, line, ours)
-        return written
+        return written | (await _recorded(connections, line, plans) if again else set())
 
     written = await connections.run(steps, transaction=True)
     return [index in written for index in range(len(plans))]
+
+
+async def _refused(connections: Connections, line: Line, plans: Sequence[Plan]) -> set[int]:
+    """Plans whose decision rests on jobs that are others by now; from here on none begins."""
+    based = [plan for plan in plans if plan.beside is not None]
+    if not based:
+        return set()
+    names = sorted({plan.schedule for plan in based})
+    await line.fetch(connections.scripts["schedules_lock"], names)
+    live: dict[tuple[str, str], set[str]] = {}
+    for name in names:
+        scopes = list({plan.scope: None for plan in based if plan.schedule == name})
+        for row in await line.fetch(connections.scripts["schedules_unfinished"], name, scopes):
+            live.setdefault((name, row[0]), set()).add(str(row[1]))
+    return {
+        index
+        for index, plan in enumerate(plans)
+        if plan.beside is not None
+        and set(plan.beside) != live.get((plan.schedule, plan.scope), set())
+    }
+
+
+async def _recorded(connections: Connections, line: Line, plans: Sequence[Plan]) -> set[int]:
+    """The plans that have a row with their own job: written by this call, or by one like it
+    whose answer was lost."""
+    jobs = [(index, plan, job) for index, plan in enumerate(plans) if (job := _job(plan))]
+    rows = await line.fetch(
+        connections.scripts["schedules_recorded"],
+        [plan.schedule for _, plan, _ in jobs],
+        [plan.scope for _, plan, _ in jobs],
+        [plan.at for _, plan, _ in jobs],
+        [job.id for _, _, job in jobs],
+    )
+    return {jobs[row[0]][0] for row in rows}
 
 
 def _columns(plans: Sequence[Plan]) -> tuple[list[Any], ...]:

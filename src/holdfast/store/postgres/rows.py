@@ -171,6 +171,10 @@ def schedule(row: Any) -> Schedule:
         paused_at=row["paused_at"],
         resumed_at=row["resumed_at"],
         changed_at=row["changed_at"],
+        rival=None if row["rival"] is None else decode_definition(row["rival"]),
+        rival_at=row["rival_at"],
+        pruned_from=row["pruned_from"],
+        pruned_until=row["pruned_until"],
     )
 
 

@@ -8,7 +8,14 @@ from datetime import datetime
 
 from holdfast.job import DAY, Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
-from holdfast.plan import Definition, LedgerEntry, Plan, Schedule, encode_definition
+from holdfast.plan import (
+    DECLARED_FOR,
+    Definition,
+    LedgerEntry,
+    Plan,
+    Schedule,
+    encode_definition,
+)
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line
@@ -24,12 +31,13 @@ class PostgresSchedules:
         self._connections = connections
         self._channel = connections.options.channel
 
-    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+    async def declare(
+        self, schedules: Mapping[str, Definition], since: datetime | None = None
+    ) -> None:
         if schedules:
-            columns = zip(*map(_values, schedules.values()), strict=True)
-            await self._connections.timed(
-                "schedules_declare", self._channel, [*schedules], *map(list, columns)
-            )
+            columns = map(list, zip(*map(_values, schedules.values()), strict=True))
+            values = (self._channel, [*schedules], *columns, since, DECLARED_FOR)
+            await self._connections.timed("schedules_declare", *values)
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """Not repeated with a revision: that one is gone once it was written."""

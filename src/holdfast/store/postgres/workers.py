@@ -53,4 +53,5 @@ class PostgresWorkers:
         return bool(await self._connections.timed("lead", role, worker, ttl))
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        await self._connections.fetch("stop_leading", role, worker)
+        channel = self._connections.options.channel
+        await self._connections.fetch("stop_leading", channel, role, worker)

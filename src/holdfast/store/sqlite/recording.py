@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 
 from holdfast.ends import Cancelled
-from holdfast.job import WAITING, JobId, NewJob
+from holdfast.job import WAITING, JobId, Live, NewJob
 from holdfast.outcome import MESSAGE_LIMIT, clean, decide
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.moves import finish
-from holdfast.store.sqlite.reading import live
+from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.tending import request_cancel
 from holdfast.store.sqlite.transaction import Row, Transaction
 
@@ -32,10 +32,13 @@ def record(tx: Transaction, plans: Sequence[Plan]) -> list[bool]:
         first.setdefault((plan.schedule, plan.scope, to_micros(plan.at)), index)
     keeps = _keeps(tx, plans)
     found = _found(tx, first)
+    beside = _live_beside(tx, plans)
     written = {
         key: plans[index]
         for key, index in first.items()
-        if key[0] in keeps and _may_write(plans[index], found.get(key))
+        if key[0] in keeps
+        and _may_write(plans[index], found.get(key))
+        and _still_beside(plans[index], beside)
     }
     _write(tx, written, keeps)
     ours = {first[key] for key in written}
@@ -51,6 +54,33 @@ def _may_write(plan: Plan, found: Row | None) -> bool:
     if not plan.moves_cursor and plan.decision is Decision.FIRED and job_id is None:
         return True
     return decision in OPEN and decision != plan.decision
+
+
+def _live_beside(tx: Transaction, plans: Sequence[Plan]) -> dict[tuple[str, str], set[JobId]]:
+    """The live jobs of the scopes in which a decision rests on them."""
+    scopes: dict[str, list[str]] = {}
+    for plan in plans:
+        if plan.beside is not None:
+            scopes.setdefault(plan.schedule, []).append(plan.scope)
+    return {
+        (schedule, scope): {job.id for job in jobs}
+        for schedule, asked in scopes.items()
+        for scope, jobs in unfinished(tx, schedule, asked).items()
+    }
+
+
+def _still_beside(plan: Plan, live: dict[tuple[str, str], set[JobId]]) -> bool:
+    found = live.get((plan.schedule, plan.scope), set())
+    return plan.beside is None or set(plan.beside) == found
+
+
+def unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
+    wanted = (name, to_json(dict.fromkeys(scopes)))
+    rows = tx.rows(script("schedules_unfinished"), wanted)
+    found: dict[str, list[Live]] = {}
+    for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
+        found.setdefault(row[0], []).append(job)
+    return found
 
 
 def _found(tx: Transaction, keys: Iterable[_Key]) -> dict[_Key, Row]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from holdfast.job import JobId, JobState, Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import (
+    DECLARED_FOR,
     Decision,
     Definition,
     LedgerEntry,
@@ -19,10 +20,10 @@ from holdfast.plan import (
 )
 from holdfast.store.records import Topic
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.reading import to_live
-from holdfast.store.sqlite.recording import record
+from holdfast.store.sqlite.recording import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,
+    SECOND,
     to_datetime,
     to_json,
     to_micros,
@@ -38,9 +39,11 @@ class SqliteSchedules:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+    async def declare(
+        self, schedules: Mapping[str, Definition], since: datetime | None = None
+    ) -> None:
         if schedules:
-            await self._engine.write(lambda tx: _declare(tx, schedules))
+            await self._engine.write(lambda tx: _declare(tx, schedules, since))
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         return await self._engine.write(lambda tx: _put(tx, name, definition, revision))
@@ -62,7 +65,7 @@ class SqliteSchedules:
         return await self._engine.read(work)
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
-        return await self._engine.read(lambda tx: _unfinished(tx, name, scopes))
+        return await self._engine.read(lambda tx: unfinished(tx, name, scopes))
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
         return await self._engine.write(lambda tx: record(tx, plans)) if plans else []
@@ -119,19 +122,27 @@ class SqliteSchedules:
         return await self._engine.write(work) if names else []
 
 
-def _declare(tx: Transaction, schedules: Mapping[str, Definition]) -> None:
+def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: datetime | None) -> None:
     """Wakes only for news: every worker that starts declares the same again."""
     sql = steps("schedules")
+    runs_since = tx.now if since is None else to_micros(since)
     known = {row[0]: row[1:] for row in tx.rows(sql["known"], (to_json(schedules),))}
-    rows: list[Row] = []
     for name, definition in schedules.items():
         text = encode_definition(definition)
-        was, edited = known.get(name, (None, False))
-        if was != text and not edited:
+        was, *code = known.get(name, (None, False, None, None))
+        if was == text:
+            tx.run(sql["confirm"], (name, tx.now, runs_since))
+        elif was is None or _wins(tx.now, runs_since, *code):
+            facts = (name, text, encode_definition(definition.rule), definition.keep)
+            tx.run(sql["declare"], (*facts, tx.now, runs_since))
             tx.wake(Topic.SCHEDULES)
-        rule = encode_definition(definition.rule)
-        rows.append((name, text, rule, definition.keep, tx.now))
-    tx.each(sql["declare"], rows)
+        else:
+            tx.run(sql["contest"], (name, tx.now, text))
+
+
+def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int) -> bool:
+    """Whether a program that runs since then may change what stands."""
+    return not edited and (code_since <= since or code_seen_at < now - DECLARED_FOR * SECOND)
 
 
 def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:
@@ -139,7 +150,7 @@ def _put(tx: Transaction, name: str, definition: Definition, revision: int | Non
     texts = (encode_definition(definition), encode_definition(definition.rule))
     facts = (name, *texts, definition.keep, tx.now)
     written = tx.rows(sql["edit"], (*facts, revision))
-    if not written and revision is None:
+    if not written and not revision:
         written = tx.rows(sql["create"], facts)
     return bool(_told(tx, written))
 
@@ -162,6 +173,7 @@ def _schedule(row: Row) -> Schedule:
     (
         name, definition, paused, edited, revision, created_at, declared_at,
         error, error_at, paused_at, resumed_at, changed_at,
+        rival, rival_at, pruned_from, pruned_until,
     ) = row  # fmt: skip
     return Schedule(
         name=name,
@@ -176,16 +188,11 @@ def _schedule(row: Row) -> Schedule:
         paused_at=to_optional_datetime(paused_at),
         resumed_at=to_optional_datetime(resumed_at),
         changed_at=to_optional_datetime(changed_at),
+        rival=None if rival is None else decode_definition(rival),
+        rival_at=to_optional_datetime(rival_at),
+        pruned_from=to_optional_datetime(pruned_from),
+        pruned_until=to_optional_datetime(pruned_until),
     )
-
-
-def _unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
-    wanted = (name, to_json(dict.fromkeys(scopes)))
-    rows = tx.rows(script("schedules_unfinished"), wanted)
-    found: dict[str, list[Live]] = {}
-    for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
-        found.setdefault(row[0], []).append(job)
-    return found
 
 
 def _history(
@@ -224,6 +231,8 @@ def _entry(row: Row, job: Row | None = None) -> LedgerEntry:
 def _prune_ledger(tx: Transaction, limit: int) -> int:
     sql = steps("schedules_prune_ledger")
     over = tx.rows(sql["over"], (tx.now, limit))
-    tx.each(sql["ledger"], over)
-    tx.each(sql["started"], over)
+    tx.each(sql["forget"], [(name, at) for name, _, at, fired in over if fired])
+    rows = [row[:3] for row in over]
+    tx.each(sql["ledger"], rows)
+    tx.each(sql["started"], rows)
     return len(over)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.records import Beat, Held, Topic, WorkerInfo
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import (
     SECOND,
@@ -55,9 +55,11 @@ class SqliteWorkers:
         return await self._engine.write(work)
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        await self._engine.write(
-            lambda tx: tx.run(steps("workers")["stop leading"], (role, worker))
-        )
+        def work(tx: Transaction) -> None:
+            if tx.rows(steps("workers")["stop leading"], (role, worker)):
+                tx.wake(Topic.LEAD, role)
+
+        await self._engine.write(work)
 
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:

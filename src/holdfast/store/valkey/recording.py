@@ -112,4 +112,5 @@ def _row(plan: Plan, number: int) -> Row:
         False if job is None else job_row(job, number),
         plan.cancel,
         f"replaced by the plan of {plan.at.astimezone(UTC).isoformat()}" if plan.cancel else "",
+        False if plan.beside is None else list(dict.fromkeys(plan.beside)),
     )

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.job import Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import (
+    DECLARED_FOR,
     Definition,
     LedgerEntry,
     Plan,
@@ -25,10 +26,12 @@ from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.ledger import from_instant, home, instant
 from holdfast.store.valkey.recording import record
 from holdfast.store.valkey.rows import (
+    SECOND,
     bites,
     finite,
     paired,
     to_datetime,
+    to_micros,
     to_optional_datetime,
 )
 from holdfast.store.valkey.rows import record as unpacked
@@ -42,11 +45,19 @@ class ValkeySchedules:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def declare(self, schedules: Mapping[str, Definition]) -> None:
+    async def declare(
+        self, schedules: Mapping[str, Definition], since: datetime | None = None
+    ) -> None:
+        given = {
+            "since": "" if since is None else to_micros(since),
+            "counts_for": int(DECLARED_FOR * SECOND),
+        }
         for partition, names in self._by_home(schedules).items():
             for some in bites(names, BITE):
                 rows = [(name, *_facts(schedules[name])) for name in some]
-                await self._connections.call("schedules_declare", partition, {"declared": rows})
+                await self._connections.call(
+                    "schedules_declare", partition, {**given, "declared": rows}
+                )
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """With a revision it is not repeated when the line is lost: the second try would be
@@ -173,7 +184,8 @@ def _facts(definition: Definition) -> tuple[str, str, float | None]:
 def _schedule(name: str, row: bytes) -> Schedule:
     (
         definition, _, _, edited, revision, created_at, changed_at, declared_at,
-        paused, paused_at, resumed_at, error, error_at,
+        paused, paused_at, resumed_at, error, error_at, _, _, rival, rival_at,
+        pruned_from, pruned_until,
     ) = unpacked(row)  # fmt: skip
     return Schedule(
         name=name,
@@ -188,4 +200,8 @@ def _schedule(name: str, row: bytes) -> Schedule:
         paused_at=to_optional_datetime(paused_at),
         resumed_at=to_optional_datetime(resumed_at),
         changed_at=to_optional_datetime(changed_at),
+        rival=decode_definition(rival) if rival else None,
+        rival_at=to_optional_datetime(rival_at),
+        pruned_from=from_instant(pruned_from) if pruned_from else None,
+        pruned_until=from_instant(pruned_until) if pruned_until else None,
     )

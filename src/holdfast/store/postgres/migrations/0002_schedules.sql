@@ -14,7 +14,16 @@ create table {{schema}}.schedule (
     paused_at timestamptz,
     resumed_at timestamptz,
     error text,
-    error_at timestamptz
+    error_at timestamptz,
+    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    code_since timestamptz,
+    code_seen_at timestamptz,
+    -- What an older program that still runs declares instead, and when it last did.
+    rival text,
+    rival_at timestamptz,
+    -- The oldest and the newest plan that fired and whose row was pruned since.
+    pruned_from timestamptz,
+    pruned_until timestamptz
 );
 
 -- The newest recorded plan of each scope. It outlives the ledger's rows.
@@ -37,7 +46,7 @@ create table {{schema}}.ledger (
     primary key (schedule, scope, at)
 );
 create index ledger_newest on {{schema}}.ledger (schedule, at desc, scope);
-create index ledger_expiry on {{schema}}.ledger (keep_until);
+create index ledger_expiry on {{schema}}.ledger (keep_until) where decision not in ('failed', 'waiting');
 create index ledger_job on {{schema}}.ledger (job_id) where job_id is not null;
 create index ledger_open on {{schema}}.ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 

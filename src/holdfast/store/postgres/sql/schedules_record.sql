@@ -4,10 +4,11 @@
 -- The row is the lock: of several recorders one writes it, the others find it there. All lock in
 -- the same order (schedules, rows, cursors; each by key), so none waits for another in a ring.
 with known as materialized (
-    -- shared: recorders do not wait for each other here, but a delete waits for them
+    -- one recorder of a schedule at a time: what it starts is seen by the next, who may have
+    -- decided that nothing of the scope runs (schedules_lock.sql)
     select name, keep from {{schema}}.schedule
     where name = any (array(select distinct unnest($2::text[])))
-    order by name for key share
+    order by name for no key update
 ),
 new as materialized (
     select given.*, known.keep

@@ -14,7 +14,16 @@ create table holdfast_schedule (
     paused_at integer,
     resumed_at integer,
     error text,
-    error_at integer
+    error_at integer,
+    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    code_since integer,
+    code_seen_at integer,
+    -- What an older program that still runs declares instead, and when it last did.
+    rival text,
+    rival_at integer,
+    -- The oldest and the newest plan that fired and whose row was pruned since.
+    pruned_from integer,
+    pruned_until integer
 ) without rowid;
 
 -- The newest recorded plan of each scope. It outlives the ledger's rows.
@@ -37,7 +46,7 @@ create table holdfast_ledger (
     primary key (schedule, scope, at)
 ) without rowid;
 create index holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope);
-create index holdfast_ledger_expiry on holdfast_ledger (keep_until);
+create index holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 create index holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
 create index holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 

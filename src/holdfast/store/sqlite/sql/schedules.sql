@@ -1,16 +1,34 @@
 -- name: known
-select name, definition, edited from holdfast_schedule where name in (select value from json_each(?))
+select name, definition, edited, code_since, code_seen_at
+from holdfast_schedule
+where name in (select value from json_each(?))
 
 -- name: declare
-insert into holdfast_schedule (name, definition, rule, keep, edited, revision, created_at, declared_at)
-values (?1, ?2, ?3, ?4, 0, 1, ?5, ?5)
+insert into holdfast_schedule (
+    name, definition, rule, keep, edited, revision, created_at, declared_at, code_since, code_seen_at
+)
+values (?1, ?2, ?3, ?4, 0, 1, ?5, ?5, ?6, ?5)
 on conflict (name) do update set
-    revision = revision + (not edited and definition <> excluded.definition),
-    changed_at = iif(not edited and rule <> excluded.rule, excluded.declared_at, changed_at),
-    rule = iif(edited, rule, excluded.rule),
-    keep = iif(edited, keep, excluded.keep),
-    definition = iif(edited, definition, excluded.definition),
-    declared_at = excluded.declared_at
+    revision = revision + 1,
+    changed_at = iif(rule <> excluded.rule, excluded.declared_at, changed_at),
+    rule = excluded.rule,
+    keep = excluded.keep,
+    definition = excluded.definition,
+    declared_at = excluded.declared_at,
+    code_since = excluded.code_since,
+    code_seen_at = excluded.code_seen_at,
+    rival = null,
+    rival_at = null
+
+-- name: confirm
+update holdfast_schedule
+set declared_at = ?2, code_seen_at = ?2, code_since = max(coalesce(code_since, ?3), ?3)
+where name = ?1
+
+-- name: contest
+update holdfast_schedule
+set declared_at = ?2, rival = iif(edited, null, ?3), rival_at = iif(edited, null, ?2)
+where name = ?1
 
 -- name: create
 insert into holdfast_schedule (name, definition, rule, keep, edited, revision, created_at)
@@ -67,7 +85,7 @@ update holdfast_schedule set error = ?2, error_at = ?3 where name = ?1 and error
 -- name: list
 select
     name, definition, paused, edited, revision, created_at, declared_at,
-    error, error_at, paused_at, resumed_at, changed_at
+    error, error_at, paused_at, resumed_at, changed_at, rival, rival_at, pruned_from, pruned_until
 from holdfast_schedule
 where ?1 is null or name in (select value from json_each(?1))
 order by name

@@ -70,4 +70,4 @@ where holdfast_leader.worker_id = excluded.worker_id or holdfast_leader.expires_
 returning role
 
 -- name: stop leading
-delete from holdfast_leader where role = ? and worker_id = ?
+delete from holdfast_leader where role = ? and worker_id = ? returning role

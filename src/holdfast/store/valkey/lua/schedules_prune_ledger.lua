@@ -1,7 +1,8 @@
--- Remove rows of one schedule whose time to be kept is over, but for those of live jobs.
+-- Remove rows of one schedule whose time to be kept is over, but for those of live jobs. Rows of
+-- plans that are open have no such time.
 -- KEYS: partition
 -- ARGV: now schedule offset limit
--- uses: time record counts changes ledger started
+-- uses: time record counts changes schedules ledger started
 --
 -- `offset` rows were looked at before and stay. Answers how many were removed, how many stay.
 local expiry = of_schedule('ledger-expiry', schedule)
@@ -12,11 +13,16 @@ for n = 1, #names do
     jobs[#jobs + 1] = rows[n][STARTED] or nil
 end
 local live, gone = living(jobs), {}
+local oldest, newest -- of the plans that fired
 for n = 1, #names do
     local name, job = names[n], rows[n][STARTED]
     if not (job and live[job]) then
         local scope, at = scope_and_time(name)
         gone[#gone + 1] = name
+        if rows[n][DECISION] == 'fired' then
+            oldest = (oldest and oldest < at) and oldest or at
+            newest = (newest and newest > at) and newest or at
+        end
         put('ledger-expiry:' .. schedule, name, false)
         put('ledger-scope:' .. schedule, name, false)
         put('ledger-time:' .. schedule, inverted(at) .. scope, false)
@@ -27,6 +33,12 @@ for n = 1, #names do
     end
 end
 flush()
+local row = oldest and schedule_row(schedule)
+if row then
+    row[PRUNED_FROM] = row[PRUNED_FROM] and row[PRUNED_FROM] < oldest and row[PRUNED_FROM] or oldest
+    row[PRUNED_UNTIL] = row[PRUNED_UNTIL] and row[PRUNED_UNTIL] > newest and row[PRUNED_UNTIL] or newest
+    keep_schedule(schedule, row)
+end
 each('HDEL', of_schedule('ledger', schedule), gone)
 local soonest = redis.call('ZRANGE', expiry, 0, 0, 'WITHSCORES')
 redis.call('ZREM', partition .. ':ledgers', schedule)

@@ -3,9 +3,9 @@
 -- ARGV: now name definition rule keep revision
 -- uses: time schedules
 --
--- `revision` is '' where any will do. Answers 1 if it was taken.
+-- `revision` is '' where any will do, 0 where there must be none. Answers 1 if it was taken.
 local row = schedule_row(name)
-if revision ~= '' and not (row and row[REVISION] == tonumber(revision)) then
+if revision ~= '' and (row and row[REVISION] or 0) ~= tonumber(revision) then
     return 0
 end
 local is_new = not row

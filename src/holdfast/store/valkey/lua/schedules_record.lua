@@ -3,12 +3,12 @@
 -- ARGV: now arrival kept_otherwise repeated plans
 -- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
 --
--- `plans`: [schedule, scope, at, decision, reason, out_of_turn, job, cancel, replaced], each row
--- once; `job` is false or as lib/insertion.lua describes it, `replaced` is what the cancelled are
--- told. `repeated` is '1' if the answer to the same call was lost: a row with the plan's own job
+-- `plans`: [schedule, scope, at, decision, reason, out_of_turn, job, cancel, replaced, beside], each
+-- row once; `job` is false or as lib/insertion.lua describes it, `replaced` is what the cancelled are
+-- told, `beside` is false or the live jobs of the scope that the decision rests on. `repeated` is '1' if the answer to the same call was lost: a row with the plan's own job
 -- was then written by it. Answers 1 or 0 for each.
 local SCHEDULE, SCOPE, PLANNED_AT, DECIDED, TOLD, OUT_OF_TURN = 1, 2, 3, 4, 5, 6
-local JOB, CANCEL, REPLACED = 7, 8, 9
+local JOB, CANCEL, REPLACED, BESIDE = 7, 8, 9, 10
 local LOOKED_AT, LOOKED_AT_IN_ALL = 100, 20000 -- jobs of former plans of a scope, of all scopes
 
 local batch, books = cmsgpack.unpack(plans), {}
@@ -34,6 +34,25 @@ local function may_write(plan, row)
     return OPEN[row[DECISION]] and row[DECISION] ~= plan[DECIDED]
 end
 
+-- Whether the live jobs of the scope are still those that the decision rests on. Scopes are looked
+-- at before anything is written.
+local function as_decided(plan)
+    local ids, expected, found = {}, {}, 0
+    for _, member in ipairs(started_in(plan[SCHEDULE], plan[SCOPE], -1)) do
+        ids[#ids + 1] = job_of(member, plan[SCOPE])
+    end
+    for _, id in ipairs(plan[BESIDE]) do
+        expected[id] = true
+    end
+    for id in pairs(living(ids)) do
+        if not expected[id] then
+            return false
+        end
+        found = found + 1
+    end
+    return found == #plan[BESIDE]
+end
+
 local function is_ours(plan, row)
     return repeated == '1' and plan[JOB] and row and row[STARTED] == plan[JOB][ID]
 end
@@ -44,7 +63,9 @@ local function write(plan, name, book, row)
     local rows = book.rows
     rows[#rows + 1] = name
     rows[#rows + 1] = cmsgpack.pack({plan[DECIDED], plan[TOLD], moment, book.till, job})
-    put('ledger-expiry:' .. schedule, name, book.till)
+    if row or not OPEN[plan[DECIDED]] then
+        put('ledger-expiry:' .. schedule, name, not OPEN[plan[DECIDED]] and book.till)
+    end
     if not row then
         put('ledger-scope:' .. schedule, name, 0)
         put('ledger-time:' .. schedule, inverted(at) .. scope, 0)
@@ -153,7 +174,7 @@ local found, answer, written, scopes_written = find_rows(), {}, {}, 0
 for n = 1, #batch do
     local plan, book = batch[n], books[batch[n][SCHEDULE]]
     local name, row = unpack(found[n] or {})
-    local writes = book and may_write(plan, row)
+    local writes = book and may_write(plan, row) and (not plan[BESIDE] or as_decided(plan))
     if writes then
         scopes_written = scopes_written + (book.scopes[plan[SCOPE]] and 0 or 1)
         write(plan, name, book, row)

@@ -1,6 +1,10 @@
 -- A schedule's row in the hash of its partition: a MessagePack list, false where there is none.
 local DEFINITION, RULE, KEEP, EDITED, REVISION, MADE_AT, CHANGED_AT = 1, 2, 3, 4, 5, 6, 7
 local DECLARED_AT, STOPPED, STOPPED_AT, RESUMED_AT, COMPLAINT, COMPLAINT_AT = 8, 9, 10, 11, 12, 13
+-- since when the program runs whose definition stands, and when such a program last declared it;
+-- what an older program that still runs declares instead, and when it last did; the oldest and the
+-- newest plan that fired and whose row was pruned since
+local CODE_SINCE, CODE_SEEN_AT, RIVAL, RIVAL_AT, PRUNED_FROM, PRUNED_UNTIL = 14, 15, 16, 17, 18, 19
 
 local function schedule_row(name)
     local found = redis.call('HGET', partition .. ':schedules', name)
@@ -17,9 +21,11 @@ local function keep_schedule(name, row, is_new)
 end
 
 local function new_schedule(definition, rule, keep, edited)
-    return {
-        definition, rule, keep, edited, 1, moment, false, false, false, false, false, false, false
-    }
+    local row = {definition, rule, keep, edited, 1, moment}
+    for field = CHANGED_AT, PRUNED_UNTIL do
+        row[field] = false
+    end
+    return row
 end
 
 -- Plans of another rule begin now; a change of anything else leaves that time.

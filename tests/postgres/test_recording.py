@@ -1,0 +1,46 @@
+"""Recording plans when the answer of the server is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+import pytest
+
+from holdfast.plan import Decision, Definition, Rule
+from holdfast.schedule.providers import Providers
+from holdfast.schedule_verbs import ScheduleVerbs
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import JobFilter
+from tests.backends import opened
+
+DAILY = Definition(Rule(cron="@daily"), task="task", queue="default")
+
+
+async def test_a_trigger_whose_reply_was_lost_fires_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(url) as store:
+        verbs = ScheduleVerbs(store, Providers())
+        await verbs.create_schedule("job", DAILY)
+        lose_a_reply(monkeypatch, store)
+        started = await verbs.trigger_schedule("job")
+        [row] = await verbs.schedule_history("job")
+        assert (row.job_id, row.decision) == (started, Decision.FIRED)
+        assert sum((await store.jobs.count(JobFilter())).values()) == 1
+
+
+def lose_a_reply(monkeypatch: pytest.MonkeyPatch, store: Any) -> None:
+    """The next transaction commits, and the line is cut before it is known."""
+    assert isinstance(store, PostgresStore)
+    attempt = Connections._attempt
+
+    async def lost(self: Connections, work: Any, transaction: bool) -> Any:
+        answer = await attempt(self, work, transaction)
+        if transaction:
+            monkeypatch.setattr(Connections, "_attempt", attempt)
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle")
+        return answer
+
+    monkeypatch.setattr(Connections, "_attempt", lost)
