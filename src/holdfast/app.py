@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
+from holdfast import checks
 from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -114,6 +115,7 @@ class App:
 
         `process=True` runs it in a child process that a timeout really kills.
         """
+        checks.flag("process", process)
         return _Decorator(self, name, process, Options().using(options))
 
     def schedule(

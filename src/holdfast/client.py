@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast import checks
 from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
 from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
@@ -28,7 +29,7 @@ from holdfast.job import (
     Live,
     NewJob,
 )
-from holdfast.options import check_job_id, check_name, check_priority, check_wait
+from holdfast.options import Seconds, check_job_id, check_name, check_priority
 from holdfast.outcome import decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
@@ -78,8 +79,7 @@ class Client(ScheduleVerbs):
 
     async def page(self, *, limit: int = 50, cursor: str | None = None, **which: Any) -> Page:
         """Jobs newest first; `which` as in `job_filter`."""
-        if not 1 <= limit <= BULK:
-            raise BadOption("limit", f"from 1 to {BULK}", limit)
+        checks.count("limit", limit, most=BULK)
         after = None if cursor is None else check_job_id(cursor)
         return await self._jobs.page(job_filter(**which), limit, after)
 
@@ -125,10 +125,10 @@ class Client(ScheduleVerbs):
         check_name("queue", queue)
         await self._change(job_id, WAITING, lambda ids: self._jobs.move(ids, queue))
 
-    async def reschedule(self, job_id: str, delay: float) -> None:
+    async def reschedule(self, job_id: str, delay: Seconds) -> None:
         """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
-        check_wait("delay", delay)
-        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay))
+        wait = checks.wait("delay", delay)
+        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait))
 
     async def resume(self, job_id: str) -> None:
         """Let a suspended job go on as the same attempt."""
@@ -211,14 +211,14 @@ class Client(ScheduleVerbs):
         )
 
     async def reschedule_all(
-        self, delay: float, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, delay: Seconds, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
         ones, unless states are named)."""
-        check_wait("delay", delay)
+        wait = checks.wait("delay", delay)
         which.setdefault("states", frozenset({JobState.SCHEDULED}))
         return await self._bulk(
-            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay), dry_run, told
+            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait), dry_run, told
         )
 
     async def resume_all(
@@ -261,8 +261,8 @@ class Client(ScheduleVerbs):
         for option, value in changes.items():
             if option not in known:
                 raise BadOption("queue setting", f"one of {', '.join(known)}", option)
-            if value is not None and not 0 <= value < 3.2e9:
-                raise BadOption(option, "0 seconds or more", value)
+            if value is not None or not option.startswith("retain_"):
+                changes[option] = checks.seconds(option, value)
         found = await self._store.queues.list([name])
         settings = msgspec.structs.replace(
             found[0].settings if found else QueueSettings(), **changes

@@ -63,10 +63,20 @@ class BadOption(HoldfastError):
     """An option, name or setting outside its range."""
 
     def __init__(self, option: str, expected: str, got: object) -> None:
-        super().__init__(f"{option} must be {expected}, got {got!r}")
+        super().__init__(f"{option} must be {expected}, got {_shown(got)}")
         self.option = option
         self.expected = expected
         self.got = got
+
+
+def _shown(got: object) -> str:
+    """Short, and never an error of its own: a number may be too long to be written, and a class
+    of the user's may refuse to show itself."""
+    try:
+        text = repr(got)
+    except Exception:  # noqa: BLE001 - whatever the value's own class does
+        return f"a value of type {type(got).__name__}"
+    return text if len(text) <= 500 else f"{text[:500]}…"
 
 
 class PayloadTooLarge(HoldfastError):

@@ -17,7 +17,7 @@ from typing import Literal, NewType
 import msgspec
 import uuid_utils
 
-from holdfast.errors import BadOption
+from holdfast import checks
 from holdfast.retry import Retry
 
 JobId = NewType("JobId", str)
@@ -90,9 +90,8 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         for name in ("succeeded", "failed", "other"):
-            seconds = getattr(self, name)
-            if not 0 <= seconds < 36_500 * DAY:
-                raise BadOption(f"retention.{name}", "seconds between 0 and 100 years", seconds)
+            seconds = checks.seconds(f"retention.{name}", getattr(self, name))
+            msgspec.structs.force_setattr(self, name, seconds)
 
     def keep_for(self, state: JobState) -> float:
         match state:
@@ -117,10 +116,14 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     keep_result: bool = True
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not 0 < self.timeout < 36_500 * DAY:
-            raise BadOption("timeout", "more than 0 seconds, or None", self.timeout)
-        if self.max_crashes < 1:
-            raise BadOption("max_crashes", "at least 1", self.max_crashes)
+        checks.kind("retry", self.retry, Retry, "a Retry")
+        checks.kind("retention", self.retention, Retention, "a Retention(succeeded=…, failed=…)")
+        if self.timeout is not None:
+            timeout = checks.seconds("timeout", self.timeout, zero=False)
+            msgspec.structs.force_setattr(self, "timeout", timeout)
+        crashes = checks.count("max_crashes", self.max_crashes)
+        msgspec.structs.force_setattr(self, "max_crashes", crashes)
+        checks.flag("keep_result", self.keep_result)
 
 
 _policy_encoder = msgspec.json.Encoder()

@@ -14,6 +14,7 @@ from typing import assert_never
 
 import msgspec
 
+from holdfast.checks import LONGEST_WAIT
 from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
@@ -36,7 +37,7 @@ from holdfast.job import (
     Policy,
     decode_policy,
 )
-from holdfast.retry import LONGEST_WAIT, UniformRandom
+from holdfast.retry import UniformRandom
 
 MESSAGE_LIMIT = 8_192
 TRACEBACK_LIMIT = 16_384

@@ -80,7 +80,7 @@ class Task(Generic[P, R]):
         self.app = app
         self.handler = handler
         self.options = options
-        self._maker = JobMaker(handler.name, options)
+        self._maker = JobMaker(handler.name, options, handler.signature)
         update_wrapper(self, handler.function)
 
     @property
