@@ -150,8 +150,16 @@ def time_text(moment: datetime | None, now: datetime | None = None) -> str:
     """Local time and how long ago: the one to compare with logs, the other to read."""
     if moment is None:
         return "–"
-    local = moment.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    local = _local(moment).isoformat(sep=" ", timespec="milliseconds")
     return f"{local}  ({ago_text(moment, now)})"
+
+
+def _local(moment: datetime) -> datetime:
+    """In UTC where the local zone would be past the end of the calendar."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment
 
 
 def counted(number: int, thing: str) -> str:

@@ -25,11 +25,11 @@ def to_micros(moment: datetime) -> int:
 
 @lru_cache(maxsize=256)
 def to_datetime(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=min(micros, LATEST))
 
 
 def to_optional_datetime(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else EPOCH + timedelta(microseconds=min(micros, LATEST))
 
 
 def after(now: int, seconds: float) -> int:
