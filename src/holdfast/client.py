@@ -16,7 +16,7 @@ import msgspec
 from holdfast import checks
 from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
-from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownJob
+from holdfast.errors import BadOption, IdTaken, Refused, StoreUnavailable, UnknownJob
 from holdfast.insights import Explanation, explain
 from holdfast.job import (
     ENDED,
@@ -59,10 +59,12 @@ class Client(ScheduleVerbs):
     # Enqueue -----------------------------------------------------------------------------
 
     async def insert(self, job: NewJob) -> Inserted:
-        """One job; concurrent calls share round trips."""
-        return await self._inserts.submit(job)
+        """One job; concurrent calls share round trips. An id that another call has is an
+        error of this job only: the others of its batch are written."""
+        return acknowledged(job, await self._inserts.submit(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Many at once; a job whose id another call has is answered with `taken`."""
         return await self._insert(jobs)
 
     async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -272,6 +274,12 @@ class Client(ScheduleVerbs):
 
     async def workers(self) -> list[WorkerInfo]:
         return await self._store.workers.list()
+
+
+def acknowledged(job: NewJob, inserted: Inserted) -> Inserted:
+    if inserted.how == "taken":
+        raise IdTaken(job.id, job.task)
+    return inserted
 
 
 RESCHEDULABLE = frozenset({JobState.READY, JobState.SCHEDULED})

@@ -6,6 +6,7 @@
     ├── BadTask               a task that cannot be registered
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
+    ├── IdTaken               an id that a job of another call has
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
     ├── UnknownSchedule       a name that no schedule of the store has
@@ -89,6 +90,21 @@ class PayloadTooLarge(HoldfastError):
         )
         self.size = size
         self.limit = limit
+
+
+class IdTaken(HoldfastError):
+    """An id that belongs to a job of another task or with other arguments."""
+
+    def __init__(self, job_id: str, task: str) -> None:
+        super().__init__(
+            f"task {task!r}: the id {job_id} belongs to a job of another task or with other "
+            "arguments: nothing was enqueued; give each call an id of its own, or leave it out"
+        )
+        self.job_id = job_id
+        self.task = task
+
+    def __reduce__(self) -> tuple[type[IdTaken], tuple[str, str]]:
+        return type(self), (self.job_id, self.task)
 
 
 class UnknownTask(HoldfastError):

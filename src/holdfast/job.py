@@ -182,17 +182,24 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             and self.deadline_in is None
         )
 
+    def repeats(self, task: str, args: str) -> Inserted:
+        """What to answer where the id is there already, with this task and these arguments: the
+        same call again is acknowledged again, another call has no right to the id."""
+        same = (task, args) == (self.task, self.args)
+        return Inserted(self.id, "created" if same else "taken")
+
 
 class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one NewJob.
 
     `id` is the job that now stands for the call: the new one, or with
     `existing`/`debounced` the holder of the unique key. An insert repeated
-    with the same id answers `created` again.
+    with the same id answers `created` again. `taken`: the id belongs to a job of
+    another task or with other arguments, and nothing was written.
     """
 
     id: JobId
-    how: Literal["created", "existing", "replaced", "debounced"]
+    how: Literal["created", "existing", "replaced", "debounced", "taken"]
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 from holdfast.bulk import Calls, write_all
-from holdfast.client import Client
+from holdfast.client import Client, acknowledged
 from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
@@ -112,6 +112,7 @@ class Task(Generic[P, R]):
         if self.options.connection is not None:
             jobs = self.app.store.jobs
             [inserted] = await jobs.insert_within(self.options.connection, [job])
+            acknowledged(job, inserted)
         else:
             inserted = await self.client.insert(job)
         return JobHandle(self, inserted)
@@ -122,6 +123,7 @@ class Task(Generic[P, R]):
         if self.options.connection is not None:
             jobs = self.app.unopened_store.jobs
             [inserted] = jobs.insert_within_sync(self.options.connection, [job])
+            acknowledged(job, inserted)
         else:
             inserted = self.app.run_sync(lambda client: client.insert(job))
         return JobHandle(self, inserted)

@@ -177,6 +177,23 @@ async def test_an_enqueue_repeated_with_its_id_makes_no_second_job(mail: Mail) -
     assert (first.id, again.id, await count(mail)) == (own, own, 1)
 
 
+async def test_an_id_that_another_call_has_is_an_error_for_that_call_only(mail: Mail) -> None:
+    first = await mail.send.using(id=new_job_id()).enqueue("a")
+    task = mail.send.using(id=first.id)
+    answers = await asyncio.gather(
+        mail.send.enqueue("b"),
+        task.enqueue("c"),
+        mail.post.using(id=first.id).enqueue(Letter("a")),
+        task.enqueue("a"),
+        mail.send.enqueue("d"),
+        return_exceptions=True,
+    )
+    kinds = [type(answer).__name__ for answer in answers]
+    assert kinds == ["JobHandle", "IdTaken", "IdTaken", "JobHandle", "JobHandle"]
+    assert str(first.id) in str(answers[1])
+    assert await count(mail) == 3
+
+
 @pytest.mark.parametrize("args", [(), ("to", "number"), ("number",)])
 async def test_a_unique_rule_fills_in_defaults_before_it_makes_its_key(
     mail: Mail, args: tuple[str, ...]

@@ -46,7 +46,8 @@ class Jobs(Protocol):
     """Jobs: their insertion, their moves, their reading."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs. An id that is already there answers `created` and changes nothing."""
+        """Add jobs. An id that is already there changes nothing: with the same task and
+        arguments it answers `created`, with others `taken`; the rest of the batch is added."""
         ...
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
