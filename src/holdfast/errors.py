@@ -6,6 +6,7 @@
     ├── BadTask               a task that cannot be registered
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
+    ├── Unreadable            stored in a form that this version does not know
     ├── IdTaken               an id that a job of another call has
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
@@ -90,6 +91,18 @@ class PayloadTooLarge(HoldfastError):
         )
         self.size = size
         self.limit = limit
+
+
+class Unreadable(HoldfastError):
+    """Something of a job is stored in a form that this version does not know."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"this version of holdfast cannot read its {what}: {problem}")
+        self.what = what
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[Unreadable], tuple[str, str]]:
+        return type(self), (self.what, self.problem)
 
 
 class IdTaken(HoldfastError):

@@ -18,6 +18,7 @@ import msgspec
 import uuid_utils
 
 from holdfast import checks
+from holdfast.errors import BadOption, Unreadable
 from holdfast.retry import Retry
 
 JobId = NewType("JobId", str)
@@ -103,10 +104,12 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
                 return self.other
 
 
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is decided at enqueue and frozen on the job.
 
-    Whoever ends an attempt, in whatever program, decides by this record alone.
+    Whoever ends an attempt, in whatever program, decides by this record alone. A field that this
+    version does not know is therefore not dropped: it makes the policy unreadable, and the job is
+    left for a program that knows what the field means.
     """
 
     retry: Retry = Retry()
@@ -137,7 +140,36 @@ def encode_policy(policy: Policy) -> str:
 @lru_cache(maxsize=4096)
 def decode_policy(text: str) -> Policy:
     """Most jobs of a task share one policy text, so it is decoded once, not per job."""
-    return _policy_decoder.decode(text)
+    try:
+        return _policy_decoder.decode(text)
+    except (msgspec.DecodeError, BadOption, UnicodeError) as error:
+        raise Unreadable("policy", str(error)) from error
+
+
+@lru_cache(maxsize=4096)
+def readable_part(text: str) -> Policy:
+    """As much of a policy as a store needs to know, with defaults where it cannot be read: a job
+    of another release is stored, claimed and cancelled all the same."""
+    try:
+        return decode_policy(text)
+    except Unreadable:
+        return _known_part(text)
+
+
+def _known_part(text: str) -> Policy:
+    try:
+        known = _part_decoder.decode(text)
+        return Policy(timeout=known.timeout, retention=known.retention)
+    except (msgspec.DecodeError, BadOption, UnicodeError):
+        return Policy()
+
+
+class _Part(msgspec.Struct):
+    timeout: float | None = None
+    retention: Retention = Retention()
+
+
+_part_decoder = msgspec.json.Decoder(_Part)
 
 
 OnConflict = Literal["keep", "replace", "debounce"]
@@ -298,8 +330,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[ErrorEntry, ...] = ()
 
     @property
-    def max_attempts(self) -> int:
-        return decode_policy(self.policy).retry.max_attempts
+    def max_attempts(self) -> int | None:
+        """None where this version cannot read the job's policy."""
+        return None if self.unreadable else decode_policy(self.policy).retry.max_attempts
+
+    @property
+    def unreadable(self) -> Unreadable | None:
+        """What keeps this version from reading the job's policy, if anything does."""
+        try:
+            decode_policy(self.policy)
+        except Unreadable as problem:
+            return problem
+        return None
 
     @property
     def ended(self) -> bool:

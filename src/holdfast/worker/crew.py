@@ -10,7 +10,7 @@ from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
-from holdfast.outcome import Transition
+from holdfast.outcome import Transition, leave
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.attempt import Attempt
@@ -22,7 +22,6 @@ from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.runner import Runner
-from holdfast.worker.settle import undecidable
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
 
@@ -110,9 +109,10 @@ class Crew:
                 continue
             try:
                 attempts.append(Attempt(job, self._registry[job.task], self.progress, now))
-            except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly
+            except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self.slots.give(job.queue)
-                self.finisher.add(undecidable(job, problem))
+                self.finisher.add(leave(job.id, job.fence, problem))
+                self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
         self.runner.dispatch(attempts)
         self.slots.cautious = any(job.crashes for job in claimed)
         if self.leaving:

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.errors import StoreUnavailable
-from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, decode_policy
+from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, readable_part
 
 # What a key's holder may be pushed out of, and what a new job begins in.
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
@@ -89,7 +89,7 @@ class Answers:
 
 def _fields(job: NewJob) -> tuple[object, ...]:
     """Parameters 3 to 11 of insert_one.sql."""
-    timeout = decode_policy(job.policy).timeout
+    timeout = readable_part(job.policy).timeout
     tags = array_literal(job.tags)
     return (
         job.id,
@@ -224,7 +224,7 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.policy for job in jobs],
         [array_literal(job.tags) for job in jobs],
         [job.headers for job in jobs],
-        [decode_policy(job.policy).timeout for job in jobs],
+        [readable_part(job.policy).timeout for job in jobs],
         [job.run_at for job in jobs],
         [job.delay for job in jobs],
         [job.deadline_at for job in jobs],

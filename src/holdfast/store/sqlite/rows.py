@@ -52,4 +52,8 @@ def to_json_object(values: Mapping[str, object]) -> str:
 
 
 def to_texts(text: str | None) -> tuple[str, ...]:
-    return () if text is None else _texts.decode(text)
+    """A list of tags that something else than holdfast wrote is shown as the text that it is."""
+    try:
+        return () if text is None else _texts.decode(text)
+    except msgspec.DecodeError:
+        return (text,) if text else ()
