@@ -22,14 +22,38 @@ BITE = 5_000
 async def expired_leases(connections: Connections, limit: int, after: str | None) -> list[Live]:
     """The workers who hold jobs without a trusted lease, and then what they hold."""
     start = "-" if after is None else f"({after}"
-    reads = []
-    for partition, workers in enumerate(await _lapsed_holders(connections)):
-        for worker in workers:
-            key = connections.key(partition, f"held:{worker}")
-            reads.append(("ZRANGEBYLEX", key, start, "+", "LIMIT", 0, limit))
-    found = [job_id.decode() for ids in await connections.commands(reads) for job_id in ids]
-    held = await live(connections, heapq.nsmallest(limit, found))
+    holders = [
+        (partition, worker)
+        for partition, workers in enumerate(await _lapsed_holders(connections))
+        for worker in workers
+    ]
+    reads = [
+        ("ZRANGEBYLEX", connections.key(p, f"held:{worker}"), start, "+", "LIMIT", 0, limit)
+        for p, worker in holders
+    ]
+    found = {
+        job_id.decode(): holder
+        for holder, ids in zip(holders, await connections.commands(reads), strict=True)
+        for job_id in ids
+    }
+    chosen = heapq.nsmallest(limit, found)
+    held = await live(connections, chosen)
+    lost = set(chosen) - {job.id for job in held}
+    await _set_aside(connections, {job_id: found[job_id] for job_id in sorted(lost)})
     return [job for job in _by_id(held) if job.state is JobState.RUNNING]
+
+
+async def _set_aside(connections: Connections, lost: dict[str, tuple[int, str]]) -> None:
+    """Jobs that a worker holds and that cannot be read; one that has ended since is not meant."""
+    by_holder: dict[tuple[int, str], list[str]] = {}
+    for job_id, holder in lost.items():
+        by_holder.setdefault(holder, []).append(job_id)
+    calls = [
+        ("set_aside", partition, {"worker": worker, "unread": "", "chosen": ids})
+        for (partition, worker), ids in by_holder.items()
+    ]
+    if calls:
+        await connections.call_each(calls)
 
 
 async def _lapsed_holders(connections: Connections) -> list[list[str]]:
