@@ -123,6 +123,15 @@ class Jobs(Protocol):
         Earliest due first; workers of their queues are woken."""
         ...
 
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        """What `promote_due` would make ready, by id."""
+        ...
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        """Make ready those of these jobs that are due; answers how many. For a promoter that
+        has to find out which job breaks its batch."""
+        ...
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         """Make suspended jobs ready now; returns those that were suspended."""
         ...

@@ -130,22 +130,38 @@ async def promote_due(connections: Connections, limit: int) -> Promoted:
     return Promoted(count, tuple(sorted(queues)), await _soonest(connections, "due"))
 
 
+async def due(connections: Connections, limit: int, after: str | None) -> list[JobId]:
+    return [JobId(job_id) for job_id in await _late(connections, "due", limit, after)]
+
+
+async def promote(connections: Connections, ids: Sequence[JobId]) -> int:
+    calls = await _numbered(connections, list(dict.fromkeys(ids)))
+    return sum([count for count, *_ in await connections.call_each(calls)]) if calls else 0
+
+
 async def _chosen_due(
     connections: Connections, limit: int
 ) -> list[tuple[str, int, dict[str, object]]]:
     """The earliest of all partitions, numbered in that order."""
     until = await connections.now_micros()
-    due: list[tuple[float, str]] = []
+    found: list[tuple[float, str]] = []
     for partition in connections.partitions:
         key = connections.key(partition, "due")
         read = ("ZRANGEBYSCORE", key, "-inf", until, "WITHSCORES", "LIMIT", 0, limit)
-        due += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
+        found += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
+    return await _numbered(connections, [job_id for _, job_id in sorted(found)[:limit]])
+
+
+async def _numbered(
+    connections: Connections, ids: Sequence[str]
+) -> list[tuple[str, int, dict[str, object]]]:
+    """A promotion of each partition's part of these jobs, which arrive in this order."""
     mine: dict[int, list[tuple[str, int]]] = {}
-    for index, (_, job_id) in enumerate(sorted(due)[:limit]):
+    for index, job_id in enumerate(ids):
         mine.setdefault(connections.partition_of(job_id), []).append((job_id, index))
     base = await connections.arrivals(1) if mine else ""
     return [
-        ("promote_due", partition, {"arrival": base, "limit": limit, "chosen": chosen})
+        ("promote_due", partition, {"arrival": base, "limit": len(ids), "chosen": chosen})
         for partition, chosen in mine.items()
     ]
 
