@@ -14,6 +14,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
+from holdfast import checks
 from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -125,6 +126,7 @@ class App:
 
         `process=True` runs it in a child process that a timeout really kills.
         """
+        checks.flag("process", process)
         return _Decorator(self, name, process, Options().using(options))
 
     def schedule(

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast import checks
 from holdfast.batcher import Batcher
 from holdfast.ends import Cancelled
 from holdfast.errors import (
     BadOption,
     HoldfastError,
+    IdTaken,
     KeyHeld,
     PartlyInserted,
     Refused,
@@ -36,7 +38,7 @@ from holdfast.job import (
     Live,
     NewJob,
 )
-from holdfast.options import check_job_id, check_name, check_priority, check_wait
+from holdfast.options import Seconds, check_job_id, check_name, check_priority
 from holdfast.outcome import decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
@@ -71,7 +73,7 @@ class Client(ScheduleVerbs):
         """One job; concurrent calls share round trips, those with a unique key apart from
         those without, since a key may have to be waited for."""
         if job.unique is None:
-            return _stands(job, await self._inserts.submit(job))
+            return stands(job, await self._inserts.submit(job))
         return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -79,7 +81,7 @@ class Client(ScheduleVerbs):
         return await _while_held(lambda: self._insert(jobs))
 
     async def _insert_keyed(self, job: NewJob) -> Inserted:
-        return _stands(job, await self._keyed.submit(job))
+        return stands(job, await self._keyed.submit(job))
 
     async def _insert_each(self, jobs: Sequence[NewJob]) -> list[Inserted | HoldfastError]:
         """Callers that share a round trip do not share a refusal: whose job stands hears so, and
@@ -107,8 +109,7 @@ class Client(ScheduleVerbs):
 
     async def page(self, *, limit: int = 50, cursor: str | None = None, **which: Any) -> Page:
         """Jobs newest first; `which` as in `job_filter`."""
-        if not 1 <= limit <= BULK:
-            raise BadOption("limit", f"from 1 to {BULK}", limit)
+        checks.count("limit", limit, most=BULK)
         after = None if cursor is None else check_job_id(cursor)
         return await self._jobs.page(job_filter(**which), limit, after)
 
@@ -154,10 +155,10 @@ class Client(ScheduleVerbs):
         check_name("queue", queue)
         await self._change(job_id, WAITING, lambda ids: self._jobs.move(ids, queue))
 
-    async def reschedule(self, job_id: str, delay: float) -> None:
+    async def reschedule(self, job_id: str, delay: Seconds) -> None:
         """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
-        check_wait("delay", delay)
-        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay))
+        wait = checks.wait("delay", delay)
+        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait))
 
     async def resume(self, job_id: str) -> None:
         """Let a suspended job go on as the same attempt."""
@@ -240,14 +241,14 @@ class Client(ScheduleVerbs):
         )
 
     async def reschedule_all(
-        self, delay: float, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, delay: Seconds, *, dry_run: bool = False, told: Told | None = None, **which: Any
     ) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
         ones, unless states are named)."""
-        check_wait("delay", delay)
+        wait = checks.wait("delay", delay)
         which.setdefault("states", frozenset({JobState.SCHEDULED}))
         return await self._bulk(
-            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, delay), dry_run, told
+            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait), dry_run, told
         )
 
     async def resume_all(
@@ -290,8 +291,8 @@ class Client(ScheduleVerbs):
         for option, value in changes.items():
             if option not in known:
                 raise BadOption("queue setting", f"one of {', '.join(known)}", option)
-            if value is not None and not 0 <= value < 3.2e9:
-                raise BadOption(option, "0 seconds or more", value)
+            if value is not None or not option.startswith("retain_"):
+                changes[option] = checks.seconds(option, value)
         found = await self._store.queues.list([name])
         settings = msgspec.structs.replace(
             found[0].settings if found else QueueSettings(), **changes
@@ -334,12 +335,15 @@ async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
             wait = min(0.5, wait * 2)
 
 
-def _stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
-    """The answer to one caller of a shared round trip; a held key is named to who asked for it."""
+def stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
+    """The answer to one caller of a shared round trip: a refusal is an error of its own job only,
+    and a held key is named to who asked for it."""
     if isinstance(answer, KeyHeld):
         raise KeyHeld([_key(job)], answer.patience)
     if isinstance(answer, HoldfastError):
         raise answer
+    if answer.how == "taken":
+        raise IdTaken(job.id, job.task)
     return answer
 
 

@@ -41,6 +41,7 @@ _SCALARS = (types.NoneType, bool, int, float, str, bytes)
 _PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 _astuple = msgspec.structs.astuple
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
+_CANONICAL = msgspec.json.Encoder(enc_hook=encode_custom, order="deterministic")
 
 _NO_NAN = "JSON has no NaN or infinity: use None or a str"
 _PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
@@ -111,6 +112,22 @@ class Signature:
     def check(self, text: str | bytes) -> None:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
         self._take(text, f"it takes {self.parameters}")
+
+    def completed(self, text: str | bytes) -> dict[str, Any]:
+        """All arguments of a call as plain JSON values, the function's defaults among them: the
+        same for every call that means the same.
+
+        A default that JSON cannot carry is left out, as it is by every call that uses it.
+        """
+        found: dict[str, Any] = {}
+        for name, value in _passed(self._take(text)).items():
+            adapter = self._adapters.get(name)
+            try:
+                written = adapter.write(value) if adapter else _CANONICAL.encode(value)
+            except Exception:  # noqa: BLE001 - an object that only lives in this program
+                continue
+            found[name] = msgspec.json.decode(written)
+        return found
 
     def call_arguments(
         self, text: str | bytes, context: object = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from holdfast import checks
 from holdfast.errors import BadOption
 
 PREFIX = "HOLDFAST_"
@@ -30,10 +31,10 @@ class Settings:
     max_payload: int = 256 * 1024
 
     def __post_init__(self) -> None:
-        _at_least("lease", self.lease, 0.3)
-        _at_least("grace", self.grace, 0.0)
-        _at_least("poll", self.poll, 0.01)
-        _at_least("max_payload", self.max_payload, 1024)
+        checks.seconds("lease", self.lease, least=0.3)
+        checks.seconds("grace", self.grace)
+        checks.seconds("poll", self.poll, least=0.01)
+        checks.count("max_payload", self.max_payload, least=1024)
 
     @classmethod
     def load(
@@ -57,21 +58,20 @@ class Settings:
         return {**_from_files(folder or Path.cwd()), **_from_environment(environ)}
 
 
-def _at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise BadOption(name, f"at least {least:g}", value)
-
-
 def _types() -> dict[str, type]:
     kinds = {"str": str, "str | None": str, "float": float, "int": int}
     return {field.name: kinds[str(field.type)] for field in fields(Settings)}
 
 
 def _typed(name: str, value: Any) -> Any:
+    """Files and the environment give text for numbers; a number that would lose something on
+    the way is left as it is, to be refused."""
     kind = _types()[name]
+    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+        return value
     try:
         return kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadOption(name, f"of type {kind.__name__}", value) from None
 
 

@@ -16,7 +16,8 @@ import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.job import Job, JobState
+from holdfast.job import LIVE, Job, JobState
+from holdfast.outcome import LEFT
 from holdfast.schedule.checking import check_schedules
 from holdfast.store.contract import Store
 from holdfast.store.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo
@@ -78,6 +79,7 @@ async def _examine(store: Store) -> list[Finding]:
         *await check_tasks(store, facts),
         *await check_running(store, facts),
         *await check_waiting(store, facts),
+        *await check_policies(store),
         *await check_schedules(store, facts.workers, facts.now),
     ]
 
@@ -224,6 +226,26 @@ async def check_waiting(store: Store, facts: Facts) -> list[Finding]:
         saw = f"{_at_least(broken)} live jobs are past their deadline by more than {OVERDUE:.0f} s"
         found.append(Finding("waiting", PROBLEM, saw, advice.format("deadline")))
     return found or [Finding("waiting", OK, "no overdue scheduled jobs or deadlines")]
+
+
+async def check_policies(store: Store) -> list[Finding]:
+    """Live jobs that this version cannot read, or that a worker left for that reason; among the
+    newest, since a release that others cannot read yet is a new one."""
+    page = await store.jobs.page(JobFilter(states=LIVE), LOOKED_AT)
+    found = [(job, problem) for job in page.jobs if (problem := _unread(job))]
+    if not found:
+        return [Finding("policies", OK, f"every job of {len(page.jobs):,} looked at can be read")]
+    shown = "; ".join(f"{job.id}: {problem}" for job, problem in found[:3])
+    saw = f"{_at_least(found)} of {len(page.jobs):,} jobs looked at cannot be read: {shown}"
+    advice = "run workers of the release that enqueued them, or cancel them"
+    return [Finding("policies", WARNING, saw, advice)]
+
+
+def _unread(job: Job) -> str | None:
+    if job.unreadable is not None:
+        return str(job.unreadable)
+    was_left = job.state is JobState.SCHEDULED and (job.reason or "").startswith(LEFT)
+    return job.reason if was_left else None
 
 
 async def _broken_deadlines(store: Store, now: datetime) -> list[Job]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 import msgspec
+
+from holdfast import checks
+from holdfast.errors import BadOption
 
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 
@@ -31,9 +35,11 @@ class Throttled(AttemptEnd):
     `retry_after` may be the text of an HTTP header that gives seconds.
     """
 
-    def __init__(self, retry_after: float | str = 0.0, message: str = "throttled") -> None:
+    def __init__(
+        self, retry_after: float | timedelta | str = 0.0, message: str = "throttled"
+    ) -> None:
         super().__init__(message)
-        self.retry_after = float(retry_after)
+        self.retry_after = _asked("Throttled", _unquoted(retry_after))
 
 
 class Suspend(AttemptEnd):
@@ -45,13 +51,28 @@ class Suspend(AttemptEnd):
 
 
 def _asked(what: str, wait: object) -> float:
-    """The seconds a handler asks for; a text here is most often a reason in the wrong place."""
-    match wait:
-        case timedelta():
-            return wait.total_seconds()
-        case int() | float():
-            return float(wait)
-    raise TypeError(f"{what} takes seconds or a timedelta, got {wait!r}")
+    """The seconds a handler asks for; a text here is most often a reason in the wrong place.
+
+    What an upstream may have computed wrongly (a negative number, NaN) is no error of the handler:
+    `outcome.decide` takes it for now.
+    """
+    if isinstance(wait, timedelta):
+        return wait.total_seconds()
+    if isinstance(wait, float):
+        return float(wait)
+    seconds = checks.number(wait)
+    if math.isnan(seconds):
+        raise BadOption(f"the wait of {what}", "seconds or a timedelta", wait)
+    return seconds
+
+
+def _unquoted(retry_after: object) -> object:
+    if not isinstance(retry_after, str):
+        return retry_after
+    try:
+        return float(retry_after)
+    except ValueError:
+        return retry_after
 
 
 # How an attempt ended, as values --------------------------------------------------------

@@ -6,6 +6,8 @@
     ├── BadTask               a task that cannot be registered
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
+    ├── Unreadable            stored in a form that this version does not know
+    ├── IdTaken               an id that a job of another call has
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
     ├── UnknownSchedule       a name that no schedule of the store has
@@ -72,10 +74,20 @@ class BadOption(HoldfastError):
     """An option, name or setting outside its range."""
 
     def __init__(self, option: str, expected: str, got: object) -> None:
-        super().__init__(f"{option} must be {expected}, got {got!r}")
+        super().__init__(f"{option} must be {expected}, got {_shown(got)}")
         self.option = option
         self.expected = expected
         self.got = got
+
+
+def _shown(got: object) -> str:
+    """Short, and never an error of its own: a number may be too long to be written, and a class
+    of the user's may refuse to show itself."""
+    try:
+        text = repr(got)
+    except Exception:  # noqa: BLE001 - whatever the value's own class does
+        return f"a value of type {type(got).__name__}"
+    return text if len(text) <= 500 else f"{text[:500]}…"
 
 
 class PayloadTooLarge(HoldfastError):
@@ -88,6 +100,33 @@ class PayloadTooLarge(HoldfastError):
         )
         self.size = size
         self.limit = limit
+
+
+class Unreadable(HoldfastError):
+    """Something of a job is stored in a form that this version does not know."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"this version of holdfast cannot read its {what}: {problem}")
+        self.what = what
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[Unreadable], tuple[str, str]]:
+        return type(self), (self.what, self.problem)
+
+
+class IdTaken(HoldfastError):
+    """An id that belongs to a job of another task or with other arguments."""
+
+    def __init__(self, job_id: str, task: str) -> None:
+        super().__init__(
+            f"task {task!r}: the id {job_id} belongs to a job of another task or with other "
+            "arguments: nothing was enqueued; give each call an id of its own, or leave it out"
+        )
+        self.job_id = job_id
+        self.task = task
+
+    def __reduce__(self) -> tuple[type[IdTaken], tuple[str, str]]:
+        return type(self), (self.job_id, self.task)
 
 
 class UnknownTask(HoldfastError):

@@ -47,7 +47,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 async def explain(store: Store, job: Job) -> Explanation:
     now = await store.now()
-    reasons = list(_about_deadline(job, now))
+    reasons = [*_about_deadline(job, now), *_about_policy(job)]
     match job.state:
         case JobState.READY:
             reasons += await _about_ready(store, job)
@@ -77,6 +77,13 @@ def _about_deadline(job: Job, now: datetime) -> list[Reason]:
         return []
     fact = f"its deadline passed {_ago(now, job.deadline_at)} ago: it will be expired"
     return [Reason("past-deadline", fact, Who.TIME, "a live worker expires it at its next sweep")]
+
+
+def _about_policy(job: Job) -> list[Reason]:
+    if job.ended or job.unreadable is None:
+        return []
+    advice = f"run a worker of the release that enqueued it, or: holdfast jobs cancel {job.id}"
+    return [Reason("unreadable", str(job.unreadable), Who.OPERATOR, advice)]
 
 
 def _about_ended(job: Job) -> Reason:

@@ -17,7 +17,8 @@ from typing import Literal, NewType
 import msgspec
 import uuid_utils
 
-from holdfast.errors import BadOption
+from holdfast import checks
+from holdfast.errors import BadOption, Unreadable
 from holdfast.retry import Retry
 
 JobId = NewType("JobId", str)
@@ -90,9 +91,8 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         for name in ("succeeded", "failed", "other"):
-            seconds = getattr(self, name)
-            if not 0 <= seconds < 36_500 * DAY:
-                raise BadOption(f"retention.{name}", "seconds between 0 and 100 years", seconds)
+            seconds = checks.seconds(f"retention.{name}", getattr(self, name))
+            msgspec.structs.force_setattr(self, name, seconds)
 
     def keep_for(self, state: JobState) -> float:
         match state:
@@ -104,10 +104,12 @@ class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
                 return self.other
 
 
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is decided at enqueue and frozen on the job.
 
-    Whoever ends an attempt, in whatever program, decides by this record alone.
+    Whoever ends an attempt, in whatever program, decides by this record alone. A field that this
+    version does not know is therefore not dropped: it makes the policy unreadable, and the job is
+    left for a program that knows what the field means.
     """
 
     retry: Retry = Retry()
@@ -117,10 +119,14 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     keep_result: bool = True
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not 0 < self.timeout < 36_500 * DAY:
-            raise BadOption("timeout", "more than 0 seconds, or None", self.timeout)
-        if self.max_crashes < 1:
-            raise BadOption("max_crashes", "at least 1", self.max_crashes)
+        checks.kind("retry", self.retry, Retry, "a Retry")
+        checks.kind("retention", self.retention, Retention, "a Retention(succeeded=…, failed=…)")
+        if self.timeout is not None:
+            timeout = checks.seconds("timeout", self.timeout, zero=False)
+            msgspec.structs.force_setattr(self, "timeout", timeout)
+        crashes = checks.count("max_crashes", self.max_crashes)
+        msgspec.structs.force_setattr(self, "max_crashes", crashes)
+        checks.flag("keep_result", self.keep_result)
 
 
 _policy_encoder = msgspec.json.Encoder()
@@ -134,7 +140,36 @@ def encode_policy(policy: Policy) -> str:
 @lru_cache(maxsize=4096)
 def decode_policy(text: str) -> Policy:
     """Most jobs of a task share one policy text, so it is decoded once, not per job."""
-    return _policy_decoder.decode(text)
+    try:
+        return _policy_decoder.decode(text)
+    except (msgspec.DecodeError, BadOption, UnicodeError) as error:
+        raise Unreadable("policy", str(error)) from error
+
+
+@lru_cache(maxsize=4096)
+def readable_part(text: str) -> Policy:
+    """As much of a policy as a store needs to know, with defaults where it cannot be read: a job
+    of another release is stored, claimed and cancelled all the same."""
+    try:
+        return decode_policy(text)
+    except Unreadable:
+        return _known_part(text)
+
+
+def _known_part(text: str) -> Policy:
+    try:
+        known = _part_decoder.decode(text)
+        return Policy(timeout=known.timeout, retention=known.retention)
+    except (msgspec.DecodeError, BadOption, UnicodeError):
+        return Policy()
+
+
+class _Part(msgspec.Struct):
+    timeout: float | None = None
+    retention: Retention = Retention()
+
+
+_part_decoder = msgspec.json.Decoder(_Part)
 
 
 OnConflict = Literal["keep", "replace", "debounce"]
@@ -179,17 +214,24 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             and self.deadline_in is None
         )
 
+    def repeats(self, task: str, args: str) -> Inserted:
+        """What to answer where the id is there already, with this task and these arguments: the
+        same call again is acknowledged again, another call has no right to the id."""
+        same = (task, args) == (self.task, self.args)
+        return Inserted(self.id, "created" if same else "taken")
+
 
 class Inserted(msgspec.Struct, frozen=True, gc=False):
     """What became of one NewJob.
 
     `id` is the job that now stands for the call: the new one, or with
     `existing`/`debounced` the holder of the unique key. An insert repeated
-    with the same id answers `created` again.
+    with the same id answers `created` again. `taken`: the id belongs to a job of
+    another task or with other arguments, and nothing was written.
     """
 
     id: JobId
-    how: Literal["created", "existing", "replaced", "debounced"]
+    how: Literal["created", "existing", "replaced", "debounced", "taken"]
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
@@ -297,8 +339,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[ErrorEntry, ...] = ()
 
     @property
-    def max_attempts(self) -> int:
-        return decode_policy(self.policy).retry.max_attempts
+    def max_attempts(self) -> int | None:
+        """None where this version cannot read the job's policy."""
+        return None if self.unreadable else decode_policy(self.policy).retry.max_attempts
+
+    @property
+    def unreadable(self) -> Unreadable | None:
+        """What keeps this version from reading the job's policy, if anything does."""
+        try:
+            decode_policy(self.policy)
+        except Unreadable as problem:
+            return problem
+        return None
 
     @property
     def ended(self) -> bool:

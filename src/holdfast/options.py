@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypedDict
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypedDict, get_args
 from uuid import UUID
 
 import msgspec
 
+from holdfast import checks
+from holdfast.codec import Signature
 from holdfast.errors import BadOption
 from holdfast.job import (
     LIVE,
@@ -27,26 +29,28 @@ from holdfast.job import (
     encode_policy,
     new_job_id,
 )
-from holdfast.retry import LONGEST_WAIT, Retry
+from holdfast.retry import Retry
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
 PRIORITY_LIMIT = 32_767
 HEADERS_LIMIT = 8 * 1024
 
 Seconds = float | timedelta
+Scope = Literal["task", "queue"]
 
 
 class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     """What makes two enqueues the same job.
 
     Either an explicit `key`, or chosen arguments: `args=("user_id",)`, or
-    `args=()` for all of them. With `scope="task"` (default) keys of different
+    `args=()` for all of them; one that a call leaves out counts with its
+    default. With `scope="task"` (default) keys of different
     tasks never meet; with `scope="queue"` they meet within one queue.
     """
 
     key: str | None = None
     args: tuple[str, ...] | None = None
-    scope: Literal["task", "queue"] = "task"
+    scope: Scope = "task"
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
 
@@ -54,12 +58,15 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
         if (self.key is None) == (self.args is None):
             got = "neither" if self.key is None else "both"
             raise BadOption("unique", "either a key or a choice of args", got)
-        if self.key is not None and not _is_text(self.key, 512):
-            raise BadOption("unique key", "1 to 512 characters of text", self.key)
-        if self.on_conflict not in ("keep", "replace", "debounce"):
+        if self.key is not None:
+            checks.text("unique key", self.key, 512)
+        if self.args is not None:
+            msgspec.structs.force_setattr(self, "args", _names("unique args", self.args))
+        if self.scope not in get_args(Scope):
+            raise BadOption("unique scope", "task or queue", self.scope)
+        if self.on_conflict not in get_args(OnConflict):
             raise BadOption("on_conflict", "keep, replace or debounce", self.on_conflict)
-        if not self.states:
-            raise BadOption("unique states", "at least one state", self.states)
+        msgspec.structs.force_setattr(self, "states", _states(self.states))
 
 
 class EnqueueOptions(TypedDict, total=False):
@@ -106,7 +113,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if unknown:
             known = ", ".join(sorted(self.__struct_fields__))
             raise BadOption("option", f"one of {known}", ", ".join(sorted(unknown)))
-        laid = {name: _texts(value) if name == "tags" else value for name, value in given.items()}
+        laid = {name: _tags(value) if name == "tags" else value for name, value in given.items()}
         merged = msgspec.structs.replace(self, **laid)
         merged._check()
         return merged
@@ -115,34 +122,38 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         check_name("queue", self.queue)
         check_priority(self.priority)
         _check_times(self)
-        _check_tags(self.tags)
         if self.id is not None:
             check_job_id(self.id)
         if isinstance(self.unique, str):
             UniqueBy(key=self.unique)
         elif self.unique is not None and not isinstance(self.unique, UniqueBy):
             raise BadOption("unique", "a key or a UniqueBy", self.unique)
-        if not isinstance(self.retry, Retry):
-            raise BadOption("retry", "a Retry", self.retry)
         self.policy()
         self.headers_json()
 
     def policy(self) -> Policy:
         return Policy(
             retry=self.retry,
-            timeout=None if self.timeout is None else seconds(self.timeout),
+            timeout=None if self.timeout is None else self._timeout(self.timeout),
             max_crashes=self.max_crashes,
             retention=self.retention,
             keep_result=self.keep_result,
         )
 
+    @staticmethod
+    def _timeout(given: Seconds) -> float:
+        return checks.wait("timeout", given, zero=False, otherwise="None, or ")
+
     def headers_json(self) -> str | None:
+        if not isinstance(self.headers, Mapping):
+            raise BadOption("headers", "a mapping of text to text", self.headers)
         if not self.headers:
             return None
-        if not all(isinstance(x, str) for pair in self.headers.items() for x in pair):
+        texts = [text for pair in self.headers.items() for text in pair]
+        if not all(isinstance(text, str) for text in texts):
             raise BadOption("headers", "a mapping of text to text", self.headers)
-        if not all(_is_encodable(x) for pair in self.headers.items() for x in pair):
-            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
+        if not all(map(checks.is_storable, texts)):
+            raise BadOption("headers", "text that UTF-8 can carry, without NUL", self.headers)
         text = msgspec.json.encode(dict(self.headers)).decode()
         if len(text) > HEADERS_LIMIT:
             raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
@@ -152,14 +163,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class JobMaker:
     """Makes NewJobs of one task with one set of options: what is constant is made once."""
 
-    def __init__(self, task: str, options: Options) -> None:
+    def __init__(self, task: str, options: Options, signature: Signature | None = None) -> None:
         self._task = task
         self._options = options
+        self._signature = signature
+        _check_chosen(task, options.unique, signature)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
-        self._delay = None if options.delay is None else seconds(options.delay)
+        self._delay = None if options.delay is None else checks.wait("delay", options.delay)
         self._deadline_at, self._deadline_in = _split_deadline(options.deadline)
-        self._run_at = None if options.run_at is None else options.run_at.astimezone(UTC)
+        self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
 
     def make(self, args: str, job_id: JobId | None = None) -> NewJob:
         options = self._options
@@ -183,39 +196,69 @@ class JobMaker:
     def _unique(self, by: str | UniqueBy, args: str) -> Unique:
         by = UniqueBy(key=by) if isinstance(by, str) else by
         own = self._task if by.scope == "task" else self._options.queue
-        value = by.key if by.key is not None else _chosen(self._task, by.args or (), args)
+        value = by.key if by.key is not None else self._chosen(by.args or (), args)
         return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict)
 
+    def _chosen(self, names: tuple[str, ...], args: str) -> str:
+        """The chosen arguments as canonical JSON, or a digest of it where it is long. Where the
+        signature is known, calls that mean the same are the same: defaults are filled in."""
+        signature = self._signature
+        given = msgspec.json.decode(args) if signature is None else signature.completed(args)
+        missing = [name for name in names if name not in given]
+        if missing:
+            option = f"task {self._task!r}: unique args"
+            raise BadOption(option, "arguments of this call", missing[0])
+        chosen = {name: given[name] for name in (names or given)}
+        text = msgspec.json.encode(chosen, order="deterministic").decode()
+        if len(text) <= 256:
+            return text
+        import hashlib
 
-def _chosen(task: str, names: tuple[str, ...], args: str) -> str:
-    """The chosen arguments as canonical JSON, or a digest of it where it is long."""
-    given: dict[str, Any] = msgspec.json.decode(args)
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise BadOption(f"task {task!r}: unique args", "arguments of this call", missing[0])
-    chosen = {name: given[name] for name in (names or given)}
-    text = msgspec.json.encode(chosen, order="deterministic").decode()
-    if len(text) <= 256:
-        return text
-    import hashlib
+        return hashlib.sha256(text.encode()).hexdigest()
 
-    return hashlib.sha256(text.encode()).hexdigest()
+
+def _check_chosen(task: str, by: str | UniqueBy | None, signature: Signature | None) -> None:
+    if not isinstance(by, UniqueBy) or signature is None:
+        return
+    known = signature.parameters.parameters
+    for name in by.args or ():
+        if name not in known:
+            expected = f"parameters of the task: {', '.join(known)}"
+            raise BadOption(f"task {task!r}: unique args", expected, name)
 
 
 def seconds(wait: object) -> float:
-    match wait:
-        case timedelta():
-            return wait.total_seconds()
-        case int() | float():
-            return float(wait)
-    raise BadOption("a wait", "seconds or a timedelta", wait)
+    """A wait as a number; whether it is in range is for the option that it belongs to."""
+    found = wait.total_seconds() if isinstance(wait, timedelta) else checks.number(wait)
+    if found != found and not isinstance(wait, float):
+        raise BadOption("a wait", "seconds or a timedelta", wait)
+    return found
 
 
-def _texts(tags: Iterable[str]) -> tuple[str, ...]:
-    """A text is iterable too, but its letters were never meant as tags."""
-    if isinstance(tags, str):
-        raise BadOption("tags", f"a list of texts, such as [{tags!r}]", tags)
-    return tuple(tags)
+def _names(option: str, given: object) -> tuple[str, ...]:
+    """A text is iterable too, but its letters were never meant as names."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption(option, f"a list of texts, such as [{given!r}]", given)
+    return tuple(checks.text(option, name, 512) for name in given)
+
+
+def _tags(given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption("tags", f"a list of texts, such as [{given!r}]", given)
+    return tuple(checks.text("tag", tag, 128) for tag in given)
+
+
+def _states(given: object) -> frozenset[JobState]:
+    expected = f"a set of states, such as {{'ready', 'running'}}, out of {', '.join(JobState)}"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption("unique states", expected, given)
+    named = list(given)
+    if not named or not all(isinstance(state, str) and state in _STATES for state in named):
+        raise BadOption("unique states", expected, given)
+    return frozenset(map(JobState, named))
+
+
+_STATES = frozenset(JobState)
 
 
 def check_name(what: str, name: object) -> None:
@@ -247,49 +290,11 @@ def check_priority(priority: object) -> None:
 def _check_times(options: Options) -> None:
     if options.delay is not None and options.run_at is not None:
         raise BadOption("delay and run_at", "one of the two", "both")
-    for name in ("delay", "timeout"):
-        if (wait := getattr(options, name)) is not None:
-            check_wait(name, wait)
-    for name in ("run_at", "deadline"):
-        moment = getattr(options, name)
-        if isinstance(moment, datetime) and moment.tzinfo is None:
-            raise BadOption(name, "a datetime with a time zone (tzinfo=UTC)", moment)
-    match options.deadline:
-        case None | datetime():
-            return
-        case wait if not 0 < seconds(wait) < LONGEST_WAIT:
-            expected = "a datetime, or more than 0 seconds from now and less than 100 years"
-            raise BadOption("deadline", expected, wait)
-
-
-def check_wait(what: str, wait: Seconds) -> None:
-    if not 0 <= seconds(wait) < LONGEST_WAIT:
-        raise BadOption(what, "0 seconds or more, less than 100 years", wait)
-
-
-def _check_tags(tags: Iterable[object]) -> None:
-    for tag in tags:
-        if not _is_text(tag, 128):
-            raise BadOption("tag", "1 to 128 characters of text", tag)
-
-
-def _is_text(value: object, longest: int) -> bool:
-    """Text that every store can keep. Jobs are inserted in batches, so one that a store
-    refuses would take its neighbours along."""
-    return (
-        isinstance(value, str)
-        and 0 < len(value) <= longest
-        and "\x00" not in value
-        and _is_encodable(value)
-    )
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    if options.delay is not None:
+        checks.wait("delay", options.delay)
+    if options.run_at is not None:
+        checks.moment("run_at", options.run_at)
+    _split_deadline(options.deadline)
 
 
 def _split_deadline(
@@ -298,5 +303,5 @@ def _split_deadline(
     if deadline is None:
         return None, None
     if isinstance(deadline, datetime):
-        return deadline.astimezone(UTC), None
-    return None, seconds(deadline)
+        return checks.moment("deadline", deadline), None
+    return None, checks.wait("deadline", deadline, zero=False, otherwise="a datetime, or ")

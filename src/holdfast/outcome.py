@@ -14,6 +14,7 @@ from typing import assert_never
 
 import msgspec
 
+from holdfast.checks import LONGEST_WAIT
 from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
@@ -37,11 +38,14 @@ from holdfast.job import (
     Live,
     Policy,
     decode_policy,
+    readable_part,
 )
-from holdfast.retry import LONGEST_WAIT, UniformRandom
+from holdfast.retry import UniformRandom
 
 MESSAGE_LIMIT = 8_192
 TRACEBACK_LIMIT = 16_384
+LEFT = "left for a worker that can read it"
+LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
 
 
 class Transition(msgspec.Struct, frozen=True, gc=False):
@@ -104,10 +108,13 @@ def decide(  # noqa: C901 - one arm per line of the table it states
 
     A requested cancel makes every end final but a return: a return that
     happened stands.
+
+    Whether a job is tried again only its policy says: a policy that this version cannot read is an
+    `Unreadable`, and the decision somebody else's. Every other end stands without it.
     """
-    policy = decode_policy(job.policy)
     if cancel_requested and not isinstance(end, Returned | DeadlinePassed):
         end = _cancelled_instead_of(end)
+    policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
     source = job.state if isinstance(job, Live) else JobState.RUNNING
     move = _Mover(job, policy, source, uniform)
     match end:
@@ -145,6 +152,21 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
     assert_never(end)
+
+
+def leave(job_id: JobId, fence: int, problem: Exception) -> Transition:
+    """A claimed job that this version cannot read goes back unspent, for a worker that can.
+
+    It waits longer each time, as its fence says how often it was claimed: a fleet that cannot read
+    it does not claim it over and over, and a worker of another release finds it within minutes.
+    """
+    wait = min(LEFT_FOR * 2.0 ** min(fence, 20), LEFT_AT_MOST)
+    reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
+    return Transition(job_id, fence, JobState.SCHEDULED, delay=wait, reason=reason)
+
+
+def _is_tried_again(end: End) -> bool:
+    return isinstance(end, TimedOut | WorkerLost) or (isinstance(end, Raised) and not end.final)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,19 @@ same delay. A custom curve is therefore a list of delays, not a function.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from holdfast import checks
 from holdfast.errors import BadOption
 
 Curve = Literal["exponential", "linear", "constant", "custom"]
 UniformRandom = Callable[[], float]
 
-LONGEST_WAIT = 36_500 * 86_400.0  # a hundred years: every store's clock can count that far
+CURVES = get_args(Curve)
 
 
 class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -41,16 +41,15 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     delays: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        _require("retry.max_attempts", "at least 1", self.max_attempts, self.max_attempts >= 1)
-        _require("retry.base", "a number of seconds, 0 or more", self.base, _is_wait(self.base))
-        _require("retry.cap", "seconds between 0 and 100 years", self.cap, _is_cap(self.cap))
-        _require("retry.jitter", "between 0 and 1", self.jitter, 0 <= self.jitter <= 1)
-        _require(
-            "retry.delays",
-            "at least one number of seconds for a custom curve, and none for another",
-            self.delays,
-            all(map(_is_wait, self.delays)) and bool(self.delays) == (self.curve == "custom"),
-        )
+        keep = msgspec.structs.force_setattr
+        keep(self, "max_attempts", checks.count("retry.max_attempts", self.max_attempts))
+        keep(self, "base", checks.seconds("retry.base", self.base))
+        keep(self, "cap", checks.seconds("retry.cap", self.cap))
+        keep(self, "delays", _checked_delays(self.delays, self.curve))
+        jitter = checks.number(self.jitter)
+        if not 0 <= jitter <= 1:
+            raise BadOption("retry.jitter", "a number between 0 and 1", self.jitter)
+        keep(self, "jitter", jitter)
 
     @classmethod
     def linear(
@@ -75,8 +74,9 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         jitter: float = 0.25,
     ) -> Retry:
         """One wait per failure; the last one repeats if attempts outnumber waits."""
-        attempts = len(delays) + 1 if max_attempts is None else max_attempts
-        return cls(attempts, "custom", cap=cap, jitter=jitter, delays=tuple(delays))
+        waits = _checked_delays(delays, "custom")
+        attempts = len(waits) + 1 if max_attempts is None else max_attempts
+        return cls(attempts, "custom", cap=cap, jitter=jitter, delays=waits)
 
     @classmethod
     def never(cls) -> Retry:
@@ -105,14 +105,10 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
                 return self.delays[min(failures, len(self.delays)) - 1]
 
 
-def _is_wait(seconds: float) -> bool:
-    return math.isfinite(seconds) and seconds >= 0
-
-
-def _is_cap(seconds: float) -> bool:
-    return _is_wait(seconds) and seconds <= LONGEST_WAIT
-
-
-def _require(option: str, expected: str, got: object, holds: bool) -> None:
-    if not holds:
-        raise BadOption(option, expected, got)
+def _checked_delays(delays: object, curve: object) -> tuple[float, ...]:
+    if curve not in CURVES:
+        raise BadOption("retry.curve", f"one of {', '.join(CURVES)}", curve)
+    if not isinstance(delays, tuple | list) or bool(delays) != (curve == "custom"):
+        expected = "a list of seconds for a custom curve, and none for another"
+        raise BadOption("retry.delays", expected, delays)
+    return tuple(checks.seconds("retry.delays", delay) for delay in delays)

@@ -13,7 +13,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 from holdfast.bulk import Calls, write_all
-from holdfast.client import Client
+from holdfast.client import Client, stands
 from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
@@ -81,7 +81,7 @@ class Task(Generic[P, R]):
         self.app = app
         self.handler = handler
         self.options = options
-        self._maker = JobMaker(handler.name, options)
+        self._maker = JobMaker(handler.name, options, handler.signature)
         update_wrapper(self, handler.function)
 
     @property
@@ -113,6 +113,7 @@ class Task(Generic[P, R]):
         if self.options.connection is not None:
             jobs = self.app.store.jobs
             [inserted] = await jobs.insert_within(self.options.connection, [job])
+            stands(job, inserted)
         else:
             inserted = await self.client.insert(job)
         return JobHandle(self, inserted)
@@ -123,6 +124,7 @@ class Task(Generic[P, R]):
         if self.options.connection is not None:
             jobs = self.app.unopened_store.jobs
             [inserted] = jobs.insert_within_sync(self.options.connection, [job])
+            stands(job, inserted)
         else:
             inserted = self.app.run_sync(lambda client: client.insert(job))
         return JobHandle(self, inserted)

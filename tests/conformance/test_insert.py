@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from holdfast.job import JobState, Policy, encode_policy, new_job_id
+from holdfast.job import JobState, Policy, Unique, encode_policy, new_job_id
 from holdfast.retry import Retry
 from holdfast.store.records import JobFilter
 from tests.backends import siblings
@@ -129,6 +130,42 @@ async def test_a_repeated_insert_changes_nothing(scene: Scene) -> None:
     before = await scene.job(job.id)
     await scene.store.jobs.insert([new_job("other", id=job.id, priority=9, delay=60.0)])
     assert await scene.job(job.id) == before
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "delayed": {"delay": 60.0},
+    "dated": {"deadline_in": 60.0},
+    "keyed": {"unique": Unique("k")},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("neighbours", [0, 60])
+async def test_an_id_that_another_call_has_is_refused_and_its_neighbours_are_written(
+    scene: Scene, way: str, neighbours: int
+) -> None:
+    holder = new_job(**WAYS[way])
+    await scene.store.jobs.insert([holder])
+    for other in ({"args": '{"name":"Eve"}'}, {"task": "other"}):
+        taken = new_job(**(WAYS[way] | {"id": holder.id} | other))
+        batch = [new_job() for _ in range(2 * neighbours)]
+        batch.insert(neighbours, taken)
+        answers = await scene.store.jobs.insert(batch)
+        assert ids(answers) == [job.id for job in batch]
+        hows = ["taken" if job is taken else "created" for job in batch]
+        assert [answer.how for answer in answers] == hows
+    kept = await scene.job(holder.id)
+    assert (kept.task, kept.args) == (holder.task, holder.args)
+    assert sum((await scene.store.jobs.count(JobFilter())).values()) == 1 + 4 * neighbours
+
+
+async def test_of_two_calls_with_one_id_in_a_batch_the_first_has_it(scene: Scene) -> None:
+    first = new_job()
+    batch = [first, new_job(id=first.id, args='{"name":"Eve"}'), new_job(id=first.id)]
+    answers = await scene.store.jobs.insert(batch)
+    assert [answer.how for answer in answers] == ["created", "taken", "created"]
+    assert (await scene.job(first.id)).args == first.args
 
 
 async def test_a_repeated_insert_does_not_revive_an_ended_job(scene: Scene) -> None:

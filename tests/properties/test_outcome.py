@@ -7,6 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.checks import LONGEST_WAIT
 from holdfast.ends import End, Raised, Returned, WorkerLost
 from holdfast.job import (
     ENDED,
@@ -21,7 +22,6 @@ from holdfast.job import (
     new_job_id,
 )
 from holdfast.outcome import clean, decide
-from holdfast.retry import LONGEST_WAIT
 from tests.properties.ends import ends_of_running, ends_of_waiting, policies
 
 waiting_states = st.sampled_from(sorted(WAITING))

@@ -14,7 +14,7 @@ from holdfast.job import JobId, Live
 from holdfast.outcome import Transition
 from holdfast.reconcile import ReconcileOptions, Reconciler
 from holdfast.store.contract import Jobs, Store
-from holdfast.store.records import Verdict, WorkerInfo
+from holdfast.store.records import Promoted, Verdict, WorkerInfo
 
 R = TypeVar("R", bound=Reconciler)
 
@@ -45,6 +45,18 @@ class PoisonedJobs:
     ) -> list[Verdict]:
         self._choke_on(moves)
         return await self._jobs.reclaim(moves, by)
+
+    async def promote_due(self, limit: int) -> Promoted:
+        if self.poison & set(await self._jobs.due(limit)):
+            raise ValueError("cannot promote")
+        return await self._jobs.promote_due(limit)
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        poisoned = sorted(self.poison & set(ids))
+        if poisoned:
+            self.tried.extend(poisoned)
+            raise ValueError(f"cannot promote {poisoned[0]}")
+        return await self._jobs.promote(ids)
 
     def _choke_on(self, moves: Sequence[Transition]) -> None:
         poisoned = sorted({move.id for move in moves} & self.poison)

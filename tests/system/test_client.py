@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -404,3 +406,28 @@ async def test_a_suspended_and_an_ended_job_say_so(client: Client, scene: Scene)
 async def test_a_handed_back_job_is_next_again(client: Client, scene: Scene) -> None:
     ended = await scene.ended(HandedBack())
     assert await codes(client, ended.id) == ["next"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"retain_succeeded": "x"},
+        {"retain_failed": True},
+        {"retain_other": 10**400},
+        {"throttle_base": None},
+        {"throttle_cap": float("inf")},
+    ],
+)
+async def test_a_setting_of_a_queue_is_checked_by_type(
+    client: Client, changes: dict[str, Any]
+) -> None:
+    [option] = changes
+    with pytest.raises(BadOption, match=option):
+        await client.tune_queue(QUEUE, **changes)
+    assert await client.queues(QUEUE) == []
+
+
+async def test_a_job_may_be_rescheduled_by_a_timedelta(client: Client, scene: Scene) -> None:
+    job_id = await scene.in_state(JobState.READY)
+    await client.reschedule(job_id, timedelta(minutes=1))
+    assert await scene.state(job_id) is JobState.SCHEDULED

@@ -180,6 +180,47 @@ async def test_an_enqueue_repeated_with_its_id_makes_no_second_job(mail: Mail) -
     assert (first.id, again.id, await count(mail)) == (own, own, 1)
 
 
+async def test_an_id_that_another_call_has_is_an_error_for_that_call_only(mail: Mail) -> None:
+    first = await mail.send.using(id=new_job_id()).enqueue("a")
+    task = mail.send.using(id=first.id)
+    answers = await asyncio.gather(
+        mail.send.enqueue("b"),
+        task.enqueue("c"),
+        mail.post.using(id=first.id).enqueue(Letter("a")),
+        task.enqueue("a"),
+        mail.send.enqueue("d"),
+        return_exceptions=True,
+    )
+    kinds = [type(answer).__name__ for answer in answers]
+    assert kinds == ["JobHandle", "IdTaken", "IdTaken", "JobHandle", "JobHandle"]
+    assert str(first.id) in str(answers[1])
+    assert await count(mail) == 3
+
+
+@pytest.mark.parametrize("args", [(), ("to", "number"), ("number",)])
+async def test_a_unique_rule_fills_in_defaults_before_it_makes_its_key(
+    mail: Mail, args: tuple[str, ...]
+) -> None:
+    task = mail.send.using(unique=UniqueBy(args=args))
+    first = await task.enqueue("a")
+    assert (await task.enqueue("a", 0)).id == first.id
+    assert (await task.enqueue(to="a", number=0)).id == first.id
+    assert (await task.enqueue("a", 1)).created
+
+
+async def test_a_unique_rule_of_one_state_holds_in_that_state_only(mail: Mail) -> None:
+    task = mail.send.using(unique=UniqueBy(key="k", states=["ready"]))  # type: ignore[arg-type]
+    first = await task.enqueue("a")
+    assert (await task.enqueue("b")).id == first.id
+    await first.cancel()
+    assert (await task.enqueue("c")).created
+
+
+async def test_a_unique_rule_names_parameters_of_its_task(mail: Mail) -> None:
+    with pytest.raises(BadOption, match=r"task 'send': unique args must be .*to, number"):
+        mail.send.using(unique=UniqueBy(args=("user",)))
+
+
 async def test_a_unique_key_answers_with_the_job_that_is_there(mail: Mail) -> None:
     task = mail.send.using(unique="welcome:42")
     first, second = await task.enqueue("a"), await task.enqueue("b")

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.events import Event
 from holdfast.job import JobId, JobState, Policy
 from holdfast.outcome import Transition
 from holdfast.plan import Decision, Definition, Plan, Rule
@@ -24,9 +25,9 @@ from holdfast.reconcile.worker_registry import WorkerRegistry
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
-from tests.backends import siblings
+from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
-from tests.system.reconcile_scene import counting, made
+from tests.system.reconcile_scene import PoisonedJobs, counting, made, with_jobs
 
 LEASE = 30.0
 LIMITED = Policy(retry=STEADY.retry, timeout=5.0)
@@ -217,6 +218,52 @@ async def test_expiring_many_deadlines_reads_the_late_ones_a_few_times_only(scen
 
 
 # Promotion
+
+
+async def test_a_job_that_breaks_promotion_is_set_aside_and_the_others_are_promoted(
+    scene: Scene,
+) -> None:
+    jobs = sorted(await scene.enqueue_many(9, delay=10.0))
+    poison, others = jobs[4], jobs[:4] + jobs[5:]
+    poisoned, seen = PoisonedJobs(scene.store.jobs, [poison]), list[Event]()
+    promotion = made(Promotion, with_jobs(scene.store, poisoned), seen, batch=4)
+    scene.clock.advance(30)
+    tally = await promotion.run_once()
+    assert (tally.mended, tally.failed) == (8, 1)
+    assert await scene.states(others) == [JobState.READY] * 8
+    assert await scene.state(poison) is JobState.SCHEDULED
+    assert await promotion.due_in() is not None
+    [event] = [event for event in seen if event.name == "reconciler.items_failed"]
+    assert event.fields["jobs"] == (poison,)
+    for _ in range(5):
+        tally = await promotion.run_once()
+    assert (tally.found, tally.skipped) == (1, 1)
+    assert poisoned.tried.count(poison) < 12
+
+
+async def test_a_job_in_two_places_does_not_stop_promotion(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        doubled, *others = await scene.enqueue_many(4, delay=10.0)
+        tables = await inspectable.tables(url)
+        [ready] = [name for name in tables if name.strip('"').endswith("ready")]
+        [waiting] = [name for name in tables if name.strip('"').endswith("scheduled")]
+        columns = "job_id, queue, priority, seq, task, attempts, crashes, fence"
+        moment = "ready_at" if "holdfast_" in ready else "since"
+        now = "1" if moment == "ready_at" else "now()"
+        copied = columns.replace("seq", "1")
+        await inspectable.run(
+            url,
+            f"insert into {ready} ({columns}, {moment}) select {copied}, {now} from {waiting}"
+            f" where job_id = '{doubled}'",
+        )
+        clock.advance(30)
+        tally = await made(Promotion, store).run_once()
+        assert (tally.mended, tally.failed) == (3, 1)
+        assert await scene.states(others) == [JobState.READY] * 3
 
 
 async def test_due_jobs_become_ready_in_bounded_batches_and_others_wait(scene: Scene) -> None:

@@ -291,7 +291,7 @@ async def test_text_that_a_database_refuses_still_ends_the_job(live_store: Store
     assert job.state is JobState.FAILED
 
 
-async def test_a_job_whose_policy_cannot_be_read_ends_instead_of_being_stuck(
+async def test_a_job_whose_policy_cannot_be_read_is_left_and_not_ended(
     live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fine() -> None: ...
@@ -308,7 +308,7 @@ async def test_a_job_whose_policy_cannot_be_read_ends_instead_of_being_stuck(
     monkeypatch.setattr("holdfast.worker.attempt.decode_policy", refuse)
     await shop.drain()
     job = await shop.get(job_id)
-    assert job.state is JobState.FAILED
+    assert (job.state, job.attempts) == (JobState.SCHEDULED, 0)
     assert "unreadable policy" in (job.reason or "")
     assert (await shop.get(after)).state is JobState.SUCCEEDED
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.job import JobId, JobState
 from holdfast.store.records import JobFilter
-from tests.conformance.builders import FAILED, Scene
+from tests.conformance.builders import FAILED, Scene, new_job
 from tests.unit.cli import Desk, desk_in
 
 NOBODY = "01a1e0e6-6bf4-7009-a4b5-b54dec8d97cd"
@@ -236,3 +240,41 @@ def test_a_wrong_call_says_what_was_expected(desk: Desk, arguments: list[str], s
     answer = desk.on_store(*arguments)
     assert answer.code == 2
     assert said in answer.err
+
+
+@pytest.mark.parametrize("policy", ['{"surprise":1}', "{", ""])
+def test_a_job_that_cannot_be_read_is_listed_shown_explained_and_cancelled(
+    desk: Desk, policy: str
+) -> None:
+    strange = msgspec.structs.replace(new_job(args="{"), policy=policy)
+    desk.seed(lambda scene: scene.store.jobs.insert([strange]))
+    [listed] = desk.json("jobs", "list")["jobs"]
+    assert (listed["id"], listed["max_attempts"]) == (strange.id, None)
+    assert "0/?" in desk.on_store("jobs", "list").out
+    assert "cannot read its policy" in desk.on_store("jobs", "show", strange.id, width=300).out
+    reasons = desk.json("jobs", "explain", strange.id)["reasons"]
+    assert "unreadable" in [reason["code"] for reason in reasons]
+    told = desk.on_store("doctor", "--json").out
+    assert "policies" in told
+    assert strange.id in told
+    desk.json("jobs", "cancel", strange.id)
+    assert state_of(desk, strange.id) is JobState.CANCELLED
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where the end of the calendar in UTC is past it in local time."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_a_moment_at_the_end_of_time_is_listed_shown_and_explained(desk: Desk) -> None:
+    end = datetime.max.replace(tzinfo=UTC)
+    job = desk.seed(lambda scene: scene.enqueue(run_at=end, deadline_at=end))
+    for verb in (["list"], ["show", job], ["explain", job]):
+        assert desk.on_store("jobs", *verb).code == 0
+    assert "9999-12-31" in desk.on_store("jobs", "show", job).out

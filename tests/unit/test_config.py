@@ -48,7 +48,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     [
         ({"HOLDFAST_LEASE": "soon"}, "lease must be of type float, got 'soon'"),
         ({"HOLDFAST_LEASE": "0"}, "lease must be at least 0.3"),
-        ({"HOLDFAST_MAX_PAYLOAD": "1"}, "max_payload must be at least 1024"),
+        ({"HOLDFAST_MAX_PAYLOAD": "1"}, "max_payload must be a whole number, at least 1024"),
     ],
 )
 def test_a_bad_value_is_refused(environ: dict[str, str], says: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadOption
+from holdfast.errors import BadOption, Unreadable
 from holdfast.job import (
     ENDED,
     LIVE,
@@ -22,6 +22,7 @@ from holdfast.job import (
     new_job_id,
     new_worker_id,
     partition_bits,
+    readable_part,
 )
 from holdfast.retry import Retry
 
@@ -113,8 +114,18 @@ def test_the_usual_policy_costs_next_to_nothing() -> None:
     assert encode_policy(Policy()) == "{}"
 
 
-def test_a_policy_of_a_newer_program_can_be_read() -> None:
-    assert decode_policy('{"timeout":5,"something_new":1}').timeout == 5
+NEWER = '{"timeout":5,"retention":{"other":60},"something_new":1}'
+
+
+def test_a_policy_of_a_newer_program_is_not_taken_for_a_simpler_one() -> None:
+    with pytest.raises(Unreadable, match=r"cannot read its policy: .*something_new"):
+        decode_policy(NEWER)
+
+
+def test_what_a_store_needs_of_a_policy_is_read_as_far_as_it_can_be() -> None:
+    known = readable_part(NEWER)
+    assert (known.timeout, known.retention.other) == (5, 60)
+    assert readable_part("{") == readable_part('{"timeout":"x"}') == Policy()
 
 
 def test_ids_minted_beside_one_text_lie_in_one_partition_however_many_there_are() -> None:

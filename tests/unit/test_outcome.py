@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.checks import LONGEST_WAIT
 from holdfast.ends import (
     Cancelled,
     DeadlinePassed,
@@ -23,6 +24,7 @@ from holdfast.ends import (
     WasThrottled,
     WorkerLost,
 )
+from holdfast.errors import BadOption
 from holdfast.job import (
     Claimed,
     JobState,
@@ -34,7 +36,7 @@ from holdfast.job import (
     new_worker_id,
 )
 from holdfast.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, Transition, clean, decide, succeed
-from holdfast.retry import LONGEST_WAIT, Retry
+from holdfast.retry import Retry
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 POLICY = Policy(
@@ -275,5 +277,5 @@ def test_a_wait_may_be_a_timedelta_and_a_text_is_named_as_the_mistake(
     end: type[Snooze | Suspend],
 ) -> None:
     assert end(timedelta(minutes=2)).seconds == 120.0
-    with pytest.raises(TypeError, match="takes seconds or a timedelta, got 'for a human'"):
+    with pytest.raises(BadOption, match="must be seconds or a timedelta, got 'for a human'"):
         end("for a human")  # type: ignore[arg-type]

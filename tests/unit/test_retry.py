@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.checks import LONGEST_WAIT
 from holdfast.errors import BadOption
-from holdfast.retry import LONGEST_WAIT, Retry
+from holdfast.retry import Retry
 
 
 def waits(retry: Retry, count: int = 5) -> list[float]:

@@ -283,6 +283,10 @@ async def test_every_key_is_in_the_reference(
     await scene.store.jobs.report_progress([progress])
     await scene.store.queues.pause(["quiet"])
     await scene.store.workers.lead("rollup", scene.worker, 15)
+    damaged = await scene.enqueue(queue="damaged")
+    [record] = [key for key in own_server.keys(place) if key.endswith(f":s:{damaged}")]
+    own_server.say("DEL", record)
+    await scene.claim(1, "damaged")
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
     page = (Path(__file__).parents[2] / "docs/reference/valkey-keys.md").read_text()

@@ -28,6 +28,7 @@ from holdfast.cli.output import (
     make_console,
     make_table,
     make_text,
+    most_text,
     state_text,
 )
 from holdfast.cli.target import Session
@@ -96,7 +97,7 @@ def _as_table(page: Page) -> Iterator[RenderableType]:
             job.task,
             job.queue,
             state_text(job.state),
-            f"{job.attempts}/{job.max_attempts}",
+            f"{job.attempts}/{most_text(job)}",
             ago_text(job.created_at),
             job_note(job),
         )
@@ -109,7 +110,7 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
 
     for job in page.jobs:
         yield Text.assemble(job.id, "  ", state_text(job.state))
-        tried = f"{job.attempts}/{job.max_attempts} tries"
+        tried = f"{job.attempts}/{most_text(job)} tries"
         facts = (job.task, job.queue, tried, ago_text(job.created_at), job_note(job))
         yield indented(" · ".join(filter(None, facts)), "dim")
 

@@ -9,6 +9,7 @@ from holdfast.cli.output import (
     ago_text,
     duration_text,
     make_text,
+    most_text,
     state_text,
     time_text,
 )
@@ -89,10 +90,12 @@ def _facts(job: Job) -> list[tuple[str, str]]:
 
 def _attempts(job: Job) -> str:
     crashes = f", {job.crashes} of them crashes" if job.crashes else ""
-    return f"{job.attempts} of {job.max_attempts} spent{crashes}"
+    return f"{job.attempts} of {most_text(job)} spent{crashes}"
 
 
 def _policy(job: Job) -> str:
+    if job.unreadable is not None:
+        return str(job.unreadable)
     policy = decode_policy(job.policy)
     retry, kept = policy.retry, policy.retention
     limit = "no attempt timeout" if policy.timeout is None else f"{policy.timeout:g} s an attempt"

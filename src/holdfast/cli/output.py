@@ -150,8 +150,16 @@ def time_text(moment: datetime | None, now: datetime | None = None) -> str:
     """Local time and how long ago: the one to compare with logs, the other to read."""
     if moment is None:
         return "–"
-    local = moment.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    local = _local(moment).isoformat(sep=" ", timespec="milliseconds")
     return f"{local}  ({ago_text(moment, now)})"
+
+
+def _local(moment: datetime) -> datetime:
+    """In UTC where the local zone would be past the end of the calendar."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment
 
 
 def counted(number: int, thing: str) -> str:
@@ -167,10 +175,16 @@ def job_document(job: Job) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(job)
     for field in ("args", "headers", "result"):
         document[field] = _decoded(document[field])
-    document["policy"] = every_field(decode_policy(job.policy))
+    read = job.unreadable is None
+    document["policy"] = every_field(decode_policy(job.policy)) if read else _decoded(job.policy)
     if document["progress"] is not None:
         document["progress"]["checkpoint"] = _decoded(document["progress"]["checkpoint"])
     return document | {"max_attempts": job.max_attempts}
+
+
+def most_text(job: Job) -> str:
+    """How many attempts the job may have, if its policy can be read."""
+    return "?" if job.max_attempts is None else str(job.max_attempts)
 
 
 def every_field(record: msgspec.Struct) -> dict[str, Any]:
@@ -183,7 +197,11 @@ def every_field(record: msgspec.Struct) -> dict[str, Any]:
 
 
 def _decoded(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+    """What is no JSON is shown as the text that it is."""
+    try:
+        return None if text is None else msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
 
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
+from holdfast import checks
 from holdfast.ends import (
     End,
     Fail,
@@ -62,9 +63,8 @@ def _hint(error: BaseException) -> float | None:
         hint = getattr(error, "retry_after", None)
     except Exception:  # noqa: BLE001 - a property of the user's own class; no hint is no harm
         return None
-    if isinstance(hint, int | float) and not isinstance(hint, bool) and math.isfinite(hint):
-        return float(hint)
-    return None
+    seconds = checks.number(hint)
+    return seconds if math.isfinite(seconds) else None
 
 
 def _traceback(error: BaseException) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
-from holdfast.errors import BadOption
+from holdfast import checks
 from holdfast.job import WorkerId, new_worker_id
 
 
@@ -38,17 +38,11 @@ class ReconcileOptions:
     worker: Callable[[], WorkerId | None] = _nobody
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise BadOption("reconcile.batch", "at least 1", self.batch)
+        checks.count("reconcile.batch", self.batch)
         for each in fields(self):
             if each.type == "float":
-                self._require_seconds(each.name, zero=each.name in _MAY_BE_ZERO)
-
-    def _require_seconds(self, name: str, *, zero: bool) -> None:
-        seconds = getattr(self, name)
-        if not 0 <= seconds < float("inf") or (seconds == 0 and not zero):
-            expected = "0 or more seconds" if zero else "more than 0 seconds"
-            raise BadOption(f"reconcile.{name}", expected, seconds)
+                zero, value = each.name in _MAY_BE_ZERO, getattr(self, each.name)
+                checks.seconds(f"reconcile.{each.name}", value, zero=zero)
 
 
 _MAY_BE_ZERO = frozenset({"timeout_slack", "worker_kept", "grace"})

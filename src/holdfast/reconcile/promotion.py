@@ -1,13 +1,24 @@
 """Makes ready what is due: delayed jobs, retries, suspended jobs whose timer ended.
 
 It sleeps until the next due time, which the store tells with each batch, and is
-woken when something is scheduled that may be due sooner.
+woken when something is scheduled that may be due sooner. A batch that the store
+cannot promote is taken apart: what is due is paged by id and halved until the
+job that breaks the batch is alone. The others are promoted in the same sweep.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from holdfast.errors import StoreUnavailable
+from holdfast.job import JobId
 from holdfast.reconcile.counters import Tally
+from holdfast.reconcile.job_sweep import IDS_SHOWN
 from holdfast.reconcile.reconciler import AGAIN, Reconciler
+
+LOOK_AGAIN = 1.0
+"""Seconds between two sweeps while a job is set aside: the store cannot tell then what is due
+next."""
 
 
 class Promotion(Reconciler):
@@ -21,10 +32,56 @@ class Promotion(Reconciler):
         return self.options.promotion
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        promoted = await self.store.jobs.promote_due(self.options.batch)
+        """A cursor with an id in it goes on with the pages of a sweep that was taken apart."""
+        if cursor:
+            return await self._step_apart(cursor)
+        try:
+            promoted = await self.store.jobs.promote_due(self.options.batch)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001 - the job found to be its cause is reported
+            return await self._step_apart(None)
         self._next_due_in = promoted.next_due_in
         more = AGAIN if promoted.count >= self.options.batch else None
         return Tally(found=promoted.count, mended=promoted.count), more
 
     async def due_in(self) -> float | None:
         return self._next_due_in
+
+    async def _step_apart(self, after: str | None) -> tuple[Tally, str | None]:
+        self._next_due_in = LOOK_AGAIN
+        page = await self.store.jobs.due(self.options.batch, after)
+        tried = [job_id for job_id in page if not self.failures.skips(job_id)]
+        blamed: dict[JobId, Exception] = {}
+        mended = await self._promote(tried, blamed)
+        self._report_blamed(blamed)
+        skipped = len(page) - len(tried)
+        tally = Tally(found=len(page), mended=mended, failed=len(blamed), skipped=skipped)
+        return tally, page[-1] if len(page) >= self.options.batch else None
+
+    async def _promote(self, ids: Sequence[JobId], blamed: dict[JobId, Exception]) -> int:
+        if not ids:
+            return 0
+        try:
+            return await self.store.jobs.promote(ids)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - reported when it is alone
+            if len(ids) == 1:
+                blamed[ids[0]] = error
+                return 0
+        half = len(ids) // 2
+        return await self._promote(ids[:half], blamed) + await self._promote(ids[half:], blamed)
+
+    def _report_blamed(self, blamed: dict[JobId, Exception]) -> None:
+        if not blamed:
+            return
+        resting = sum([self.failures.failed(job_id) for job_id in blamed])
+        self.events.error(
+            "reconciler.items_failed",
+            reconciler=self.name,
+            failed=len(blamed),
+            resting=resting,
+            jobs=tuple(blamed)[:IDS_SHOWN],
+            error=repr(next(iter(blamed.values()))),
+        )

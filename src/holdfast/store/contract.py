@@ -46,7 +46,8 @@ class Jobs(Protocol):
     """Jobs: their insertion, their moves, their reading."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs. An id that is already there answers `created` and changes nothing.
+        """Add jobs. An id that is already there changes nothing: with the same task and
+        arguments it answers `created`, with others `taken`; the rest of the batch is added.
 
         All of them are added or none, but by a store that writes a call in several steps: where
         it is refused between them it raises `PartlyInserted`. Raises `KeyHeld`, and adds none, if
@@ -139,6 +140,15 @@ class Jobs(Protocol):
     async def promote_due(self, limit: int) -> Promoted:
         """Make ready what is due: scheduled jobs, and suspended ones whose timer ended.
         Earliest due first; workers of their queues are woken."""
+        ...
+
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        """What `promote_due` would make ready, by id."""
+        ...
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        """Make ready those of these jobs that are due; answers how many. For a promoter that
+        has to find out which job breaks its batch."""
         ...
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:

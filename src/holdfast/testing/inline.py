@@ -57,7 +57,7 @@ async def run_inline(
 
 
 def _claimed(task: Task[..., Any], text: str) -> Claimed:
-    job = JobMaker(task.name, task.options).make(text)
+    job = JobMaker(task.name, task.options, task.handler.signature).make(text)
     now = datetime.now(UTC)
     return Claimed(
         id=new_job_id(),

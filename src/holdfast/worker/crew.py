@@ -12,7 +12,7 @@ from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Mode, Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
-from holdfast.outcome import Transition
+from holdfast.outcome import Transition, leave
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.admission import admit
@@ -26,7 +26,7 @@ from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.runner import Runner
-from holdfast.worker.settle import settle, undecidable
+from holdfast.worker.settle import settle
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
 
@@ -143,9 +143,10 @@ class Crew:
                 continue
             try:
                 attempts.append(Attempt(job, self._registry[job.task], self.progress, now))
-            except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly
+            except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self.slots.give(job.queue)
-                self.finisher.add(undecidable(job, problem))
+                self.finisher.add(leave(job.id, job.fence, problem))
+                self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
         if self.leaving or self._closed:
             attempts = self._return_late(attempts)
         if attempts:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast import checks
 from holdfast.errors import BadOption
+from holdfast.options import check_name
 
 MOST_THREADS = 64
 
@@ -45,17 +46,17 @@ class WorkerOptions:
 
     def __post_init__(self) -> None:
         _require_slots(self.queues)
-        _require(self.lease >= 0.3, "lease", "at least 0.3 seconds", self.lease)
-        _require(self.poll >= 0.01, "poll", "at least 0.01 seconds", self.poll)
-        for name in ("grace", "patience"):
-            seconds = getattr(self, name)
-            _require(0 <= seconds < math.inf, name, "a number of seconds, 0 or more", seconds)
-        _require(
-            0 < self.stuck_share <= 1, "stuck_share", "above 0 and at most 1", self.stuck_share
-        )
-        for name in ("threads", "processes", "batch", "max_unwritten"):
-            count = getattr(self, name)
-            _require(count is None or count >= 1, name, "at least 1", count)
+        checks.seconds("lease", self.lease, least=0.3)
+        checks.seconds("poll", self.poll, least=0.01)
+        checks.seconds("grace", self.grace)
+        checks.seconds("patience", self.patience)
+        checks.text("name", self.name, 512)
+        checks.share("stuck_share", self.stuck_share)
+        for name in ("batch", "max_unwritten", "max_payload"):
+            checks.count(name, getattr(self, name))
+        for name in ("threads", "processes"):
+            if getattr(self, name) is not None:
+                checks.count(name, getattr(self, name))
 
     @property
     def slots(self) -> int:
@@ -74,10 +75,5 @@ def _require_slots(queues: object) -> None:
     if not isinstance(queues, Mapping) or not queues:
         raise BadOption("queues", "queues with their slots, such as {'mail': 10}", queues)
     for queue, slots in queues.items():
-        enough = isinstance(slots, int) and slots >= 1
-        _require(enough, f"queue {queue!r}: slots", "at least 1", slots)
-
-
-def _require(holds: bool, option: str, expected: str, got: object) -> None:
-    if not holds:
-        raise BadOption(option, expected, got)
+        check_name("queue", queue)
+        checks.count(f"queue {queue!r}: slots", slots)

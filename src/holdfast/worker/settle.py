@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.ends import Cancelled, DeadlinePassed, End, HandedBack, Raised, TimedOut
 from holdfast.handlers.ends import describe
-from holdfast.job import DAY, Claimed, ErrorEntry, JobState, Live
+from holdfast.job import DAY, Claimed, ErrorEntry, JobState
 from holdfast.outcome import Transition, clean, decide
 from holdfast.worker.attempt import Attempt, Stop
 
@@ -36,8 +36,9 @@ def _given_stop(attempt: Attempt, end: End) -> End:
             return end
 
 
-def undecidable(job: Claimed | Live, problem: Exception) -> Transition:
-    """Last resort for a job whose policy cannot be read: ended, with the reason, never stuck."""
+def undecidable(job: Claimed, problem: Exception) -> Transition:
+    """Last resort for an attempt whose end is a defect of ours: ended, with the reason, never
+    stuck. Its policy was read before it began."""
     message = clean(f"the end of this attempt could not be decided: {describe(problem)}", 2_000)
     entry = ErrorEntry(job.attempt, type(problem).__name__, message)
     return Transition(

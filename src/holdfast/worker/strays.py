@@ -16,12 +16,11 @@ from holdfast.ends import HandedBack
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
-from holdfast.job import Claimed, JobId, JobState, Live, WorkerId
+from holdfast.job import Claimed, JobId, JobState, WorkerId
 from holdfast.outcome import Transition, decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from holdfast.worker.outage import Outage
-from holdfast.worker.settle import undecidable
 
 PAGE = 500
 
@@ -111,7 +110,7 @@ class Strays:
             if live.worker_id == self._worker_id() and not self._is_known(live.id):
                 self._returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
-                self._hand_back(_returned(live))
+                self._hand_back(decide(live, HandedBack(), cancel_requested=live.cancel_requested))
 
     async def _unknown(self) -> list[JobId]:
         which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)
@@ -124,10 +123,3 @@ class Strays:
             cursor = page.next_cursor
             if cursor is None:
                 return found
-
-
-def _returned(live: Live) -> Transition:
-    try:
-        return decide(live, HandedBack(), cancel_requested=live.cancel_requested)
-    except Exception as problem:  # noqa: BLE001 - one that cannot be read must not hide the others
-        return undecidable(live, problem)

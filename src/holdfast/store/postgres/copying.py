@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from holdfast.job import NewJob, decode_policy
+from holdfast.job import NewJob, readable_part
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copy_format import (
     double,
@@ -114,7 +114,7 @@ def _bodies(keyed: Keyed, now: datetime) -> Iterator[bytes]:
 
 def _shared(job: NewJob, now: datetime) -> bytes:
     """What jobs of one kind have in common."""
-    timeout = decode_policy(job.policy).timeout
+    timeout = readable_part(job.policy).timeout
     return b"".join(
         (
             text(job.task),

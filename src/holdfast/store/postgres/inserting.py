@@ -13,11 +13,12 @@ free in between is simply tried again.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.errors import StoreUnavailable
-from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, decode_policy
+from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, readable_part
 
 # What a key's holder may be pushed out of, and what a new job begins in.
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
@@ -42,19 +43,49 @@ def insertion(
 ) -> Generator[Step, Rows, list[Inserted]]:
     """All steps for one batch; returns what became of each job, in order. `wait` bounds the
     wait for a key that an open transaction holds."""
-    answers: dict[JobId, Inserted] = {}
-    waiting = list({job.id: job for job in jobs}.values())
+    first: dict[JobId, NewJob] = {}
+    for job in jobs:
+        first.setdefault(job.id, job)
+    waiting, answers = list(first.values()), Answers({}, {})
     if len(waiting) == 1 and waiting[0].is_plain:
-        yield Step("insert_one", (now, channel, *_fields(waiting[0])))
-        return [Inserted(job.id, "created") for job in jobs]
-    if all(job.unique is None for job in waiting):
-        yield Step("insert", (now, channel, *columns(waiting)))
-        return [Inserted(job.id, "created") for job in jobs]
-    while waiting:
-        first, rest = _one_of_each_key(waiting)
-        yield from _Keys(now, channel, wait, answers).insert(first)
-        waiting = _answer_twins(first, rest, answers)
-    return [answers[job.id] for job in jobs]
+        done = yield Step("insert_one", (now, channel, *_fields(waiting[0])))
+        yield from answers.acknowledge(waiting, [] if done else waiting)
+    elif all(job.unique is None for job in waiting):
+        done = yield Step("insert", (now, channel, *columns(waiting)))
+        created = {row[0] for row in done}
+        yield from answers.acknowledge(waiting, [j for j in waiting if j.id not in created])
+    while waiting and len(answers.told) < len(first):
+        distinct, rest = _one_of_each_key(waiting)
+        yield from _Keys(now, channel, wait, answers).insert(distinct)
+        waiting = _answer_twins(distinct, rest, answers.told)
+    return [answers.to(job, first[job.id]) for job in jobs]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of the jobs of a batch, and whose the ids are that were there before."""
+
+    told: dict[JobId, Inserted]
+    owners: dict[JobId, tuple[str, str]]
+
+    def acknowledge(self, jobs: Sequence[NewJob], there: Sequence[NewJob]) -> Steps:
+        """All were created but those that were `there` already: their bodies say whose they are."""
+        self.told.update((job.id, Inserted(job.id, "created")) for job in jobs)
+        if not there:
+            return
+        found = yield Step("calls", ([job.id for job in there],))
+        self.owners.update((JobId(row[0]), (row[1], row[2])) for row in found)
+        for job in there:
+            if job.id in self.owners:
+                self.told[job.id] = job.repeats(*self.owners[job.id])
+
+    def to(self, job: NewJob, first: NewJob) -> Inserted:
+        """A job that shares its id with one before it in the batch repeats that one, or what was
+        there before both."""
+        if job is first:
+            return self.told[job.id]
+        again = job.repeats(*self.owners.get(job.id, (first.task, first.args)))
+        return again if again.how == "taken" or job.id in self.owners else self.told[job.id]
 
 
 def insertion_within(
@@ -72,7 +103,7 @@ def insertion_within(
 
 def _fields(job: NewJob) -> tuple[object, ...]:
     """Parameters 3 to 11 of insert_one.sql."""
-    timeout = decode_policy(job.policy).timeout
+    timeout = readable_part(job.policy).timeout
     tags = array_literal(job.tags)
     return (
         job.id,
@@ -90,9 +121,7 @@ def _fields(job: NewJob) -> tuple[object, ...]:
 class _Keys:
     """Inserts jobs of distinct keys, and settles what to do about the keys that are held."""
 
-    def __init__(
-        self, now: datetime | None, channel: str, wait: str, answers: dict[JobId, Inserted]
-    ) -> None:
+    def __init__(self, now: datetime | None, channel: str, wait: str, answers: Answers) -> None:
         self.now = now
         self.channel = channel
         self.wait = wait
@@ -103,7 +132,7 @@ class _Keys:
         waiting = {_key(job): job for job in jobs}
         for _ in range(ROUNDS):
             done = yield self._take(list(waiting.values()))
-            self._settle_inserted(waiting, {row[0] for row in done})
+            yield from self._settle_inserted(waiting, {row[0]: row[2] for row in done})
             if not waiting:
                 return
             holders = yield Step("holders", ([_unique(job).key for job in waiting.values()],))
@@ -112,14 +141,16 @@ class _Keys:
                 return
         raise StoreUnavailable("unique keys kept changing hands; try again")
 
-    def _settle_inserted(self, waiting: dict[str, NewJob], inserted: set[str]) -> None:
-        """Those in the store now, from this step or from an insert before; a job without a
-        key is always one of them."""
-        for job in list(waiting.values()):
-            if job.id in self.replacing and job.id in inserted:
-                self._settle(waiting, job, Inserted(job.id, "replaced"))
-            elif job.id in inserted or job.unique is None:
-                self._settle(waiting, job, Inserted(job.id, "created"))
+    def _settle_inserted(self, waiting: dict[str, NewJob], inserted: dict[str, bool]) -> Steps:
+        """Those in the store now, from this step or (True) from an insert before; a job without
+        a key is always one of them."""
+        there = [job for job in waiting.values() if inserted.get(job.id)]
+        done = [job for job in waiting.values() if job.id in inserted or job.unique is None]
+        yield from self.answers.acknowledge(done, there)
+        for job in done:
+            if job.id in self.replacing and not inserted.get(job.id):
+                self.answers.told[job.id] = Inserted(job.id, "replaced")
+            del waiting[_key(job)]
 
     def _take(self, jobs: list[NewJob]) -> Step:
         keys = [job.unique and job.unique.key for job in jobs]
@@ -128,7 +159,7 @@ class _Keys:
         return Step("insert_unique", values)
 
     def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
-        self.answers[job.id] = answer
+        self.answers.told[job.id] = answer
         del waiting[_key(job)]
 
     def _judge(self, waiting: dict[str, NewJob], holders: Rows) -> Steps:
@@ -209,7 +240,7 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.policy for job in jobs],
         [array_literal(job.tags) for job in jobs],
         [job.headers for job in jobs],
-        [decode_policy(job.policy).timeout for job in jobs],
+        [readable_part(job.policy).timeout for job in jobs],
         [job.run_at for job in jobs],
         [job.delay for job in jobs],
         [job.deadline_at for job in jobs],

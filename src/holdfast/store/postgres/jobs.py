@@ -190,6 +190,15 @@ class PostgresJobs:
         moved, queues, next_due_in, _ = found[0]
         return Promoted(moved, tuple(queues), next_due_in)
 
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        return [JobId(row[0]) for row in await self._connections.timed("due", limit, after)]
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        if not ids:
+            return 0
+        found = await self._connections.timed("promote", self._channel, list(ids))
+        return int(found[0][0])
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._moved("resume", self._now(), self._channel, list(ids))
 

@@ -16,7 +16,7 @@ from collections import ChainMap
 from collections.abc import Collection, MutableMapping, Sequence
 from datetime import datetime
 
-from holdfast.job import Claimed, JobId, WorkerId, decode_policy
+from holdfast.job import Claimed, JobId, WorkerId, readable_part
 from holdfast.store.records import Want
 from holdfast.store.sqlite.rows import (
     after,
@@ -108,7 +108,7 @@ def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], ahead: bool) -
     also hand the interpreter to another thread and back for each."""
     alike: dict[tuple[str, int, float | None], list[int]] = {}
     for row in rows:
-        alike.setdefault((row[1], row[2], decode_policy(row[9]).timeout), []).append(row[3])
+        alike.setdefault((row[1], row[2], readable_part(row[9]).timeout), []).append(row[3])
     sql = steps("claim")
     for (queue, priority, timeout), numbers in alike.items():
         line = (queue, priority, to_json(numbers))

@@ -35,8 +35,8 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
     answers: list[Inserted] = []
     plain: list[NewJob] = []
     for job in jobs:
-        if job.id in known:
-            answers.append(Inserted(job.id, "created"))
+        if (there := known.get(job.id)) is not None:
+            answers.append(job.repeats(*there))
             continue
         if job.unique is None:
             plain.append(job)
@@ -44,19 +44,21 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
         else:
             answer = _insert_unique(tx, job, job.unique)
         if answer.id == job.id:
-            known.add(job.id)
+            known[job.id] = (job.task, job.args)
         answers.append(answer)
     if plain:
         _write(tx, plain)
     return answers
 
 
-def _known(tx: Transaction, ids: Sequence[JobId]) -> set[JobId]:
-    """Ids are made in order of time, so most are newer than any that is there."""
+def _known(tx: Transaction, ids: Sequence[JobId]) -> dict[JobId, tuple[str, str]]:
+    """The task and arguments of those that are there. Ids are made in order of time, so most are
+    newer than any that is."""
     [(newest,)] = tx.rows(steps("insert")["newest"])
     if newest is None or newest < min(ids):
-        return set()
-    return {row[0] for row in tx.rows(steps("insert")["known"], (to_json(ids),))}
+        return {}
+    rows = tx.rows(steps("insert")["known"], (to_json(ids),))
+    return {JobId(job_id): (task, args) for job_id, task, args in rows}
 
 
 def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:

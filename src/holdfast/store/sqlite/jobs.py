@@ -95,6 +95,12 @@ class SqliteJobs:
     async def promote_due(self, limit: int) -> Promoted:
         return await self._engine.write(lambda tx: sweeps.promote_due(tx, limit))
 
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        return await self._engine.read(lambda tx: sweeps.due(tx, limit, after))
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        return await self._engine.write(lambda tx: sweeps.promote(tx, ids)) if ids else 0
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._tend(lambda tx: tending.resume(tx, ids), ids)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, decode_policy
+from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, readable_part
 from holdfast.outcome import Transition
 from holdfast.store.records import QueueSettings, Topic, Verdict, WorkerInfo
 from holdfast.store.sqlite.rows import SECOND, after, to_json, to_micros
@@ -258,7 +258,7 @@ def _stopped(transition: Transition, policy: str) -> Transition:
         to=JobState.CANCELLED,
         reason="cancelled on request",
         result=None,
-        keep_for=decode_policy(policy).retention.keep_for(JobState.CANCELLED),
+        keep_for=readable_part(policy).retention.keep_for(JobState.CANCELLED),
     )
 
 

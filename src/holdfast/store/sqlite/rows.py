@@ -25,11 +25,11 @@ def to_micros(moment: datetime) -> int:
 
 @lru_cache(maxsize=256)
 def to_datetime(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=min(micros, LATEST))
 
 
 def to_optional_datetime(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else EPOCH + timedelta(microseconds=min(micros, LATEST))
 
 
 def after(now: int, seconds: float) -> int:
@@ -52,4 +52,8 @@ def to_json_object(values: Mapping[str, object]) -> str:
 
 
 def to_texts(text: str | None) -> tuple[str, ...]:
-    return () if text is None else _texts.decode(text)
+    """A list of tags that something else than holdfast wrote is shown as the text that it is."""
+    try:
+        return () if text is None else _texts.decode(text)
+    except msgspec.DecodeError:
+        return (text,) if text else ()

@@ -71,6 +71,20 @@ def promote_due(tx: Transaction, limit: int) -> Promoted:
     return Promoted(len(due), queues, wait)
 
 
+def due(tx: Transaction, limit: int, after: str | None) -> list[JobId]:
+    return [JobId(row[0]) for row in tx.rows(script("due"), (tx.now, after or "", limit))]
+
+
+def promote(tx: Transaction, ids: Iterable[JobId]) -> int:
+    sql, promoted = steps("promote"), 0
+    for source in (JobState.SCHEDULED, JobState.SUSPENDED):
+        rows = tx.rows(sql[source], (tx.now, to_json(set(ids))))
+        if rows:
+            to_ready(tx, source, rows)
+            promoted += len(rows)
+    return promoted
+
+
 def prune(tx: Transaction, limit: int) -> int:
     victims = tx.rows(steps("prune")["expired"], (tx.now, limit))
     _remove(tx, victims)

@@ -29,7 +29,8 @@ INLINE = 8
 """A claim of so few jobs brings their bodies along, which saves a round trip."""
 
 Wants = list[tuple[str, int, int]]  # queue, limit, how many of them begin at once
-Taken = tuple[bytes, bytes, bytes, bytes | None]  # id, record, body, progress
+Taken = tuple[bytes, bytes, bytes | None, bytes | None]  # id, record, body, progress
+Read = tuple[bytes, Claimed]  # the record that it was read from
 
 
 async def claim(
@@ -45,7 +46,7 @@ async def claim(
         return []
     await restarts.require_none(connections)
     if connections.options.partitions == 1:
-        return _claimed(await _take(connections, 0, worker, wanted, known))
+        return [job for _, job in await _take(connections, 0, worker, wanted, known)]
     shares = await _shares(connections, wanted, known)
     given = await gathered(
         [_take(connections, partition, worker, mine, known) for partition, mine in shares.items()]
@@ -65,26 +66,39 @@ def _merged(wants: Sequence[Want]) -> Wants:
 
 async def _take(
     connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
-) -> list[Taken]:
+) -> list[Read]:
     given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE}
     answer: list[Any] = await connections.call("claim", partition, given, again=False)
     taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
-    return taken if len(taken) <= INLINE else await _with_bodies(connections, partition, taken)
+    if len(taken) > INLINE:
+        taken = await _with_bodies(connections, partition, taken)
+    found, unread = _read(taken)
+    if unread:
+        given = {"worker": worker, "unread": "1", "chosen": unread}
+        await connections.call("set_aside", partition, given)
+    return found
+
+
+def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
+    """Those that can be read, and the ids of those that cannot: one whose body something else
+    removed or overwrote must not fail the others of its claim."""
+    found: list[Read] = []
+    unread: list[str] = []
+    for one in taken:
+        try:
+            found.append((one[1], rows.claimed(*one)))
+        except Exception:  # noqa: BLE001 - whatever it is, the job is put aside, where doctor looks
+            unread.append(one[0].decode())
+    return found, unread
 
 
 async def _with_bodies(connections: Connections, partition: int, taken: list[Taken]) -> list[Taken]:
-    """A job without one is nobody's any more: it was taken away and deleted meanwhile."""
     kind = connections.key(partition, "b:").encode()
     bodies = await connections.command("MGET", *[kind + job_id for job_id, *_ in taken])
     return [
         (job_id, record, body, progress)
         for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
-        if body is not None
     ]
-
-
-def _claimed(taken: list[Taken]) -> list[Claimed]:
-    return [rows.claimed(*one) for one in taken]
 
 
 async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
@@ -107,12 +121,12 @@ async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> d
     return shares
 
 
-def _in_line(answers: list[list[Taken]], wants: Wants) -> list[Claimed]:
+def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:
     """By want, then priority, then arrival, whichever partition they came from."""
     place = {queue: n for n, (queue, *_) in enumerate(wants)}
     found = [
         (place[job.queue], job.priority, rows.seq(record), job)
         for taken in answers
-        for (_, record, *_), job in zip(taken, _claimed(taken), strict=True)
+        for record, job in taken
     ]
     return [job for *_, job in sorted(found, key=lambda one: one[:3])]

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
-from holdfast.job import Inserted, JobId, NewJob, decode_policy, partition_bits
+from holdfast.job import Inserted, JobId, NewJob, partition_bits, readable_part
 from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.rows import bites, body, finite, nested, ready_record, to_micros
 
@@ -131,7 +131,7 @@ def _lines(jobs: list[Placed]) -> list[Row] | None:
     for index, job in jobs:
         if not job.is_plain:
             return None
-        shared = (job.queue, job.task, job.priority, decode_policy(job.policy).timeout)
+        shared = (job.queue, job.task, job.priority, readable_part(job.policy).timeout)
         line = lines.get(shared)
         if line is None:
             line = lines[shared] = []
@@ -153,7 +153,7 @@ def job_row(job: NewJob, index: int) -> Row:
         finite(job.delay),
         None if job.deadline_at is None else to_micros(job.deadline_at),
         finite(job.deadline_in),
-        decode_policy(job.policy).timeout,
+        readable_part(job.policy).timeout,
         None if unique is None else unique.key,
         None if unique is None else f" {' '.join(sorted(unique.states))} ",
         None if unique is None else unique.on_conflict,

@@ -75,6 +75,12 @@ class ValkeyJobs:
     async def promote_due(self, limit: int) -> Promoted:
         return await sweeping.promote_due(self._connections, limit)
 
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        return await sweeping.due(self._connections, limit, after)
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        return await sweeping.promote(self._connections, ids)
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._arriving("resume", ids)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import ENDED, LIVE, Job, JobId, JobState, Live
+from holdfast.job import ENDED, LIVE, Job, JobState, Live
 from holdfast.store.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections
@@ -26,10 +26,9 @@ async def live(connections: Connections, ids: Sequence[str]) -> list[Live]:
     found: list[Live] = []
     for some in rows.bites(dict.fromkeys(ids), BITE):
         for job_id, blob, text in await _blobs(connections, some, "s", "b"):
-            if blob is not None and text is not None:
-                row = rows.record(blob)
-                if row[rows.STATE] in LIVE:
-                    found.append(rows.live(job_id, row, text))
+            job = rows.readable(rows.live, job_id, blob, text)
+            if job is not None and job.state in LIVE:
+                found.append(job)
     return found
 
 
@@ -37,12 +36,9 @@ async def outcomes(connections: Connections, ids: Sequence[str]) -> list[Outcome
     found: list[Outcome] = []
     for some in rows.bites(dict.fromkeys(ids), BITE):
         for job_id, blob in await _blobs(connections, some, "s"):
-            row = None if blob is None else rows.record(blob)
-            if row is not None and row[rows.STATE] in ENDED:
-                state = rows.STATES[row[rows.STATE]]
-                found.append(
-                    Outcome(JobId(job_id), state, rows.unsalted(row[rows.RESULT]), row[rows.REASON])
-                )
+            outcome = rows.readable(rows.outcome, job_id, blob)
+            if outcome is not None:
+                found.append(outcome)
     return found
 
 
@@ -71,15 +67,16 @@ async def get(connections: Connections, ids: Sequence[str], *, newest: bool = Fa
             for partition, mine in places
         ]
         for (_, mine), answer in zip(places, await connections.call_each(calls), strict=True):
-            for job_id, (blob, text, progress, errors) in zip(mine, answer, strict=True):
-                if blob is not None and text is not None:
-                    jobs.append(rows.job(job_id, blob, text, progress, errors))
+            for job_id, parts in zip(mine, answer, strict=True):
+                job = rows.readable(rows.job, job_id, *parts)
+                if job is not None:
+                    jobs.append(job)
     return jobs
 
 
 async def ahead(connections: Connections, job_id: str) -> int:
     [(_, blob)] = await _blobs(connections, [job_id], "s")
-    row = None if blob is None else rows.record(blob)
+    row = rows.readable(rows.record, blob)
     if row is None or row[rows.STATE] != JobState.READY:
         return 0
     place = {"priority": row[rows.PRIORITY], "seq": row[rows.SEQ] + job_id, "limit": COUNTED}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.job import Claimed, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
-from holdfast.store.records import QueueSettings
+from holdfast.job import ENDED, Claimed, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
+from holdfast.store.records import Outcome, QueueSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -72,6 +72,15 @@ def finite(seconds: float | None) -> float | None:
 
 def record(blob: bytes) -> list[Any]:
     return [None if value is False else value for value in _unpack(blob)]
+
+
+def readable(read: Callable[..., T], *blobs: Any) -> T | None:
+    """What these blobs say, or None where one is missing or was written by something else than
+    holdfast: doctor shows such a job, and views and sweeps go on without it."""
+    try:
+        return read(*blobs)
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def values(blob: bytes, count: int) -> list[Any]:
@@ -124,9 +133,9 @@ def _packed(*values: object) -> bytes:
     return b"".join(pack(value) for value in values)
 
 
-def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> Claimed:
+def claimed(job_id: bytes, blob: bytes, text: bytes | None, progress: bytes | None) -> Claimed:
     row = _unpack(blob)
-    args, policy, tags, headers, _ = _unpack(text)
+    args, policy, tags, headers, _ = _unpack(text or b"")
     return Claimed(
         JobId(job_id.decode()),
         row[TASK],
@@ -147,7 +156,8 @@ def claimed(job_id: bytes, blob: bytes, text: bytes, progress: bytes | None) -> 
     )
 
 
-def live(job_id: str, row: list[Any], text: bytes) -> Live:
+def live(job_id: str, blob: bytes, text: bytes) -> Live:
+    row = record(blob)
     worker = row[WORKER]
     return Live(
         JobId(job_id),
@@ -202,6 +212,15 @@ def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: l
 def error_values(error: ErrorEntry) -> bytes:
     """Without the header of a list: the script puts its time before them."""
     return pack((error.attempt, error.kind, error.message, error.traceback))[1:]
+
+
+def outcome(job_id: str, blob: bytes) -> Outcome | None:
+    """None while the job is live."""
+    row = record(blob)
+    state = STATES[row[STATE]]
+    if state not in ENDED:
+        return None
+    return Outcome(JobId(job_id), state, unsalted(row[RESULT]), row[REASON])
 
 
 def _error(entry: bytes) -> ErrorEntry:

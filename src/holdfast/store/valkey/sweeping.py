@@ -23,14 +23,38 @@ BITE = 5_000
 async def expired_leases(connections: Connections, limit: int, after: str | None) -> list[Live]:
     """The workers who hold jobs without a trusted lease, and then what they hold."""
     start = "-" if after is None else f"({after}"
-    reads = []
-    for partition, workers in enumerate(await _lapsed_holders(connections)):
-        for worker in workers:
-            key = connections.key(partition, f"held:{worker}")
-            reads.append(("ZRANGEBYLEX", key, start, "+", "LIMIT", 0, limit))
-    found = [job_id.decode() for ids in await connections.commands(reads) for job_id in ids]
-    held = await live(connections, heapq.nsmallest(limit, found))
+    holders = [
+        (partition, worker)
+        for partition, workers in enumerate(await _lapsed_holders(connections))
+        for worker in workers
+    ]
+    reads = [
+        ("ZRANGEBYLEX", connections.key(p, f"held:{worker}"), start, "+", "LIMIT", 0, limit)
+        for p, worker in holders
+    ]
+    found = {
+        job_id.decode(): holder
+        for holder, ids in zip(holders, await connections.commands(reads), strict=True)
+        for job_id in ids
+    }
+    chosen = heapq.nsmallest(limit, found)
+    held = await live(connections, chosen)
+    lost = set(chosen) - {job.id for job in held}
+    await _set_aside(connections, {job_id: found[job_id] for job_id in sorted(lost)})
     return [job for job in _by_id(held) if job.state is JobState.RUNNING]
+
+
+async def _set_aside(connections: Connections, lost: dict[str, tuple[int, str]]) -> None:
+    """Jobs that a worker holds and that cannot be read; one that has ended since is not meant."""
+    by_holder: dict[tuple[int, str], list[str]] = {}
+    for job_id, holder in lost.items():
+        by_holder.setdefault(holder, []).append(job_id)
+    calls = [
+        ("set_aside", partition, {"worker": worker, "unread": "", "chosen": ids})
+        for (partition, worker), ids in by_holder.items()
+    ]
+    if calls:
+        await connections.call_each(calls)
 
 
 async def _lapsed_holders(connections: Connections) -> list[list[str]]:
@@ -151,22 +175,38 @@ async def promote_due(connections: Connections, limit: int) -> Promoted:
     return Promoted(count, tuple(sorted(queues)), await _soonest(connections, "due"))
 
 
+async def due(connections: Connections, limit: int, after: str | None) -> list[JobId]:
+    return [JobId(job_id) for job_id, _ in await _late(connections, "due", limit, after)]
+
+
+async def promote(connections: Connections, ids: Sequence[JobId]) -> int:
+    calls = await _numbered(connections, list(dict.fromkeys(ids)))
+    return sum([count for count, *_ in await connections.call_each(calls)]) if calls else 0
+
+
 async def _chosen_due(
     connections: Connections, limit: int
 ) -> list[tuple[str, int, dict[str, object]]]:
     """The earliest of all partitions, numbered in that order."""
     until = await connections.now_micros()
-    due: list[tuple[float, str]] = []
+    found: list[tuple[float, str]] = []
     for partition in connections.partitions:
         key = connections.key(partition, "due")
         read = ("ZRANGEBYSCORE", key, "-inf", until, "WITHSCORES", "LIMIT", 0, limit)
-        due += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
+        found += [(score, job_id) for job_id, score in scored(await connections.command(*read))]
+    return await _numbered(connections, [job_id for _, job_id in sorted(found)[:limit]])
+
+
+async def _numbered(
+    connections: Connections, ids: Sequence[str]
+) -> list[tuple[str, int, dict[str, object]]]:
+    """A promotion of each partition's part of these jobs, which arrive in this order."""
     mine: dict[int, list[tuple[str, int]]] = {}
-    for index, (_, job_id) in enumerate(sorted(due)[:limit]):
+    for index, job_id in enumerate(ids):
         mine.setdefault(connections.partition_of(job_id), []).append((job_id, index))
     base = await connections.arrivals(1) if mine else ""
     return [
-        ("promote_due", partition, {"arrival": base, "limit": limit, "chosen": chosen})
+        ("promote_due", partition, {"arrival": base, "limit": len(ids), "chosen": chosen})
         for partition, chosen in mine.items()
     ]
 

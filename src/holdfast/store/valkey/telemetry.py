@@ -12,6 +12,7 @@ from holdfast.store.valkey.server import PROMISES, Server, look, weakest
 
 SAMPLE = 500
 MEMORY_LEFT = 0.1
+SHOWN = 5
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
@@ -28,6 +29,7 @@ class ValkeyTelemetry:
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
             *await self._places(),
+            await self._aside(),
             await self._counters(),
             await self._leases(),
             *(_release(server) for server in servers),
@@ -60,6 +62,19 @@ class ValkeyTelemetry:
                 "something other than holdfast wrote to its keys; report it if nothing did",
             ),
         ]
+
+    async def _aside(self) -> Finding:
+        """Jobs that a claim or a sweep met and could not read."""
+        partitions = self._connections.partitions
+        keys = [self._connections.key(partition, "aside") for partition in partitions]
+        sizes = await self._connections.commands([("ZCARD", key) for key in keys])
+        if not any(sizes):
+            return Finding("jobs put aside", OK, "none")
+        reads = [("ZRANGE", key, 0, SHOWN - 1) for key in keys]
+        ids = [i.decode() for some in await self._connections.commands(reads) for i in some]
+        saw = f"{sum(sizes)} whose record or body is gone or damaged: {', '.join(ids[:SHOWN])}"
+        advice = "something other than holdfast wrote to its keys; enqueue these jobs again"
+        return Finding("jobs put aside", PROBLEM, saw, advice)
 
     async def _sample(self, partition: int) -> list[str]:
         names = ["live", *(f"ended:{state}" for state in sorted(ENDED))]

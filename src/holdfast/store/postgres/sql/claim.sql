@@ -99,7 +99,10 @@ leased as (
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
     date_part('epoch', created_at) as created_at,
     date_part('epoch', coalesce($1::timestamptz, now())) as claimed_at,
-    deadline_at, case when cardinality(tags) > 0 then tags end as tags, headers,
+    -- the driver cannot say infinity, nor a year of five digits
+    case when deadline_at > '9999-12-31 23:59:59.999999Z'::timestamptz
+        then '9999-12-31 23:59:59.999999Z'::timestamptz else deadline_at end as deadline_at,
+    case when cardinality(tags) > 0 then tags end as tags, headers,
     -- only a job that was claimed before can have left a checkpoint
     case when fence > 0 then (
         select checkpoint from {{schema}}.progress where progress.job_id = given.job_id

@@ -122,7 +122,9 @@ to_outcome as (
                 when 'failed' then retain_failed else retain_other end
              from {{schema}}.queue where queue.name = closed.queue),
             case when stopped then
-                (select coalesce((policy::json #>> '{retention,other}')::float8, $21::float8)
+                -- by pattern: what is no JSON would end the statement for every other job in it
+                (select coalesce(substring(policy from
+                     '"retention":[{][^}]*"other":([0-9]{1,10}(?:[.][0-9]+)?)[,}]')::float8, $21::float8)
                  from {{schema}}.job where job.id = closed.job_id)
             else keep end
         ),

@@ -94,6 +94,6 @@ woken as (
     ) as hints
     where payload is not null
 )
-select created.id::text, woken.calls from created cross join woken
+select created.id::text, woken.calls, false as was_there from created cross join woken
 union all
-select id::text, 0 from known
+select id::text, 0, true from known

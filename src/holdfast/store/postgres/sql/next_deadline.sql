@@ -1,8 +1,9 @@
 -- $1 now
 -- Only the nearest hundred are looked at. When all of those have ended, the hundredth's time is
--- answered: whoever wakes then finds them past, drops them, and sees further.
+-- answered: whoever wakes then finds them past, drops them, and sees further. Infinity never comes,
+-- and nothing can be subtracted from it.
 with nearest as materialized (
-    select job_id, at from {{schema}}.deadline order by at limit 100
+    select job_id, at from {{schema}}.deadline where at < 'infinity' order by at limit 100
 ),
 live as materialized (
     select min(nearest.at) as at from nearest

@@ -43,9 +43,11 @@ summed as materialized (
 select summed.moved, summed.queues,
     case when summed.moved >= $3::int then 0 else extract(epoch from least(
         (select due_at from {{schema}}.scheduled
-         where due_at > coalesce($1::timestamptz, statement_timestamp()) order by due_at limit 1),
+         where due_at > coalesce($1::timestamptz, statement_timestamp()) and due_at < 'infinity'
+         order by due_at limit 1),
         (select wake_at from {{schema}}.suspended
-         where wake_at > coalesce($1::timestamptz, statement_timestamp()) order by wake_at limit 1)
+         where wake_at > coalesce($1::timestamptz, statement_timestamp()) and wake_at < 'infinity'
+         order by wake_at limit 1)
     ) - coalesce($1::timestamptz, statement_timestamp()))::float8 end as next_due_in,
     case when summed.moved > 0 then pg_notify($2::text,
         case when length(array_to_string(queues, ',')) < 2000

@@ -2,7 +2,9 @@
 -- What such a claim took and the worker never heard of, in the columns of claim.sql.
 select lease.job_id::text, lease.task, lease.queue, lease.priority, job.args, job.policy,
     lease.attempts, lease.crashes, lease.fence, date_part('epoch', job.created_at) as created_at,
-    date_part('epoch', lease.claimed_at) as claimed_at, job.deadline_at,
+    date_part('epoch', lease.claimed_at) as claimed_at,
+    case when job.deadline_at > '9999-12-31 23:59:59.999999Z'::timestamptz
+        then '9999-12-31 23:59:59.999999Z'::timestamptz else job.deadline_at end as deadline_at,
     case when cardinality(job.tags) > 0 then job.tags end as tags, job.headers,
     progress.checkpoint, lease.ahead, lease.seq, lease.batch
 from {{schema}}.lease

@@ -1,4 +1,5 @@
--- Add jobs; an id that is there already answers 'created' and changes nothing.
+-- Add jobs; an id that is there already changes nothing, and answers 'created' for the same call
+-- and 'taken' for another.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise jobs
 -- uses: time arrival record counts changes names places queues moves insertion

@@ -6,7 +6,8 @@ local PRIORITIES = 64
 
 local function ready_at(member)
     local found = redis.call('GET', partition .. ':s:' .. string.sub(member, 18))
-    return found and cmsgpack.unpack(found)[READY_AT] or nil
+    local record = unpack_each({found})[1]
+    return record and record[READY_AT] or nil
 end
 
 local function oldest_of(key)

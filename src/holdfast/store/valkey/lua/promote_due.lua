@@ -1,7 +1,7 @@
 -- Make ready what is due, earliest first.
 -- KEYS: partition
 -- ARGV: now arrival limit chosen
--- uses: time arrival record counts changes names places queues moves
+-- uses: time arrival record counts changes names places queues moves aside
 --
 -- `chosen`: [id, index] where several partitions share one limit and the caller merged them; an
 -- empty list lets the script choose. Answers how many, the microseconds
@@ -15,11 +15,13 @@ for n = 1, #wanted do
     ids[n], index[n] = wanted[n][1], wanted[n][2]
 end
 load(ids)
-local count_promoted, queues_served, seen = 0, {}, {}
+local count_promoted, queues_served, seen, broken = 0, {}, {}, {}
 for n = 1, #ids do
     local record = records[ids[n]]
     local waits = record and (record[STATE] == 'scheduled' or record[STATE] == 'suspended')
-    if not waits then
+    if not record then
+        broken[#broken + 1] = ids[n]
+    elseif not waits then
         put('due', ids[n], false)
     elseif record[AT] and record[AT] <= moment then
         make_ready(ids[n], record, arrive(index[n] or n))
@@ -31,6 +33,9 @@ for n = 1, #ids do
     end
 end
 flush()
+for n = 1, #broken do
+    put_aside(broken[n])
+end
 local due = redis.call('ZRANGE', partition .. ':due', 0, 0, 'WITHSCORES')
 local wait = due[2] and string.format('%.0f', tonumber(due[2]) - moment) or false
 return {count_promoted, wait, queues_served}

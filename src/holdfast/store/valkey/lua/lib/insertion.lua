@@ -76,11 +76,23 @@ local function insert(job)
     return id, how
 end
 
+-- Whether the job that has this id is one of the same task with the same arguments, which are the
+-- first value of a body.
+local function is_repeated(job)
+    load({job[ID]})
+    local record = records[job[ID]]
+    local body = texts['b:' .. job[ID]] or redis.call('GET', partition .. ':b:' .. job[ID])
+    if not record or record[TASK] ~= job[JOB_TASK] or not body then
+        return false
+    end
+    return cmsgpack.unpack(body)[1] == cmsgpack.unpack(job[BODY])[1]
+end
+
 -- Add a job unless its id is there already. Answers id and how.
 local function insert_once(job)
     local id = job[ID]
     if records[id] or redis.call('EXISTS', partition .. ':s:' .. id) == 1 then
-        return id, 'created'
+        return id, is_repeated(job) and 'created' or 'taken'
     end
     return insert(job)
 end

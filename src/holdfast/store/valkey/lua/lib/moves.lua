@@ -37,12 +37,14 @@ local function make_ended(id, record, state, keep_for, reason, result)
 end
 
 -- How long a job's own policy keeps it when it ends neither well nor badly. Read only when a
--- store has to end a job by itself: whoever decides an end says how long it is kept.
+-- store has to end a job by itself: whoever decides an end says how long it is kept. A policy that
+-- cannot be read says nothing, and fails nobody else of the batch.
 local function kept_by_policy(id)
     local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
-    local policy = body and cjson.decode(cmsgpack.unpack(body)[2])
-    local retention = policy and policy.retention
-    return retention and retention.other or tonumber(kept_otherwise)
+    local read, kept = pcall(function()
+        return cjson.decode(cmsgpack.unpack(body)[2]).retention.other
+    end)
+    return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
 end
 
 -- A moment that has come means ready now.

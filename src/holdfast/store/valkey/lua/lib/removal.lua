@@ -8,6 +8,7 @@ local function remove(id, record)
         end
     else
         put('expiry', id, false)
+        put('aside', id, false)
     end
     put('deadlines', id, false)
     for _, kind in ipairs({':b:', ':s:', ':e:', ':p:'}) do

@@ -1,0 +1,108 @@
+"""What the value of an option may be: one check for each kind, wherever options are given.
+
+Jobs travel to the store in batches, and a policy is read by other programs. A value of the wrong
+type that passes here would fail jobs that have nothing to do with it, so types are checked and not
+only ranges. A bool is no number, and a number has to be finite. Every check answers with the plain
+value to keep.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from holdfast.errors import BadOption
+
+LONGEST_WAIT = 36_500 * 86_400.0  # a hundred years: every store's clock can count that far
+MOST = 2**31 - 1  # what a column of counts holds
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Between these a moment can be compared, shown and added to on every store. The ends of Python's
+calendar cannot: Postgres takes them for infinity, and an hour more is an error everywhere."""
+
+
+def number(value: object) -> float:
+    """The value as a float, or NaN, with which every comparison fails, if it is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def seconds(option: str, value: object, *, least: float = 0.0, zero: bool = True) -> float:
+    """A number of seconds, less than a hundred years."""
+    found = number(value)
+    if least <= found < LONGEST_WAIT and (zero or found > 0):
+        return found
+    raise BadOption(option, _range(least, zero), value)
+
+
+def wait(option: str, value: object, *, zero: bool = True, otherwise: str = "") -> float:
+    """The same as a number or a timedelta; `otherwise` names what else the option takes."""
+    found = value.total_seconds() if isinstance(value, timedelta) else number(value)
+    if 0 <= found < LONGEST_WAIT and (zero or found > 0):
+        return found
+    expected = f"{otherwise}{_range(0, zero)} (a number or a timedelta)"
+    raise BadOption(option, expected, value)
+
+
+def count(option: str, value: object, *, least: int = 1, most: int = MOST) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return int(value)
+    limits = f"at least {least}" if most == MOST else f"from {least} to {most}"
+    raise BadOption(option, f"a whole number, {limits}", value)
+
+
+def share(option: str, value: object) -> float:
+    found = number(value)
+    if 0 < found <= 1:
+        return found
+    raise BadOption(option, "a number above 0 and at most 1", value)
+
+
+def flag(option: str, value: object) -> bool:
+    """Nothing else: the text "no" would count as yes."""
+    if isinstance(value, bool):
+        return value
+    raise BadOption(option, "True or False", value)
+
+
+def kind(option: str, value: object, wanted: type, expected: str) -> None:
+    if not isinstance(value, wanted):
+        raise BadOption(option, expected, value)
+
+
+def text(option: str, value: object, longest: int) -> str:
+    """Text that every store can keep."""
+    if isinstance(value, str) and 0 < len(value) <= longest and is_storable(value):
+        return value
+    raise BadOption(option, f"1 to {longest} characters of text", value)
+
+
+def is_storable(value: str) -> bool:
+    """Whether every store can keep the text: without NUL, and with a form in UTF-8."""
+    try:
+        return b"\x00" not in value.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def moment(option: str, value: object, *, otherwise: str = "") -> datetime:
+    """A moment in UTC that every store can reckon with."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        expected = f"{otherwise}a datetime with a time zone (tzinfo=UTC)"
+        raise BadOption(option, expected, value)
+    if not EARLIEST <= value <= LATEST:
+        expected = f"{otherwise}a moment from 1970 to the year 9000 (for never, leave it out)"
+        raise BadOption(option, expected, value)
+    return value.astimezone(UTC)
+
+
+def _range(least: float, zero: bool) -> str:
+    if not zero:
+        return "more than 0 seconds, less than 100 years"
+    if least:
+        return f"at least {least:g} seconds, less than 100 years"
+    return "0 seconds or more, less than 100 years"

@@ -1,0 +1,187 @@
+"""An option of the wrong type is a BadOption that names it, where it is given: a value that only a
+store or an encoder finds wrong would fail the whole batch it travels in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from holdfast import App
+from holdfast.ends import Snooze, Suspend, Throttled
+from holdfast.errors import BadOption
+from holdfast.handlers.ends import raised
+from holdfast.job import JobState, Policy, Retention
+from holdfast.options import Options, UniqueBy
+from holdfast.reconcile.options import ReconcileOptions
+from holdfast.retry import Retry
+from holdfast.worker.options import WorkerOptions
+
+HUGE = 10**400
+UNSHOWABLE = 10**5000  # Python refuses to write so long a number as text
+NO_NUMBERS = (None, "3", True, math.nan, math.inf, HUGE, UNSHOWABLE, timedelta(seconds=1), [1])
+NO_COUNTS = (*NO_NUMBERS, 2.5, 2.0, 0, -1)
+NO_FLAGS: tuple[object, ...] = (None, "no", 0, 1, [])
+
+
+class Ratio(float):
+    """As numpy's numbers are: a float to Python, unknown to the encoder."""
+
+
+def kind(value: object) -> str:
+    return type(value).__name__
+
+
+def options(**given: Any) -> Options:
+    return Options().using(given)
+
+
+def worker(**given: Any) -> WorkerOptions:
+    return WorkerOptions(**({"queues": {"default": 1}} | given))
+
+
+WRONG: list[tuple[Callable[..., object], str, str, tuple[object, ...]]] = [
+    (Retry, "max_attempts", "retry.max_attempts", NO_COUNTS),
+    (Retry, "base", "retry.base", NO_NUMBERS),
+    (Retry, "cap", "retry.cap", NO_NUMBERS),
+    (Retry, "jitter", "retry.jitter", NO_NUMBERS),
+    (Retry, "curve", "retry.curve", ("steep", None, ["linear"])),
+    (Retry, "delays", "retry.delays", (None, 5, "12", (1, "2"), (HUGE,))),
+    (Retention, "succeeded", "retention.succeeded", (*NO_NUMBERS, -1)),
+    (Retention, "failed", "retention.failed", (*NO_NUMBERS, -1)),
+    (Retention, "other", "retention.other", (*NO_NUMBERS, -1)),
+    (Policy, "timeout", "timeout", ("3", True, math.inf, HUGE, timedelta(1), 0)),
+    (Policy, "max_crashes", "max_crashes", NO_COUNTS),
+    (Policy, "keep_result", "keep_result", NO_FLAGS),
+    (Policy, "retry", "retry", (3, None)),
+    (Policy, "retention", "retention", (3600, None)),
+    (options, "timeout", "timeout", ("3", True, math.inf, HUGE, 0, timedelta(0))),
+    (options, "delay", "delay", ("3", True, math.inf, HUGE, -1)),
+    (options, "deadline", "deadline", ("3", True, math.inf, HUGE, 0)),
+    (options, "run_at", "run_at", ("2030-01-01", 5, True)),
+    (options, "max_crashes", "max_crashes", NO_COUNTS),
+    (options, "keep_result", "keep_result", NO_FLAGS),
+    (options, "retention", "retention", (3600, timedelta(hours=1), None)),
+    (options, "priority", "priority", (True, 1.0, None, HUGE)),
+    (options, "tags", "tags", (5, None, "mail")),
+    (options, "headers", "headers", (5, None, ["a"], "a")),
+    (options, "unique", "unique", (5, True)),
+    (worker, "queues", "queue 'default': slots", ({"default": True}, {"default": 1.5})),
+    (worker, "queues", "queue", ({5: 1}, {"a b": 1})),
+    (worker, "lease", "lease", NO_NUMBERS),
+    (worker, "poll", "poll", NO_NUMBERS),
+    (worker, "grace", "grace", NO_NUMBERS),
+    (worker, "patience", "patience", NO_NUMBERS),
+    (worker, "batch", "batch", NO_COUNTS),
+    (worker, "max_unwritten", "max_unwritten", NO_COUNTS),
+    (worker, "max_payload", "max_payload", NO_COUNTS),
+    (worker, "threads", "threads", ("3", True, 2.5, 0, HUGE)),
+    (worker, "processes", "processes", ("3", True, 2.5, 0, HUGE)),
+    (worker, "name", "name", (None, 5, "", "a\x00b")),
+    (ReconcileOptions, "batch", "reconcile.batch", NO_COUNTS),
+    (ReconcileOptions, "promotion", "reconcile.promotion", NO_NUMBERS),
+    (ReconcileOptions, "grace", "reconcile.grace", NO_NUMBERS),
+    (App, "lease", "lease", (True, math.nan, math.inf, HUGE, [1])),
+    (App, "poll", "poll", (True, math.nan, math.inf, HUGE, [1])),
+    (App, "max_payload", "max_payload", (True, 2048.5, HUGE, [1])),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "option", "named", "value"),
+    [
+        pytest.param(make, option, named, value, id=f"{named}-{kind(value)}-{n}")
+        for make, option, named, values in WRONG
+        for n, value in enumerate(values)
+    ],
+)
+def test_an_option_of_the_wrong_type_is_a_bad_option_that_names_it(
+    make: Callable[..., object], option: str, named: str, value: object
+) -> None:
+    with pytest.raises(BadOption) as refused:
+        make(**{option: value})
+    assert refused.value.option.startswith(named)
+    assert len(str(refused.value)) < 1_000
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_a_task_says_plainly_whether_it_needs_a_process(value: Any) -> None:
+    with pytest.raises(BadOption, match="process must be True or False"):
+        App("sqlite://").task(process=value)
+
+
+def test_a_number_of_a_class_of_its_own_becomes_plain_before_it_is_stored() -> None:
+    retry = Retry(base=Ratio(2.5), cap=Ratio(5), jitter=Ratio(0))
+    policy = options(retry=retry, retention=Retention(failed=Ratio(60)), timeout=Ratio(9)).policy()
+    numbers = (policy.retry.base, policy.retention.failed, policy.timeout)
+    assert [type(number) for number in numbers] == [float, float, float]
+    assert numbers == (2.5, 60.0, 9.0)
+
+
+FAR_EAST, FAR_WEST = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
+
+
+@pytest.mark.parametrize("option", ["run_at", "deadline"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.max.replace(tzinfo=UTC),
+        datetime.max.replace(tzinfo=FAR_WEST),
+        datetime.min.replace(tzinfo=UTC),
+        datetime.min.replace(tzinfo=FAR_EAST),
+        datetime(9000, 1, 2, tzinfo=UTC),
+        datetime(1969, 12, 31, tzinfo=UTC),
+    ],
+)
+def test_a_moment_that_a_store_cannot_reckon_with_is_refused(option: str, moment: datetime) -> None:
+    with pytest.raises(BadOption, match=f"{option} must be .* from 1970 to the year 9000"):
+        options(**{option: moment})
+
+
+@pytest.mark.parametrize("end", [Snooze, Suspend, Throttled])
+@pytest.mark.parametrize("value", ["soon", True, HUGE, UNSHOWABLE, [1]], ids=kind)
+def test_a_handler_that_asks_for_nonsense_is_told_which_wait_it_was(end: Any, value: Any) -> None:
+    with pytest.raises(BadOption, match=end.__name__):
+        end(value)
+
+
+@pytest.mark.parametrize(
+    "hint", [HUGE, UNSHOWABLE, -HUGE, math.inf, math.nan, "soon", None, True], ids=kind
+)
+def test_a_hint_that_is_no_wait_is_no_hint(hint: object) -> None:
+    error = ValueError("upstream is busy")
+    error.retry_after = hint  # type: ignore[attr-defined]  # what some clients attach
+    assert raised(error).retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("by", "named"),
+    [
+        ({"key": "k", "states": "ready"}, "unique states"),
+        ({"key": "k", "states": ["nowhere"]}, "unique states"),
+        ({"key": "k", "states": 5}, "unique states"),
+        ({"key": "k", "states": None}, "unique states"),
+        ({"key": "k", "states": [["ready"]]}, "unique states"),
+        ({"key": "k", "scope": "world"}, "unique scope"),
+        ({"key": "k", "scope": None}, "unique scope"),
+        ({"key": 5}, "unique key"),
+        ({"args": "user_id"}, "unique args"),
+        ({"args": 5}, "unique args"),
+        ({"args": [5]}, "unique args"),
+        ({"key": "k", "on_conflict": "explode"}, "on_conflict"),
+        ({"key": "k", "on_conflict": ["keep"]}, "on_conflict"),
+    ],
+)
+def test_a_unique_rule_is_checked_by_type(by: dict[str, Any], named: str) -> None:
+    with pytest.raises(BadOption) as refused:
+        UniqueBy(**by)
+    assert refused.value.option == named
+
+
+def test_states_of_a_unique_rule_may_come_as_texts() -> None:
+    by = UniqueBy(key="k", states=["ready", JobState.RUNNING])  # type: ignore[arg-type]
+    assert by.states == frozenset({JobState.READY, JobState.RUNNING})
+    assert all(isinstance(state, JobState) for state in by.states)
