@@ -8,6 +8,7 @@ from holdfast.client import Client
 from holdfast.context import AttemptLost, Context
 from holdfast.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.errors import (
+    AccessRefused,
     BadArguments,
     BadOption,
     BadResult,
@@ -23,11 +24,13 @@ from holdfast.errors import (
     PayloadTooLarge,
     Refused,
     ResultTimeout,
+    RowRefused,
     SchemaMissing,
     SchemaOutdated,
     SchemaTampered,
     SchemaTooNew,
     StoreError,
+    StoreRefuses,
     StoreUnavailable,
     UnknownJob,
     UnknownSchedule,
@@ -53,6 +56,7 @@ from holdfast.task import JobHandle, Task
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessRefused",
     "App",
     "AttemptLost",
     "BadArguments",
@@ -89,6 +93,7 @@ __all__ = [
     "ResultTimeout",
     "Retention",
     "Retry",
+    "RowRefused",
     "Schedule",
     "SchemaMissing",
     "SchemaOutdated",
@@ -96,6 +101,7 @@ __all__ = [
     "SchemaTooNew",
     "Snooze",
     "StoreError",
+    "StoreRefuses",
     "StoreUnavailable",
     "Suspend",
     "Task",

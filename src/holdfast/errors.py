@@ -19,7 +19,10 @@
     ├── NotOpen               the app is used outside `async with app`
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
-    │   ├── SchemaMissing     the store was never migrated
+    │   ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
+    │   │   ├── AccessRefused  its login or a right that it needs is refused
+    │   │   └── SchemaMissing  the store was never migrated
+    │   ├── RowRefused        the store cannot take one of the values it was sent
     │   ├── SchemaOutdated    migrations are waiting
     │   ├── SchemaTooNew      a newer program migrated it
     │   ├── SchemaTampered    an applied migration differs from its file
@@ -172,7 +175,21 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached now; the same call may succeed later."""
 
 
-class SchemaMissing(StoreError):
+class StoreRefuses(StoreError):
+    """The store answers, and cannot serve this program until somebody mends the store: not for
+    what was sent, but for rights, schema or memory. A running worker waits for that."""
+
+
+class AccessRefused(StoreRefuses):
+    """The store refuses the login, or lacks a grant for what this program does."""
+
+
+class RowRefused(StoreError):
+    """The store cannot take one of the values that it was sent: it is too large, or no text or
+    number of its kind. The same call would fail for ever; other rows are not to blame."""
+
+
+class SchemaMissing(StoreRefuses):
     """The store was never migrated."""
 
     def __init__(self, where: str) -> None:

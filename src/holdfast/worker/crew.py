@@ -50,6 +50,7 @@ class Crew:
             batch=options.batch,
             most_unwritten=options.max_unwritten,
             on_room=self._room_for_ends,
+            on_given_up=lambda: self.strays.suspect(),
         )
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
         self.runner = Runner(options.queues, executor, self._ended)

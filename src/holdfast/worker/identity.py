@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
@@ -144,7 +144,7 @@ class Identity:
         """Best effort: a name that cannot be taken off the list lapses by itself."""
         try:
             await self._store.workers.deregister(worker)
-        except StoreUnavailable as error:
+        except StoreError as error:
             self._events.warning("worker.not_deregistered", worker=worker, error=str(error))
 
     def _held(self) -> list[Held]:

@@ -143,6 +143,7 @@ class Worker:
             "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
             "last_claim_age": round(crew.fetcher.last_claim_age, 3),
             "store_out_of_reach_for": round(crew.outage.lasted, 3),
+            "store_says": crew.outage.reason,
             "running": len(crew.runner.running),
             "unwritten": crew.finisher.unwritten,
             "stuck_threads": crew.threads.stuck,

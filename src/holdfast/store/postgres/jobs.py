@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from holdfast.errors import RowRefused
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
 from holdfast.store import borrowed
@@ -55,8 +56,10 @@ class PostgresJobs:
             await self._connections.run(
                 lambda line: copy_jobs(self._connections, line, jobs), transaction=True
             )
-        except asyncpg.UniqueViolationError:
-            return False
+        except RowRefused as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                return False
+            raise
         return True
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
