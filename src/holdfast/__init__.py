@@ -35,6 +35,8 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    WorkerFrozen,
+    WorkerStalled,
 )
 from holdfast.events import Event
 from holdfast.insights import Explanation, Reason, Who
@@ -111,4 +113,6 @@ __all__ = [
     "UnknownSchedule",
     "UnknownTask",
     "Who",
+    "WorkerFrozen",
+    "WorkerStalled",
 ]

@@ -17,6 +17,8 @@
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
     ├── NotOpen               the app is used outside `async with app`
+    ├── WorkerStalled         a worker left because its store stayed out of reach
+    ├── WorkerFrozen          a worker was given up because its event loop was blocked
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
     │   ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
@@ -165,6 +167,27 @@ class NotOpen(HoldfastError):
 
     def __init__(self) -> None:
         super().__init__("the app is not open: use it inside 'async with app:'")
+
+
+class WorkerStalled(HoldfastError):
+    """The worker cannot make progress and leaves, so that something better may start it anew."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the store has not answered for {seconds:.1f} s, more than two leases: the worker "
+            "leaves; check the store and the network, then start it again"
+        )
+
+
+class WorkerFrozen(HoldfastError):
+    """A handler kept the event loop to itself for so long that the worker was given up."""
+
+    def __init__(self, seconds: float, limit: float) -> None:
+        super().__init__(
+            f"the event loop did not turn for {seconds:.1f} s, more than max_block ({limit:g} s): "
+            "its jobs were handed on and the worker leaves; the event worker.loop_frozen says "
+            "where it stood; make that handler a plain 'def', which runs in a thread"
+        )
 
 
 class StoreError(HoldfastError):

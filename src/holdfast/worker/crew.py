@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
@@ -21,17 +22,24 @@ from holdfast.worker.identity import Identity
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.progress import ProgressReporter
+from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.settle import undecidable
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
+from holdfast.worker.watchdog import Frozen
 
 
 class Crew:
     """fetcher → runner → finisher, and those who look after them."""
 
     def __init__(
-        self, store: Store, registry: Registry, options: WorkerOptions, events: Events
+        self,
+        store: Store,
+        registry: Registry,
+        options: WorkerOptions,
+        events: Events,
+        on_frozen: Callable[[Frozen], None],
     ) -> None:
         self._registry = registry
         self._events = events
@@ -54,8 +62,11 @@ class Crew:
         )
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
         self.runner = Runner(options.queues, executor, self._ended)
+        self._rescue = Rescue(
+            self.runner, self.finisher, events, lambda: self.identity.id, on_frozen
+        )
         self.identity = Identity(
-            store, registry, options, events, self.outage, self.runner, self._renewed
+            store, registry, options, events, self.outage, self.runner, self._renewed, self._rescue
         )
         self.strays = Strays(
             store,

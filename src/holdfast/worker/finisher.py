@@ -95,6 +95,10 @@ class Finisher:
         """Whether an end of this job is on its way."""
         return any(job_id == end.id for end in chain(self._pending, *self._flying))
 
+    def kept(self) -> list[Transition]:
+        """Ends that are not known to be written; for another thread to copy."""
+        return [*self._pending, *chain(*tuple(self._flying))]
+
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
         await self._settled.wait()

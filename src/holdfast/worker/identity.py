@@ -12,7 +12,7 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 
 from holdfast.errors import StoreError, StoreUnavailable
@@ -27,6 +27,7 @@ from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.runner import Runner
+from holdfast.worker.watchdog import Frozen
 
 
 class Identity:
@@ -41,6 +42,7 @@ class Identity:
         outage: Outage,
         runner: Runner,
         on_renewal: Callable[[], None],
+        give_up: Callable[[Store, Frozen], Awaitable[None]],
     ) -> None:
         self._store = store
         self._registry = registry
@@ -52,7 +54,14 @@ class Identity:
         self._renewal: asyncio.Task[None] | None = None
         self.id: WorkerId = new_worker_id()
         self.heartbeat = Heartbeat(
-            store, events, self, lease=options.lease, held=self._held, suspects=self._suspects
+            store,
+            events,
+            self,
+            lease=options.lease,
+            max_block=options.longest_block,
+            held=self._held,
+            suspects=self._suspects,
+            give_up=give_up,
         )
 
     async def begin(self) -> None:

@@ -26,7 +26,9 @@ class WorkerOptions:
     worker without a heartbeat; `grace` how long running work may go on after a
     stop; `poll` how often ready jobs are looked for when no wakeup comes.
     `patience` is how long a handler that was told to stop is waited for before
-    its job is handed back without it.
+    its job is handed back without it. `max_block` is how long a handler may keep
+    the event loop to itself before the worker is given up: one lease, and at
+    least 5 seconds, unless it is said.
     """
 
     queues: Mapping[str, int]
@@ -34,6 +36,7 @@ class WorkerOptions:
     grace: float = 30.0
     poll: float = 1.0
     patience: float = 5.0
+    max_block: float | None = None
     name: str = field(default_factory=own_name)
     threads: int | None = None
     processes: int | None = None
@@ -48,6 +51,12 @@ class WorkerOptions:
         for name in ("grace", "patience"):
             seconds = getattr(self, name)
             _require(0 <= seconds < math.inf, name, "a number of seconds, 0 or more", seconds)
+        _require(
+            self.max_block is None or self.max_block >= 0.1,
+            "max_block",
+            "at least 0.1 seconds",
+            self.max_block,
+        )
         for name in ("threads", "processes", "batch", "max_unwritten"):
             count = getattr(self, name)
             _require(count is None or count >= 1, name, "at least 1", count)
@@ -55,6 +64,15 @@ class WorkerOptions:
     @property
     def slots(self) -> int:
         return sum(self.queues.values())
+
+    @property
+    def longest_block(self) -> float:
+        return max(self.lease, 5.0) if self.max_block is None else self.max_block
+
+    @property
+    def leaves_within(self) -> float:
+        """Seconds from the first signal to the end of everything, whatever the store does."""
+        return self.grace + self.patience + 5.0
 
     @property
     def thread_count(self) -> int:

@@ -40,6 +40,7 @@ class Engine:
         self.location = location
         self._clock = clock
         self._users = 0
+        self._closing = False
         self._opening = 0
         self._shortcut = Shortcut(location)
         self._writer = ConnectionThread(
@@ -57,12 +58,14 @@ class Engine:
         self.location.require_place()
         self._opening += self._users == 0
         self._users += 1
+        self._closing = False
         self._writer.start()
         self._reader.start()
 
     def release(self) -> None:
         self._users -= 1
         if self._users == 0:
+            self._closing = True
             self.wakeups.stop()
             self._reader.stop()
             self._writer.stop()
@@ -157,7 +160,10 @@ class Engine:
         return self._patiently(lambda: connect(self.location))
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        return patiently(work, self.location.patience, self.location.shown)
+        return patiently(work, self.location.patience, self.location.shown, self._is_closing)
+
+    def _is_closing(self) -> bool:
+        return self._closing
 
 
 def connect(location: Location) -> sqlite3.Connection:

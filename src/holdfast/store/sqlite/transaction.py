@@ -110,8 +110,9 @@ def write(
     return answer
 
 
-def patiently(work: Callable[[], T], patience: float, where: str) -> T:
-    """Repeat what another process keeps from happening, as long as patience lasts."""
+def patiently(work: Callable[[], T], patience: float, where: str, closing: Callable[[], bool]) -> T:
+    """Repeat what another process keeps from happening, as long as patience lasts and the store
+    is not being closed: who closes it would have to wait as long."""
     give_up = time.monotonic() + patience
     pause = 0.0005
     while True:
@@ -121,7 +122,7 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in _BUSY:
                 raise _named(error, code, where) from error
-            if time.monotonic() > give_up:
+            if time.monotonic() > give_up or closing():
                 raise StoreUnavailable(
                     f"{where} was busy for {patience:g} s: another program holds a write "
                     "transaction open; end it, or raise busy_timeout in the URL"
