@@ -8,6 +8,7 @@ from holdfast.client import Client
 from holdfast.context import AttemptLost, Context
 from holdfast.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.errors import (
+    AccessRefused,
     BadArguments,
     BadOption,
     BadResult,
@@ -26,16 +27,21 @@ from holdfast.errors import (
     PayloadTooLarge,
     Refused,
     ResultTimeout,
+    RowRefused,
     SchemaMissing,
     SchemaOutdated,
     SchemaTampered,
     SchemaTooNew,
+    SlotsLost,
     StoreError,
     StoreFull,
+    StoreRefuses,
     StoreUnavailable,
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    WorkerFrozen,
+    WorkerStalled,
     WrongLoop,
 )
 from holdfast.events import Event
@@ -58,6 +64,7 @@ from holdfast.task import JobHandle, Task
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessRefused",
     "App",
     "AttemptLost",
     "BadArguments",
@@ -97,14 +104,17 @@ __all__ = [
     "ResultTimeout",
     "Retention",
     "Retry",
+    "RowRefused",
     "Schedule",
     "SchemaMissing",
     "SchemaOutdated",
     "SchemaTampered",
     "SchemaTooNew",
+    "SlotsLost",
     "Snooze",
     "StoreError",
     "StoreFull",
+    "StoreRefuses",
     "StoreUnavailable",
     "Suspend",
     "Task",
@@ -114,5 +124,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownTask",
     "Who",
+    "WorkerFrozen",
+    "WorkerStalled",
     "WrongLoop",
 ]

@@ -21,11 +21,17 @@
     ├── KeyHeld               a unique key that an open transaction holds
     ├── NotOpen               the app is used outside `async with app`
     ├── WrongLoop             the app is used in an event loop that it does not serve
+    ├── WorkerStalled         a worker left because its store stayed out of reach
+    ├── WorkerFrozen          a worker was given up because its event loop was blocked
+    ├── SlotsLost             a worker left because stuck handlers hold too many of its slots
     ├── StoreError
     │   ├── StoreUnavailable  the store cannot be reached; worth trying again
     │   │   └── StoreFull     the server has no room for another connection
+    │   ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
+    │   │   ├── AccessRefused  its login or a right that it needs is refused
+    │   │   └── SchemaMissing  the store was never migrated
+    │   ├── RowRefused        the store cannot take one of the values it was sent
     │   ├── PartlyInserted    the store took some jobs of a call and refused the others
-    │   ├── SchemaMissing     the store was never migrated
     │   ├── SchemaOutdated    migrations are waiting
     │   ├── SchemaTooNew      a newer program migrated it
     │   ├── SchemaTampered    an applied migration differs from its file
@@ -256,6 +262,40 @@ class WrongLoop(HoldfastError):
         )
 
 
+class WorkerStalled(HoldfastError):
+    """The worker cannot make progress and leaves, so that something better may start it anew.
+    Not while it holds anything that would be lost."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the store has not answered for {seconds:.1f} s, more than two leases: the worker "
+            "leaves; check the store and the network, then start it again"
+        )
+
+
+class WorkerFrozen(HoldfastError):
+    """A handler kept the event loop to itself for so long that the worker was given up."""
+
+    def __init__(self, seconds: float, limit: float) -> None:
+        super().__init__(
+            f"the event loop did not turn for {seconds:.1f} s, more than max_block ({limit:g} s): "
+            "its jobs were handed on and the worker leaves; the event worker.loop_frozen says "
+            "where it stood; make that handler a plain 'def', which runs in a thread"
+        )
+
+
+class SlotsLost(HoldfastError):
+    """Handlers that would not stop hold so many slots that the worker leaves to be replaced."""
+
+    def __init__(self, queue: str, stuck: int, slots: int) -> None:
+        super().__init__(
+            f"queue {queue!r}: handlers that went on after their time hold {stuck} of {slots} "
+            "slots: the worker leaves, start it again; let coroutines end when they are "
+            "cancelled, and run plain functions that may hang with process=True"
+        )
+        self.queue = queue
+
+
 class StoreError(HoldfastError):
     """Something about the store itself."""
 
@@ -291,7 +331,21 @@ class StoreFull(StoreUnavailable):
         )
 
 
-class SchemaMissing(StoreError):
+class StoreRefuses(StoreError):
+    """The store answers, and cannot serve this program until somebody mends the store: not for
+    what was sent, but for rights, schema or memory. A running worker waits for that."""
+
+
+class AccessRefused(StoreRefuses):
+    """The store refuses the login, or lacks a grant for what this program does."""
+
+
+class RowRefused(StoreError):
+    """The store cannot take one of the values that it was sent: it is too large, or no text or
+    number of its kind. The same call would fail for ever; other rows are not to blame."""
+
+
+class SchemaMissing(StoreRefuses):
     """The store was never migrated."""
 
     def __init__(self, where: str) -> None:

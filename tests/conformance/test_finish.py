@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from holdfast.ends import (
@@ -17,6 +18,7 @@ from holdfast.ends import (
     WasSuspended,
     WasThrottled,
 )
+from holdfast.errors import RowRefused
 from holdfast.job import JobState, Policy, Retention, new_job_id
 from holdfast.outcome import Transition, decide
 from holdfast.store.records import QueueSettings, Verdict
@@ -296,3 +298,14 @@ async def test_a_stale_end_before_it_in_a_batch_does_not_cost_an_end_its_turn(
     ends = [decide(stale, RETURNED), decide(current, RETURNED)]
     assert accepted(await scene.store.jobs.finish(ends)) == [False, True]
     assert await scene.state(current.id) is JobState.SUCCEEDED
+
+
+async def test_a_value_that_the_store_cannot_take_is_the_rows_fault(scene: Scene) -> None:
+    """Another end of the same attempt is taken."""
+    claimed = await scene.running()
+    end = Transition(claimed.id, claimed.fence, JobState.FAILED, spend=1)
+    refused = msgspec.structs.replace(end, reason="no text: \ud800")
+    with pytest.raises(RowRefused, match="cannot take a value"):
+        await scene.store.jobs.finish([refused])
+    assert await scene.state(claimed.id) is JobState.RUNNING
+    assert (await scene.store.jobs.finish([end]))[0].accepted

@@ -8,10 +8,11 @@ import threading
 import pytest
 
 from holdfast.context import Context
+from holdfast.errors import SlotsLost
 from holdfast.job import JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
-from holdfast.worker.worker import SlotsLost, Worker
+from holdfast.worker.worker import Worker
 from tests.system.working import Shop
 from tests.waiting import wait_until
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from holdfast.ends import WorkerLost
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import StoreError, StoreUnavailable, WorkerStalled
 from holdfast.job import Claimed, JobState, Live, Policy
 from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
-from holdfast.worker.worker import Worker, WorkerStalled
+from holdfast.worker.worker import Worker
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until

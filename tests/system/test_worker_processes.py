@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holdfast.errors import StoreError
+from holdfast.errors import RowRefused
 from holdfast.job import JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
@@ -149,7 +149,7 @@ async def test_a_child_whose_report_could_not_be_kept_answers_no_other_call(
     shop = Shop(live_store, report=handlers.report, add=handlers.add)
 
     async def damaged(reports: object) -> list[bool]:
-        raise StoreError("the file is damaged")
+        raise RowRefused("no such number")
 
     monkeypatch.setattr(live_store.jobs, "report_progress", damaged)
     reports = await shop.enqueue("report", policy=ONCE)

@@ -22,6 +22,7 @@ from holdfast.options import check_name
 
 if TYPE_CHECKING:
     from holdfast.app import App
+    from holdfast.worker.last_resort import LastResort
     from holdfast.worker.worker import Worker
 
 DEFAULT_SLOTS = 50
@@ -50,7 +51,7 @@ class Order:
         """The same order for one child process."""
         queues = ",".join(f"{queue}:{slots}" for queue, slots in self.queues.items())
         arguments = ["worker", *([self.locator] if self.locator else []), "--queues", queues]
-        arguments += [f"--{name}={seconds}" for name, seconds in self.times.items()]
+        arguments += [f"{_flag(name)}={seconds}" for name, seconds in self.times.items()]
         arguments += ["--log-level", self.log_level, "--supervised"]
         flags = {"--burst": self.burst, "--json-logs": self.json_logs}
         arguments += [flag for flag, wanted in flags.items() if wanted]
@@ -91,6 +92,12 @@ def worker(
     poll: Annotated[
         str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
     ] = None,
+    max_block: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="How long a job may block the event loop. Default: the lease."
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Its name in lists. Default: host and pid.")
     ] = None,
@@ -101,10 +108,11 @@ def worker(
     """Run jobs of an app until told to stop.
 
     The first SIGTERM or Ctrl-C lets running jobs end, up to the grace; a second does not wait.
-    What has not ended is handed back and loses no attempt.
+    What has not ended is handed back and loses no attempt. Exit codes: 3 if it could not leave in
+    time, 4 if a job blocked the event loop for too long.
     """
-    given = {"grace": grace, "lease": lease, "poll": poll}
-    times = {key: wait(f"--{key}", text) for key, text in given.items()}
+    given = {"grace": grace, "lease": lease, "poll": poll, "max_block": max_block}
+    times = {key: wait(_flag(key), text) for key, text in given.items()}
     order = Order(
         locator or session.locator,
         parse_queues(queues),
@@ -120,6 +128,10 @@ def worker(
         _run_many(session, order, reload=reload)
     else:
         _run_one(session, order)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def parse_queues(text: str) -> dict[str, int]:
@@ -145,14 +157,17 @@ def parse_queues(text: str) -> dict[str, int]:
 
 
 def _run_one(session: Session, order: Order) -> None:
+    from holdfast.worker.last_resort import LastResort
+
     app = session.app(order.locator)
     set_up_logs(order.log_level, as_json=order.json_logs)
     with (
         session.on_store(app),
         _stopped(app) as stopped,
+        LastResort() as last_resort,
         asyncio.Runner(loop_factory=_fastest_loop()) as runner,
     ):
-        runner.run(_work(app, order))
+        runner.run(_work(app, order, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
     if order.supervised:
         return
@@ -163,7 +178,7 @@ def _run_one(session: Session, order: Order) -> None:
         complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
 
 
-async def _work(app: App, order: Order) -> None:
+async def _work(app: App, order: Order, last_resort: LastResort) -> None:
     async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
@@ -176,7 +191,7 @@ async def _work(app: App, order: Order) -> None:
             logger.warning("the app has no tasks: import the modules that declare them")
         async with app.worker(order.queues, **order.options) as worker:
             with _leaving_with_parent(worker, order.supervised):
-                await worker.run(burst=order.burst)
+                await worker.run(burst=order.burst, last_resort=last_resort)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from holdfast.ends import End
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job import JobId, Live
 from holdfast.outcome import Transition, decide
 from holdfast.reconcile.counters import Tally
@@ -56,7 +56,7 @@ class JobMender(Reconciler):
             return Tally()
         try:
             verdicts = await self.apply(moves)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreRefuses):
             raise
         except Exception as error:  # noqa: BLE001 - the job found to be its cause is reported
             if len(moves) == 1:

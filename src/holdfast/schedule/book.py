@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.contract import Store
 
@@ -44,7 +44,7 @@ class Book:
         """A batch that the store cannot write is halved until the plan that spoils it is alone."""
         try:
             answers = await self._store.schedules.record(plans)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreRefuses):
             raise
         except Exception as error:  # noqa: BLE001 - the plan that caused it is found and told of
             if len(plans) == 1:
@@ -68,7 +68,7 @@ class Book:
         )
         try:
             await self._store.schedules.record([failed])
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreRefuses):
             raise
         except Exception:  # noqa: BLE001 - the first error says more
             self.blame(error)

@@ -10,6 +10,9 @@ Rules that hold for every verb, on every backend:
   the job's fence; a refused move changes nothing and says what is true.
 - A verb that finds the store out of reach raises `StoreUnavailable`; all verbs
   may be repeated after that, because each is idempotent or guarded.
+- A store that answers and cannot serve (login, grants, schema, memory) raises
+  `StoreRefuses`. `RowRefused` means that a value in the batch cannot be stored,
+  and nothing else: who gets it may give that row up.
 - Sweeps take `after`, an opaque cursor (the last id of the page before), so
   that one item which cannot be mended never hides those behind it.
 """

@@ -25,10 +25,12 @@ from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.progress import ProgressReporter
+from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.settle import settle
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
+from holdfast.worker.watchdog import Frozen
 
 GLANCE = 0.005
 """Seconds between two looks whether ends that something waits for are written."""
@@ -43,6 +45,7 @@ class Crew:
         registry: Registry,
         options: WorkerOptions,
         events: Events,
+        on_frozen: Callable[[Frozen], None],
         on_exhausted: Callable[[str, int, int], None],
     ) -> None:
         self._registry = registry
@@ -67,6 +70,7 @@ class Crew:
             batch=options.batch,
             most_unwritten=options.max_unwritten,
             on_room=self._room_for_ends,
+            on_given_up=lambda: self.strays.suspect(),
         )
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
         self.runner = Runner(
@@ -75,6 +79,9 @@ class Crew:
             patience=options.patience,
             on_end=self._ended,
             on_return=self._returned,
+        )
+        self._rescue = Rescue(
+            self.runner, self.finisher, events, lambda: self.identity.id, on_frozen
         )
         self.identity = Identity(
             store,
@@ -85,6 +92,7 @@ class Crew:
             self.runner,
             self.finisher.is_behind,
             self._renewed,
+            self._rescue,
         )
         self.strays = Strays(
             store,

@@ -5,14 +5,16 @@
     → stop services and heartbeats → leave the store's list
 
 Heartbeats go on until the last end is written, so nothing is reclaimed under a
-worker that is only slow to leave.
+worker that is only slow to leave. Every step has an end, whatever the store does:
+a lone signal is obeyed within the grace, the patience that stubborn handlers need,
+and a few seconds; a second one within `HURRY`. What a step did not reach by then is
+reported and left to whoever reclaims it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from typing import Any
 
 from holdfast.events import Events
@@ -21,8 +23,16 @@ from holdfast.worker.attempt import Stop
 from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions
 
-HURRY = 1.0
-"""Seconds that each waiting step gets when there is no time: after a second signal."""
+HURRY = 0.8
+"""Seconds for all steps together when there is no time: after a second signal."""
+LAST_CLAIM = 0.5
+"""Seconds for the answer to a claim that was on its way."""
+WRITING = 2.0
+"""Seconds in which ends may be written when the grace is over."""
+CLOSING = 1.0
+"""Seconds for what is left: services, pools, the heartbeat."""
+MOMENT = 0.1
+"""Seconds that a step gets in any case: enough if nothing is in its way."""
 
 
 class Departure:
@@ -41,16 +51,22 @@ class Departure:
         self._options = options
         self._events = events
         self._hurry = hurry
+        self._loop = asyncio.get_running_loop()
+        self._hurry_over: float | None = None
 
     async def leave(self) -> None:
+        grace_ends = self._loop.time() + self._options.grace
         self._stop_claiming()
-        await self._first_of(self._crew.runner.quiet.wait(), self._options.grace)
+        # Beside the rest: what another replica does as well need not wait for our handlers.
+        services = asyncio.create_task(self._stop_services())
+        await self._unless_hurried(self._crew.runner.quiet.wait(), grace_ends)
         await self._end_claiming()
         await self._hand_back_the_rest()
-        await self._write_ends()
-        await self._stop_services()
-        await self._close_pools()
-        await self._crew.identity.end()
+        await self._write_ends(max(grace_ends, self._loop.time() + WRITING))
+        closed = self._loop.time() + CLOSING
+        await self._step("services", services, closed)
+        await self._step("pools", self._close_pools(), closed)
+        await self._step("heartbeat", self._crew.identity.end(), closed)
 
     def _stop_claiming(self) -> None:
         self._crew.leaving = True
@@ -60,15 +76,9 @@ class Departure:
     async def _end_claiming(self) -> None:
         """A claim on its way is waited for, so that what it brings goes back unspent; a store
         that does not answer it cannot keep us here."""
-        await self._first_of(self._crew.fetcher.stopped(), self._options.lease)
-        await self._crew.fetcher.close(HURRY)
-
-    async def _first_of(self, end: Coroutine[Any, Any, object], seconds: float) -> None:
-        """Until this end, or time is up, or there is suddenly no time."""
-        waits = [asyncio.create_task(end), asyncio.create_task(self._hurry.wait())]
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        fetcher = self._crew.fetcher
+        await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM)
+        await fetcher.close(MOMENT)
 
     async def _hand_back_the_rest(self) -> None:
         """Without spending an attempt: that the worker leaves is not the job's fault."""
@@ -76,9 +86,9 @@ class Departure:
         if not runner.running:
             return
         runner.stop_all(Stop.HANDBACK)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(HURRY, patience) if self._hurry.is_set() else patience):
-                await runner.quiet.wait()
+        # Half of a hurry is for writing that they went back.
+        patience = min(patience, HURRY / 2) if self._hurry.is_set() else patience
+        await self._reaches(runner.quiet.wait(), self._loop.time() + patience)
         stubborn = runner.abandon()
         if stubborn:
             self._events.error(
@@ -87,10 +97,10 @@ class Departure:
                 patience=patience,
             )
 
-    async def _write_ends(self) -> None:
+    async def _write_ends(self, by: float) -> None:
         await self._crew.strays.stop()
-        await self._first_of(self._crew.finisher.settled(), self._options.lease)
-        unwritten = await self._crew.finisher.close(HURRY)
+        await self._reaches(self._crew.finisher.settled(), by)
+        unwritten = await self._crew.finisher.close(MOMENT)
         if unwritten:
             self._events.error("worker.ends_not_written", count=unwritten)
 
@@ -107,8 +117,44 @@ class Departure:
     async def _close_pools(self) -> None:
         crew = self._crew
         busy = crew.threads.close()
-        left = await crew.runner.close(HURRY)
+        left = await crew.runner.close(CLOSING / 2)
         await crew.processes.close()
         await crew.progress.aclose()
         if left or busy:
             self._events.error("worker.left_behind", coroutines=left, threads=busy)
+
+    # Waiting --------------------------------------------------------------------------------
+
+    async def _step(
+        self, name: str, work: asyncio.Task[None] | Coroutine[Any, Any, None], by: float
+    ) -> None:
+        """Do it, for as long as there is time; what does not end is left behind, not waited for."""
+        task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
+        await self._reaches(asyncio.wait((task,)), by)
+        if not task.done():
+            task.cancel()
+            self._events.error("worker.step_not_ended", step=name)
+        elif (failure := task.exception()) is not None:
+            self._events.error("worker.step_failed", step=name, error=repr(failure))
+
+    async def _reaches(self, end: Coroutine[Any, Any, object], by: float) -> None:
+        """Until this end, or time is up; a hurry leaves it a part of its own short time."""
+        task = asyncio.create_task(end)
+        await self._unless_hurried(asyncio.wait((task,)), max(by, self._loop.time() + MOMENT))
+        if not task.done() and self._hurry.is_set():
+            left = min(by, self._hurry_ends()) - self._loop.time()
+            await asyncio.wait((task,), timeout=max(MOMENT, left))
+        task.cancel()
+
+    async def _unless_hurried(self, end: Coroutine[Any, Any, object], by: float) -> None:
+        """Until this end, or time is up, or there is suddenly no time."""
+        waits = [asyncio.create_task(end), asyncio.create_task(self._hurry.wait())]
+        left = max(0.0, by - self._loop.time())
+        await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    def _hurry_ends(self) -> float:
+        if self._hurry_over is None:
+            self._hurry_over = self._loop.time() + HURRY
+        return self._hurry_over

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.handlers.registry import Registry
 from holdfast.job import JobState
 from holdfast.store.contract import Store
@@ -33,7 +33,7 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
             promoted = (await store.jobs.promote_due(PROMOTE)).count
             if not promoted and await _done(crew, store, options.queues, tuple(registry)):
                 break
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StoreRefuses) as error:
             crew.outage.failed(error)
             await crew.outage.pause()
             continue

@@ -3,7 +3,10 @@
 A flush starts as soon as there is something to write; what ends meanwhile
 shares the next one. An end is never dropped while the worker lives: its fence
 decides at the store whether it still counts, so trying late is harmless and
-saves a second run of a job whose end we already know.
+saves a second run of a job whose end we already know. That holds for every error
+of the store, whatever it says, but one: `RowRefused` is about a value of the end
+itself, and would come again for ever. Such an end is replaced by a plain failure
+that says so.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from itertools import chain
 
 import msgspec
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.job import DAY, ENDED, JobId, JobState
@@ -26,6 +29,12 @@ from holdfast.worker.outage import Outage
 
 OVERLAP_FROM = 50
 """A second flush beside the first pays only for a batch of at least this size."""
+
+UNKNOWN_TRIES = 3
+"""How often a batch is sent that meets an error nobody knows, before its rows are sent apart."""
+
+FINISH = "finish"
+"""Our name in an outage that we notice."""
 
 
 class Counters(msgspec.Struct):
@@ -50,6 +59,7 @@ class Finisher:
         batch: int,
         most_unwritten: int,
         on_room: Callable[[], None],
+        on_given_up: Callable[[], None],
     ) -> None:
         self._store = store
         self._events = events
@@ -57,6 +67,7 @@ class Finisher:
         self._batch = batch
         self._most = most_unwritten
         self._on_room = on_room
+        self._on_given_up = on_given_up
         self._pending: list[Transition] = []
         self._flying: list[Sequence[Transition]] = []
         self._since = 0.0
@@ -95,6 +106,10 @@ class Finisher:
         """Whether an end of this job is on its way."""
         return any(job_id == end.id for end in chain(self._pending, *self._flying))
 
+    def kept(self) -> list[Transition]:
+        """Ends that are not known to be written; for another thread to copy."""
+        return [*self._pending, *chain(*tuple(self._flying))]
+
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
         await self._settled.wait()
@@ -119,8 +134,6 @@ class Finisher:
 
     def _flush_ended(self, flush: asyncio.Task[None]) -> None:
         self._flushes.discard(flush)
-        if not flush.cancelled() and (error := flush.exception()) is not None:
-            self._events.error("finisher.flush_failed", error=repr(error))
         if not self._flushes:
             if self._pending and not flush.cancelled():
                 self._start_flush()
@@ -133,35 +146,53 @@ class Finisher:
             self._flying_since.append(since)
             del self._pending[: self._batch]
             self._flying.append(batch)
-            await self._write(batch)
+            try:
+                await self._write(batch)
+            except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
+                self._events.error("finisher.flush_failed", error=repr(error))
+                self._on_given_up()
             self._flying.remove(batch)
             self._flying_since.remove(since)
             self._on_room()
 
-    async def _write(self, batch: Sequence[Transition]) -> None:
+    async def _write(
+        self, batch: Sequence[Transition], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
+    ) -> None:
         """Until the store has answered; only then are the ends off our hands."""
-        repeated = False
         while True:
             try:
                 verdicts = await self._store.jobs.finish(batch)
-            except StoreUnavailable as error:
-                self._outage.failed(error)
-                repeated = True
-                await self._outage.pause()
-            except Exception as error:  # noqa: BLE001 - one bad row must not hold up the others
-                await self._write_apart(batch, error)
+            except RowRefused as error:
+                await self._without_the_row(batch, error)
                 return
+            except Exception as error:  # noqa: BLE001 - whatever it is, the ends are kept
+                self._outage.failed(error, FINISH)
+                repeated = True
+                tries -= not isinstance(error, StoreUnavailable | StoreRefuses)
+                if tries == 0:
+                    await self._apart(batch, error)
+                    return
+                await self._outage.pause()
             else:
-                self._outage.answered()
+                self._outage.answered(FINISH)
                 self._count(batch, verdicts, repeated)
                 return
 
-    async def _write_apart(self, batch: Sequence[Transition], error: Exception) -> None:
+    async def _apart(self, batch: Sequence[Transition], error: Exception) -> None:
+        """Nobody knows this error, and one row may be its cause: the others are written without
+        it. It goes to the end of the line, for it may be good all the same."""
+        if len(batch) > 1:
+            for half in _halves(batch):
+                await self._write(half, repeated=True, tries=1)
+            return
+        self._events.error("job.end_kept", job=batch[0].id, to=batch[0].to, error=describe(error))
+        self._pending += batch
+
+    async def _without_the_row(self, batch: Sequence[Transition], error: Exception) -> None:
         """The store cannot take this batch: halve it until the row at fault stands alone."""
         if len(batch) > 1:
-            half = len(batch) // 2
-            await self._write(batch[:half])
-            await self._write(batch[half:])
+            for half in _halves(batch):
+                await self._write(half, repeated=True)
             return
         [transition] = batch
         self._events.error(
@@ -169,6 +200,7 @@ class Finisher:
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
+            self._on_given_up()
             return
         await self._write([_plain_failure(transition, error)])
 
@@ -198,6 +230,11 @@ class Finisher:
 
 
 UNWRITABLE = "the store could not take this attempt's end"
+
+
+def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence[Transition]]:
+    half = len(batch) // 2
+    return batch[:half], batch[half:]
 
 
 def _is_own(transition: Transition, verdict: Verdict) -> bool:

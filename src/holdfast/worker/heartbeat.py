@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 from holdfast.errors import StoreUnavailable
@@ -19,7 +19,7 @@ from holdfast.handlers.ends import describe
 from holdfast.job import WorkerId
 from holdfast.store.contract import Store
 from holdfast.store.records import Beat, Held
-from holdfast.worker.watchdog import Watchdog
+from holdfast.worker.watchdog import Frozen, Watchdog
 
 
 class Listener(Protocol):
@@ -38,9 +38,11 @@ class Heartbeat:
         listener: Listener,
         *,
         lease: float,
+        max_block: float,
         held: Callable[[], list[Held]],
         is_behind: Callable[[float], bool],
         suspects: Callable[[], list[str]],
+        give_up: Callable[[Store, Frozen], Awaitable[None]],
     ) -> None:
         self._store = store
         self._events = events
@@ -50,8 +52,15 @@ class Heartbeat:
         self._is_behind = is_behind
         self._worker_loop = asyncio.get_running_loop()
         self.watchdog = Watchdog(
-            self._worker_loop, events, tolerance=max(0.1, min(1.0, lease / 3)), suspects=suspects
+            self._worker_loop,
+            events,
+            tolerance=max(0.1, min(1.0, lease / 3, max_block / 2)),
+            limit=max_block,
+            suspects=suspects,
+            give_up=self._give_up,
         )
+        self._rescue = give_up
+        self._given_up = False
         self._worker: WorkerId | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,7 +95,8 @@ class Heartbeat:
 
     @property
     def lease_left(self) -> float:
-        return self.last_beat + self._lease - time.monotonic()
+        """Seconds; of a worker that was given up nothing is left."""
+        return -1.0 if self._given_up else self.last_beat + self._lease - time.monotonic()
 
     def _tell(self, what: Callable[[], None]) -> None:
         loop = self._loop
@@ -107,7 +117,7 @@ class Heartbeat:
 
     async def _main(self) -> None:
         store = self._store.sibling()
-        services: list[Coroutine[Any, Any, None]] = [self._beats(store), self.watchdog.watch()]
+        services: list[Coroutine[Any, Any, None]] = [self._beats(store), self.watchdog.watch(store)]
         tasks = [asyncio.create_task(service) for service in services]
         stop = asyncio.create_task(self._stop.wait())
         try:
@@ -125,7 +135,7 @@ class Heartbeat:
     async def _beats(self, store: Store) -> None:
         """The first beat comes a third of the lease after the registration, like any other."""
         opened = False
-        while True:
+        while not self._given_up:
             try:
                 async with asyncio.timeout(self._lease / 3):
                     if opened:
@@ -140,6 +150,12 @@ class Heartbeat:
                 wait = self._lease / 3 - (time.monotonic() - self.last_beat)
             # Never back to back, also while a name that the store forgot is being renewed.
             await self._pause(max(wait, self._lease / 10))
+        await self._stop.wait()
+
+    async def _give_up(self, store: Store, frozen: Frozen) -> None:
+        """No beat and no claim after this: what is handed on must not come back to us."""
+        self._given_up = True
+        await self._rescue(store, frozen)
 
     async def _beat(self, store: Store) -> None:
         """A beat also says whether all is written that was decided when the answer to the beat
@@ -167,7 +183,7 @@ class Heartbeat:
             known = isinstance(error, StoreUnavailable | TimeoutError)
             report = self._events.warning if known else self._events.error
             report("heartbeat.failed", worker=self._worker, error=describe(error))
-        if self.lease_left <= 0 and not self._lapsed:
+        if self.lease_left <= 0 and not (self._lapsed or self._given_up):
             self._lapsed = True
             self._events.warning("worker.lease_lapsed", worker=self._worker)
 

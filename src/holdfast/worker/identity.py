@@ -15,10 +15,10 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
@@ -30,6 +30,7 @@ from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.runner import Runner
+from holdfast.worker.watchdog import Frozen
 
 
 class Identity:
@@ -45,6 +46,7 @@ class Identity:
         runner: Runner,
         is_behind: Callable[[float], bool],
         on_renewal: Callable[[], None],
+        give_up: Callable[[Store, Frozen], Awaitable[None]],
     ) -> None:
         self._store = store
         self._registry = registry
@@ -60,9 +62,11 @@ class Identity:
             events,
             self,
             lease=options.lease,
+            max_block=options.longest_block,
             held=self._held,
             is_behind=is_behind,
             suspects=self._suspects,
+            give_up=give_up,
         )
 
     async def begin(self) -> None:
@@ -150,7 +154,7 @@ class Identity:
         """Best effort: a name that cannot be taken off the list lapses by itself."""
         try:
             await self._store.workers.deregister(worker)
-        except StoreUnavailable as error:
+        except StoreError as error:
             self._events.warning("worker.not_deregistered", worker=worker, error=str(error))
 
     def _held(self) -> list[Held]:

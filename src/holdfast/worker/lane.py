@@ -14,12 +14,15 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import Context as Variables
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 
 from holdfast.worker.attempt import Attempt
 
 LONGEST_WAIT = 0.1
 """Seconds that an attempt waits behind handlers that all turned out slow, before it goes back."""
+
+SLOT: ContextVar[asyncio.Task[None]] = ContextVar("holdfast-slot")
+"""The slot that a task belongs to, also one that a handler started."""
 
 Run = Callable[[Attempt, "asyncio.Task[None]"], Awaitable[None]]
 
@@ -104,6 +107,7 @@ class Lane:
     async def _slot(self) -> None:
         slot = asyncio.current_task()
         assert slot is not None
+        SLOT.set(slot)
         clean = copy_context()
         inbox = self._inbox
         attempt: Attempt | None

@@ -29,6 +29,8 @@ class WorkerOptions:
     `patience` is how long a handler that was told to stop is waited for before
     its attempt is ended without it; the handler is then stuck and keeps its slot.
     When `stuck_share` of a queue's slots are lost that way, the worker leaves.
+    `max_block` is how long a handler may keep the event loop to itself before the
+    worker is given up: one lease, and at least 5 seconds, unless it is said.
     """
 
     queues: Mapping[str, int]
@@ -37,6 +39,7 @@ class WorkerOptions:
     poll: float = 1.0
     patience: float = 5.0
     stuck_share: float = 0.5
+    max_block: float | None = None
     name: str = field(default_factory=own_name)
     threads: int | None = None
     processes: int | None = None
@@ -51,6 +54,8 @@ class WorkerOptions:
         checks.seconds("grace", self.grace)
         checks.seconds("patience", self.patience)
         checks.text("name", self.name, 512)
+        if self.max_block is not None:
+            checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
         for name in ("batch", "max_unwritten", "max_payload"):
             checks.count(name, getattr(self, name))
@@ -61,6 +66,15 @@ class WorkerOptions:
     @property
     def slots(self) -> int:
         return sum(self.queues.values())
+
+    @property
+    def longest_block(self) -> float:
+        return max(self.lease, 5.0) if self.max_block is None else self.max_block
+
+    @property
+    def leaves_within(self) -> float:
+        """Seconds from the first signal to the end of everything, whatever the store does."""
+        return self.grace + self.patience + 5.0
 
     @property
     def thread_count(self) -> int:

@@ -1,4 +1,8 @@
-"""Whether the store answers. Said once when it stops and once when it is back."""
+"""Whether the store does what it is asked. Said once when it stops and once when it is back.
+
+Any error but a refused row counts: a login that is being rotated, a grant that is missing, a table
+that is being restored. The worker can do nothing about it, and what it holds is still good later.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,45 @@ import time
 from contextlib import suppress
 
 from holdfast.events import Events
+from holdfast.handlers.ends import describe
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 5.0
 
 
 class Outage:
-    """Shared by all that talk to the store on the worker's loop."""
+    """Shared by all that talk to the store on the worker's loop.
+
+    It lasts until everybody who was refused has been answered, so that one verb which fails
+    among others that work does not make it begin and end again and again.
+    """
 
     def __init__(self, events: Events) -> None:
         self._events = events
         self._since: float | None = None
+        self._cut_off: set[str] = set()
+        self.reason = ""
         self._tries = 0
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self) -> None:
+    def answered(self, who: str = "") -> None:
         self.last_answer = time.monotonic()
-        if self._since is not None:
+        self._cut_off.discard(who)
+        if self._since is not None and not self._cut_off:
             seconds = round(self.last_answer - self._since, 3)
-            self._since, self._tries = None, 0
+            self._since, self._tries, self.reason = None, 0, ""
             self._back.set()
             self._back = asyncio.Event()
             self._events.info("worker.store_back", after=seconds)
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: Exception, who: str = "") -> None:
         self._tries += 1
+        self._cut_off.add(who)
+        self.reason = describe(error)
         if self._since is None:
             self._since = time.monotonic()
-            self._events.warning("worker.store_unavailable", error=str(error) or repr(error))
+            self._events.warning("worker.store_unavailable", error=self.reason)
 
     def wait(self) -> float:
         """Seconds until the next try: longer each time, and never the same for two workers."""

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from holdfast.events import Events
+from holdfast.store.contract import Store
 
 FRAMES = 12
 
 
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A loop that was given up. `leaving`: because the worker was to leave, and not because it
+    was blocked for too long; nobody is to blame for that."""
+
+    seconds: float
+    stack: str
+    leaving: bool
+
+
 class Watchdog:
     """Pings the worker's loop. A ping that stays unanswered is a blocked loop: reported once
-    when it is noticed, with what the loop's thread is doing, and once when it turns again."""
+    when it is noticed, with what the loop's thread is doing, and once when it turns again. A
+    loop that is blocked for `limit` seconds, or still blocked at `leave_by`, is given up."""
 
     def __init__(
         self,
@@ -24,29 +38,47 @@ class Watchdog:
         events: Events,
         *,
         tolerance: float,
+        limit: float,
         suspects: Callable[[], list[str]],
+        give_up: Callable[[Store, Frozen], Awaitable[None]],
     ) -> None:
         self._watched = watched
         self._thread = threading.get_ident()
         self._events = events
         self._tolerance = tolerance
+        self._limit = limit
         self._suspects = suspects
+        self._give_up = give_up
         self._pinged: float | None = None
+        self._watched_for = 0.0
         self._reported = False
+        self.leave_by = math.inf
         self.lag = 0.0
 
-    async def watch(self) -> None:
-        """Runs on the heartbeat's loop."""
-        while True:
+    async def watch(self, store: Store) -> None:
+        """Runs on the heartbeat's loop, and ends when it has given up the watched one."""
+        pause = self._tolerance / 2
+        while not self._is_frozen():
             self._look()
-            await asyncio.sleep(self._tolerance / 2)
+            began = time.monotonic()
+            await asyncio.sleep(pause)
+            # A process that was stopped as a whole has not watched: that time does not count.
+            self._watched_for += min(time.monotonic() - began, 2 * pause)
+        leaving = self._watched_for <= self._limit
+        await self._give_up(store, Frozen(self.blocked_for, self._stack(), leaving))
 
     @property
     def blocked_for(self) -> float:
         return 0.0 if self._pinged is None else time.monotonic() - self._pinged
 
+    def _is_frozen(self) -> bool:
+        if self._pinged is None or self._watched_for <= self._tolerance:
+            return False
+        return self._watched_for > self._limit or time.monotonic() > self.leave_by
+
     def _look(self) -> None:
         if self._pinged is None:
+            self._watched_for = 0.0
             self._pinged = time.monotonic()
             self._watched.call_soon_threadsafe(self._turned)
         elif self.blocked_for > self._tolerance and not self._reported:

@@ -13,41 +13,26 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId
 from holdfast.reconcile.service import Service
 from holdfast.store.contract import Store
 from holdfast.store.records import QueueSettings
+from holdfast.worker.attempt import Stop
 from holdfast.worker.crew import Crew
 from holdfast.worker.departure import Departure
 from holdfast.worker.drain import drained
+from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.signals import told_by_signals
+from holdfast.worker.watchdog import Frozen
 
-
-class WorkerStalled(HoldfastError):
-    """The worker cannot make progress and leaves, so that something better may start it anew.
-    Not while it holds anything that would be lost."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"the store has not answered for {seconds:.1f} s, more than two leases: the worker "
-            "leaves; check the store and the network, then start it again"
-        )
-
-
-class SlotsLost(HoldfastError):
-    """Handlers that would not stop hold so many slots that the worker leaves to be replaced."""
-
-    def __init__(self, queue: str, stuck: int, slots: int) -> None:
-        super().__init__(
-            f"queue {queue!r}: handlers that went on after their time hold {stuck} of {slots} "
-            "slots: the worker leaves, start it again; let coroutines end when they are "
-            "cancelled, and run plain functions that may hang with process=True"
-        )
-        self.queue = queue
+AT_ONCE = 1.5
+"""Seconds from a second signal to the end of the process, if there is a last resort."""
+CLOSING = 2.0
+"""Seconds from the end of a departure to the end of the process: the app closes its store."""
 
 
 class Worker:
@@ -71,6 +56,8 @@ class Worker:
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
         self._departure: asyncio.Task[None] | None = None
+        self._signals = 0
+        self._last_resort: LastResort | None = None
         self._failure: HoldfastError | None = None
 
     @property
@@ -94,8 +81,14 @@ class Worker:
         """Register and begin to claim. Safe to call twice."""
         if self._crew is not None:
             return
+        self._loop = asyncio.get_running_loop()
         crew = self._crew = Crew(
-            self._store, self._registry, self.options, self._events, self._exhausted
+            self._store,
+            self._registry,
+            self.options,
+            self._events,
+            on_frozen=self._on_frozen,
+            on_exhausted=self._exhausted,
         )
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
@@ -132,26 +125,29 @@ class Worker:
         if self._crew is not None:
             self._crew.fetcher.stop_soon()
 
-    async def run(self, *, burst: bool = False) -> None:
+    async def run(self, *, burst: bool = False, last_resort: LastResort | None = None) -> None:
         """Work until a stop is asked for, by `request_stop` or a signal; with `burst` also until
-        nothing is left to do. Raises WorkerStalled when the store stays out of reach, SlotsLost
-        when stuck handlers hold too many slots."""
-        with told_by_signals(self._on_signal):
+        nothing is left to do. Raises WorkerStalled when the store stays out of reach,
+        WorkerFrozen when a handler kept the loop for longer than `max_block`, and SlotsLost when
+        stuck handlers hold too many slots.
+
+        With a `last_resort` the process ends even if the loop never turns again.
+        """
+        self._last_resort = last_resort
+        with told_by_signals(self._on_signal, self._on_signal_at_once):
             await self.start()
             try:
                 await self._until_asked(burst)
             finally:
                 await self.stop()
-            if self._failure is not None:
-                raise self._failure
+        self._raise_failure()
 
     async def drain(self) -> int:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
         ended = await drained(self._running_crew, self._store, self._registry, self.options)
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
         return ended
 
     def health(self) -> dict[str, object]:
@@ -165,6 +161,7 @@ class Worker:
             "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
             "last_claim_age": round(crew.fetcher.last_claim_age, 3),
             "store_out_of_reach_for": round(crew.outage.lasted, 3),
+            "store_says": crew.outage.reason,
             "running": len(crew.runner.running),
             "unwritten": crew.finisher.unwritten,
             "stuck": len(crew.runner.stuck),
@@ -232,10 +229,44 @@ class Worker:
         self._events.info("worker.signal", signal=number.name, immediate=again)
         self.request_stop(now=again)
 
+    def _on_signal_at_once(self, number: signal.Signals) -> None:
+        """In the thread that hears signals: a blocked loop must be left all the same."""
+        self._signals += 1
+        grace = self.options.grace if self._signals == 1 else 0.0
+        if self._crew is not None:
+            self._crew.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
+        if self._last_resort is not None:
+            patience = {1: self.options.leaves_within, 2: AT_ONCE}
+            self._last_resort.arm(patience.get(self._signals, 0.0))
+
+    def _on_frozen(self, frozen: Frozen) -> None:
+        """In the heartbeat's thread, when all that can be saved is saved."""
+        error = WorkerFrozen(frozen.seconds, self.options.longest_block)
+        if self._last_resort is not None:
+            self._last_resort.leave(LATE if frozen.leaving else FROZEN, str(error))
+        self._loop.call_soon_threadsafe(self._give_up, error)
+
+    def _give_up(self, error: WorkerFrozen) -> None:
+        """On the loop, which turns again: nothing that it holds is ours any more."""
+        self._failure = error
+        crew = self._running_crew
+        crew.runner.stop_all(Stop.LOST)
+        self.request_stop()
+        if self._departure is None:
+            self._departure = asyncio.create_task(self._leave(crew), name="holdfast-leave")
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
     async def _leave(self, crew: Crew) -> None:
+        if self._last_resort is not None:
+            self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
         departure = Departure(crew, self._services, self.options, self._events, self._hurry)
         await departure.leave()
+        if self._last_resort is not None:
+            self._last_resort.arm(CLOSING)
         counters = crew.finisher.counters
         self._events.info(
             "worker.stopped",

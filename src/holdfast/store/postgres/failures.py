@@ -1,15 +1,28 @@
-"""Which driver errors mean that the store is out of reach, and which mean something else.
+"""Every error of driver and server, told apart by who has to act.
 
-Callers retry on `StoreUnavailable` alone. So it must cover every way in which a
-server goes away (restart, failover, exhaustion, a cut line, a timeout) and
-nothing that would fail the same way for ever.
+    StoreUnavailable   nobody: the server went away (restart, failover, exhaustion, a cut line, a
+                       timeout), and clients try again by themselves
+    StoreRefuses       an administrator: login, grants, schema
+    RowRefused         whoever made the value: SQLSTATE classes 22, 23 and 54, and what the driver
+                       cannot encode
+    StoreError         unknown; no guess is made whose fault it is
+
+A worker keeps what it could not write in every case but `RowRefused`. So that must never be
+said of an error that would have met any other row as well.
 """
 
 from __future__ import annotations
 
 import asyncpg
 
-from holdfast.errors import SchemaMissing, StoreError, StoreUnavailable
+from holdfast.errors import (
+    AccessRefused,
+    RowRefused,
+    SchemaMissing,
+    StoreError,
+    StoreRefuses,
+    StoreUnavailable,
+)
 
 # The line is gone: the same call on a fresh connection may well succeed at once.
 LINE_LOST = (
@@ -44,6 +57,17 @@ _MISCONFIGURED = (
     asyncpg.InsufficientPrivilegeError,
 )
 
+_OTHER_SCHEMA = (asyncpg.UndefinedColumnError, asyncpg.UndefinedFunctionError)
+
+# Constraints are ours and hold for every row that the program means to write.
+_OF_THE_ROW = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    UnicodeError,
+    OverflowError,
+)
+
 # Of a session's settings, which are what a URL says beyond our own options.
 _BAD_SETTING = (
     asyncpg.UndefinedObjectError,
@@ -64,15 +88,31 @@ def translated(error: Exception, where: str) -> StoreError | None:
 
     Driver messages are kept: they name neither password nor URL.
     """
-    if isinstance(error, _MISSING):
-        return SchemaMissing(where)
-    if isinstance(error, _MISCONFIGURED):
-        return StoreError(f"{where} refuses this program: {error}; check user, database and rights")
-    if isinstance(error, _BAD_SETTING) and error.severity_en == "FATAL":
-        return StoreError(f"{where} refuses a setting: {error}; check the options in the URL")
     if isinstance(error, _AWAY) or _closed_under_us(error):
         return StoreUnavailable(f"{where} is out of reach: {_told(error)}")
+    if isinstance(error, _OF_THE_ROW) and not _ends_the_session(error):
+        return RowRefused(f"{where} cannot take a value: {_told(error)}")
+    if isinstance(error, asyncpg.PostgresError):
+        return _refusal(error, where) or StoreError(f"{where} cannot do this: {_told(error)}")
     return None
+
+
+def _refusal(error: asyncpg.PostgresError, where: str) -> StoreRefuses | None:
+    if isinstance(error, _MISSING):
+        return SchemaMissing(where)
+    if isinstance(error, _OTHER_SCHEMA):
+        return StoreRefuses(f"{where} has another schema than this program needs: {error}")
+    if isinstance(error, _MISCONFIGURED):
+        return AccessRefused(
+            f"{where} refuses this program: {error}; check user, database and rights"
+        )
+    if isinstance(error, _BAD_SETTING) and _ends_the_session(error):
+        return StoreRefuses(f"{where} refuses a setting: {error}; check the options in the URL")
+    return None
+
+
+def _ends_the_session(error: Exception) -> bool:
+    return getattr(error, "severity_en", None) == "FATAL"
 
 
 def _closed_under_us(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import asyncpg
 
-from holdfast.errors import KeyHeld, StoreUnavailable
+from holdfast.errors import KeyHeld, RowRefused, StoreUnavailable
 from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
 from holdfast.outcome import Transition
 from holdfast.store import borrowed
@@ -84,8 +84,10 @@ class PostgresJobs:
             await self._connections.run(
                 lambda line: copy_jobs(self._connections, line, jobs), transaction=True
             )
-        except asyncpg.UniqueViolationError:
-            return False
+        except RowRefused as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                return False
+            raise
         return True
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:

@@ -48,6 +48,7 @@ class Engine:
         self._clock = clock
         self._is_sibling = self.is_there = is_sibling
         self._users = 0
+        self._closing = False
         self._opening = 0
         self._anchor = Anchor(location.path)
         self._shortcut = Shortcut(location)
@@ -68,12 +69,14 @@ class Engine:
             self._opening += 1
             self.is_there = self._is_sibling
         self._users += 1
+        self._closing = False
         self._writer.start()
         self._reader.start()
 
     def release(self) -> None:
         self._users -= 1
         if self._users == 0:
+            self._closing = True
             self.wakeups.stop()
             self._reader.stop()
             self._writer.stop()
@@ -198,7 +201,10 @@ class Engine:
         anchor.drop()
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        return patiently(work, self.location.patience, self.location.shown)
+        return patiently(work, self.location.patience, self.location.shown, self._is_closing)
+
+    def _is_closing(self) -> bool:
+        return self._closing
 
 
 def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:

@@ -20,6 +20,7 @@ from typing import TypeVar
 from holdfast.events import logger
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.transaction import OF_THE_ROW
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class Shortcut:
             self._untidy += min(self._connection.total_changes - before, MOST_PAGES)
             self._rest_after(time.monotonic() - began)
             return answer
-        except sqlite3.Error:
+        except (sqlite3.Error, *OF_THE_ROW):
             # Rolled back. The thread waits for a lock, and says what else is wrong.
             return None
         finally:

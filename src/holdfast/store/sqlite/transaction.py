@@ -14,7 +14,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import (
+    AccessRefused,
+    RowRefused,
+    StoreError,
+    StoreRefuses,
+    StoreUnavailable,
+)
 from holdfast.store.records import Topic
 
 T = TypeVar("T")
@@ -26,6 +32,11 @@ _OUT_OF_REACH = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 )
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_NO_ACCESS = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
+
+# Constraints are ours and hold for every row that the program means to write; the last two come
+# from binding a value, before SQLite has seen it.
+OF_THE_ROW = (sqlite3.DataError, sqlite3.IntegrityError, UnicodeError, OverflowError)
 
 
 class Cursor(Protocol):
@@ -99,8 +110,9 @@ def write(
     return answer
 
 
-def patiently(work: Callable[[], T], patience: float, where: str) -> T:
-    """Repeat what another process keeps from happening, as long as patience lasts."""
+def patiently(work: Callable[[], T], patience: float, where: str, closing: Callable[[], bool]) -> T:
+    """Repeat what another process keeps from happening, as long as patience lasts and the store
+    is not being closed: who closes it would have to wait as long."""
     give_up = time.monotonic() + patience
     pause = 0.0005
     while True:
@@ -110,15 +122,15 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in _BUSY:
                 raise _named(error, code, where) from error
-            if time.monotonic() > give_up:
+            if time.monotonic() > give_up or closing():
                 raise StoreUnavailable(
                     f"{where} was busy for {patience:g} s: another program holds a write "
                     "transaction open; end it, or raise busy_timeout in the URL"
                 ) from error
-        except sqlite3.DatabaseError as error:
-            if type(error) is sqlite3.DatabaseError:  # not a database, or a damaged one
-                raise StoreError(f"{where}: {error}") from error
-            raise
+        except OF_THE_ROW as error:
+            raise RowRefused(f"{where} cannot take a value: {error}") from error
+        except sqlite3.Error as error:  # not a database, or a damaged one, or a defect of ours
+            raise _unbound(error, where) or StoreError(f"{where}: {error}") from error
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 1.5, 0.01)
 
@@ -126,4 +138,17 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
 def _named(error: sqlite3.OperationalError, code: int, where: str) -> Exception:
     if code in _OUT_OF_REACH:
         return StoreUnavailable(f"{where}: {error} ({error.sqlite_errorname})")
+    if code in _NO_ACCESS:
+        return AccessRefused(f"{where} refuses this program: {error}; check the file's rights")
+    if code == sqlite3.SQLITE_ERROR:  # what a statement names is not there
+        return StoreRefuses(f"{where} has another schema than this program needs: {error}")
     return StoreError(f"{where}: {error}")
+
+
+def _unbound(error: sqlite3.Error, where: str) -> RowRefused | None:
+    """A value of a type that SQLite does not know; the driver has no class of its own for that."""
+    if isinstance(error, sqlite3.InterfaceError | sqlite3.ProgrammingError) and (
+        "binding parameter" in str(error)
+    ):
+        return RowRefused(f"{where} cannot take a value: {error}")
+    return None

@@ -120,7 +120,11 @@ class Connections:
     ) -> Any:
         """Run the script of one verb in one partition."""
         chosen = script(verb)
-        tag, values = self.tag(partition), chosen.values(self._complete(chosen, given))
+        tag, whole = self.tag(partition), self._complete(chosen, given)
+        try:
+            values = chosen.values(whole)
+        except (UnicodeError, OverflowError) as error:
+            raise translated(error, self.options.where) or error from error
         return await self.run(lambda client: evaluate(client, chosen, tag, values), again=again)
 
     async def call_each(self, calls: Sequence[Call], *, again: bool = True) -> list[Any]:

@@ -1,15 +1,26 @@
-"""Which driver errors mean that the store is out of reach, and which mean something else.
+"""Every error of driver and server, told apart by who has to act.
 
-Callers retry on `StoreUnavailable` alone. So it must cover every way in which a server goes away
-(restart, failover, a moved slot, a cut line, a timeout) and nothing that would fail the same way
-for ever.
+    StoreUnavailable   nobody: the server went away (restart, failover, a moved slot, a cut line, a
+                       timeout), and clients try again by themselves
+    StoreRefuses       an administrator: login, rights, memory
+    RowRefused         whoever made the value: no number of the kind, too large, not encodable
+    StoreError         unknown; no guess is made whose fault it is
+
+A worker keeps what it could not write in every case but `RowRefused`. So that must never be said
+of an error that would have met any other row as well.
 """
 
 from __future__ import annotations
 
 from redis import exceptions
 
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import (
+    AccessRefused,
+    RowRefused,
+    StoreError,
+    StoreRefuses,
+    StoreUnavailable,
+)
 
 # Errors from inside a script reach us as plain text, and each release words them in its own way.
 _PASSING = (
@@ -27,6 +38,13 @@ _PASSING = (
     "max number of clients",
 )
 _REFUSED = ("NOPERM", "NOAUTH", "WRONGPASS", "invalid password", "without any password")
+_OF_THE_ROW = (
+    "value is not an integer",
+    "value is not a valid float",
+    "would overflow",
+    "string exceeds maximum allowed size",
+    "invalid bulk length",
+)
 _AWAY = (
     exceptions.ConnectionError,
     exceptions.TimeoutError,
@@ -62,14 +80,26 @@ def translated(error: Exception, where: str) -> StoreError | None:
     """
     text = str(error)
     if isinstance(error, _MISCONFIGURED) or any(word in text for word in _REFUSED):
-        return StoreError(f"{where} refuses this program: {text}; check user, password and rights")
+        return AccessRefused(
+            f"{where} refuses this program: {text}; check user, password and rights"
+        )
     if isinstance(error, exceptions.OutOfMemoryError) or "OOM command not allowed" in text:
-        return StoreError(
+        return StoreRefuses(
             f"{where} is out of memory and took nothing of this: raise its maxmemory, or let "
             "retention remove ended jobs sooner (holdfast queues tune)"
         )
     if isinstance(error, _AWAY) or any(word in text for word in _PASSING):
         return StoreUnavailable(f"{where} is out of reach: {_told(error)}")
+    return _refusal(error, where)
+
+
+def _refusal(error: Exception, where: str) -> StoreError | None:
+    if isinstance(error, exceptions.DataError | UnicodeError | OverflowError) or any(
+        words in str(error) for words in _OF_THE_ROW
+    ):
+        return RowRefused(f"{where} cannot take a value: {_told(error)}")
+    if isinstance(error, exceptions.RedisError):
+        return StoreError(f"{where} cannot do this: {_told(error)}")
     return None
 
 
