@@ -63,16 +63,20 @@ class LineWakeups(ABC):
         self._listening.clear()
         self._missed = False
 
+    @property
+    def hears(self) -> bool:
+        return self._listening.is_set()
+
     def up(self) -> None:
         """The line listens from now on; what was said before it did may have been missed."""
         self._listening.set()
         if self._missed:
             for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES):
-                self._tell(Wakeup(topic))
+                self.tell(Wakeup(topic))
 
     def heard(self, message: str) -> None:
         for wakeup in parse(message):
-            self._tell(wakeup)
+            self.tell(wakeup)
 
     def _unsubscribe(self, listener: Listener) -> None:
         if listener in self._listeners:
@@ -98,7 +102,7 @@ class LineWakeups(ABC):
             await asyncio.sleep(pause * (0.5 + random.random()))
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _tell(self, wakeup: Wakeup) -> None:
+    def tell(self, wakeup: Wakeup) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(wakeup)

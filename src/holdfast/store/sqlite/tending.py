@@ -22,9 +22,9 @@ def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 
 def request_cancel(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
     marked = tx.rows(script("request_cancel"), (to_json(ids), tx.now))
-    for worker in {worker for _, worker in marked}:
+    for worker in {worker for _, worker, is_there in marked if is_there}:
         tx.wake(Topic.CANCEL, worker)
-    return [JobId(job_id) for job_id, _ in marked]
+    return [JobId(job_id) for job_id, *_ in marked]
 
 
 def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:

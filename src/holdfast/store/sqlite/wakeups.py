@@ -54,6 +54,14 @@ class SqliteWakeups:
             watcher.note(bumped)
         self._emit(Wakeup(topic, name) for topic, name in bumped)
 
+    def tell(self, wakeup: Wakeup) -> None:
+        self._emit([wakeup])
+
+    @property
+    def hears(self) -> bool:
+        """A commit here tells by itself, and the watcher sees those of others."""
+        return True
+
     def stop(self) -> None:
         with self._lock:
             self._subscriptions.clear()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.records import Beat, Held, News, WorkerInfo
 from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.polling import Polling, asked_for
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -25,12 +26,20 @@ from holdfast.store.sqlite.transaction import Transaction
 class SqliteWorkers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._polling = Polling()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
         await self._engine.write(lambda tx: _register(tx, worker, lease))
 
     async def heartbeat(self, worker: WorkerId, lease: float, held: Sequence[Held]) -> Beat:
         return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held))
+
+    async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
+        asked = asked_for(worker, queues)
+        return await self._engine.read_unless(
+            lambda state: self._polling.look(state, asked, self._engine.now()),
+            lambda tx: self._polling.read(tx, asked),
+        )
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:

@@ -28,5 +28,10 @@ declared as (
         keep = case when old.edited then old.keep else excluded.keep end,
         definition = case when old.edited then old.definition else excluded.definition end,
         declared_at = excluded.declared_at
+),
+counted as (
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'schedules', '' from news limit 1
+    on conflict (topic, name) do update set n = kept.n + 1
 )
 select pg_notify($2::text, 'schedules') from news

@@ -32,6 +32,16 @@ local function wake(message)
     woken[message] = true
 end
 
+-- A cancel is also counted, for the worker's polls; not for one that is gone, whose number nobody
+-- would remove.
+local function wake_to_cancel(worker)
+    local message = 'cancel:' .. worker
+    if not woken[message] and redis.call('ZSCORE', partition .. ':leases', worker) then
+        after_all[#after_all + 1] = {'HINCRBY', partition .. ':signals', message, 1}
+    end
+    wake(message)
+end
+
 local function split(members)
     local gone, come = {}, {}
     for member, score in pairs(members) do
