@@ -22,6 +22,7 @@ from holdfast.options import EnqueueOptions, Options, check_name
 from holdfast.plan import Definition
 from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileService
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.reconcile.service import Service
 from holdfast.schedule.defining import ScheduleCall
@@ -256,11 +257,14 @@ class _OpenedWorker:
     async def __aenter__(self) -> Worker:
         app = await self._app.__aenter__()
         try:
+            replicas = Replicas()
             services: list[Service] = [
-                ReconcileService(app.store, app.events),
+                ReconcileService(app.store, app.events, replicas=replicas),
                 ScheduleService(app.store, app.events, app.schedules, app.providers),
             ]
-            self._worker = Worker(app.store, app.registry, self._options, app.events, services)
+            self._worker = Worker(
+                app.store, app.registry, self._options, app.events, services, replicas
+            )
             return await self._worker.__aenter__()
         except BaseException:
             await app.__aexit__(None, None, None)

@@ -1,8 +1,8 @@
 """Wakeups over one connection that listens, and comes back by itself.
 
-What a line says is `ready:mail,default`, `due`, `schedules` or `cancel:<worker>`. A backend only
-knows how to hold one line; losing it, waiting, and telling the listeners what they may have missed
-is the same everywhere.
+What a line says is `ready:mail=1,default` (one job, and some), `due`, `schedules` or
+`cancel:<worker>`. A backend only knows how to hold one line; losing it, waiting, and telling the
+listeners what they may have missed is the same everywhere.
 """
 
 from __future__ import annotations
@@ -114,4 +114,9 @@ def parse(message: str) -> list[Wakeup]:
     """What a message means; one this version does not know means nothing."""
     topic, _, names = message.partition(":")
     known = _TOPICS.get(topic)
-    return [] if known is None else [Wakeup(known, name) for name in names.split(",")]
+    return [] if known is None else [_wakeup(known, name) for name in names.split(",")]
+
+
+def _wakeup(topic: Topic, text: str) -> Wakeup:
+    name, _, jobs = text.partition("=")
+    return Wakeup(topic, name, int(jobs) if jobs.isdecimal() else 0)

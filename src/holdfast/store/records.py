@@ -181,8 +181,11 @@ class Topic(StrEnum):
 
 
 class Wakeup(msgspec.Struct, frozen=True):
+    """`jobs`: how many became ready; 0 where that is not known or they are many."""
+
     topic: Topic
     name: str = ""
+    jobs: int = 0
 
 
 class Severity(StrEnum):

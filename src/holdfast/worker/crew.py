@@ -11,6 +11,7 @@ from holdfast.handlers.registry import Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
 from holdfast.outcome import Transition
+from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.attempt import Attempt
@@ -20,6 +21,7 @@ from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
+from holdfast.worker.poller import Poller
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.runner import Runner
 from holdfast.worker.settle import undecidable
@@ -31,7 +33,12 @@ class Crew:
     """fetcher → runner → finisher, and those who look after them."""
 
     def __init__(
-        self, store: Store, registry: Registry, options: WorkerOptions, events: Events
+        self,
+        store: Store,
+        registry: Registry,
+        options: WorkerOptions,
+        events: Events,
+        replicas: Replicas,
     ) -> None:
         self._registry = registry
         self._events = events
@@ -73,6 +80,7 @@ class Crew:
             tuple(registry),
             events,
             self.outage,
+            replicas,
             poll=options.poll,
             batch=options.batch,
             worker_id=lambda: self.identity.id,
@@ -80,10 +88,20 @@ class Crew:
             may_claim=self._may_claim,
             after_doubt=self.strays.suspect,
         )
+        self.poller = Poller(
+            store,
+            tuple(options.queues),
+            tuple(registry),
+            events,
+            self.outage,
+            replicas,
+            poll=options.poll,
+            worker_id=lambda: self.identity.id,
+        )
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
-            self.fetcher.wake(wakeup.name)
+            self.fetcher.wake(wakeup.name, wakeup.jobs)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
             self.identity.heartbeat.beat_now()
 

@@ -60,6 +60,7 @@ class Departure:
     async def _end_claiming(self) -> None:
         """A claim on its way is waited for, so that what it brings goes back unspent; a store
         that does not answer it cannot keep us here."""
+        await self._crew.poller.stop()
         await self._first_of(self._crew.fetcher.stopped(), self._options.lease)
         await self._crew.fetcher.close(HURRY)
 

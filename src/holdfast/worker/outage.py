@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from contextlib import suppress
@@ -23,9 +24,11 @@ class Outage:
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self) -> None:
+    def answered(self, asked: float = math.inf) -> None:
+        """`asked`: when the question was sent. What was on its way as the outage began says
+        nothing about its end."""
         self.last_answer = time.monotonic()
-        if self._since is not None:
+        if self._since is not None and asked > self._since:
             seconds = round(self.last_answer - self._since, 3)
             self._since, self._tries = None, 0
             self._back.set()

@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.service import Service
 from holdfast.store.contract import Store
 from holdfast.store.records import QueueSettings
@@ -47,12 +48,14 @@ class Worker:
         options: WorkerOptions,
         events: Events,
         services: Sequence[Service] = (),
+        replicas: Replicas | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
         self.options = options
         self._events = events
         self._services = tuple(services)
+        self._replicas = replicas or Replicas()
         self._crew: Crew | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -80,7 +83,9 @@ class Worker:
         """Register and begin to claim. Safe to call twice."""
         if self._crew is not None:
             return
-        crew = self._crew = Crew(self._store, self._registry, self.options, self._events)
+        crew = self._crew = Crew(
+            self._store, self._registry, self.options, self._events, self._replicas
+        )
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(crew.on_wakeup)
@@ -91,6 +96,7 @@ class Worker:
             await self.stop()
             raise
         crew.fetcher.start()
+        crew.poller.start()
         self._events.info(
             "worker.started",
             worker=crew.identity.id,

@@ -28,6 +28,10 @@ _OUT_OF_REACH = frozenset(
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
+MANY = 1_000
+"""Jobs that a wakeup tells of when nobody has counted them."""
+
+
 class Cursor(Protocol):
     """What a transaction needs of a cursor: sqlite3's own, or one that a caller lent."""
 
@@ -47,7 +51,7 @@ class Transaction:
     def __init__(self, cursor: Cursor, now: int) -> None:
         self._cursor = cursor
         self.now = now
-        self.wakes: set[tuple[Topic, str]] = set()
+        self.wakes: dict[tuple[Topic, str], int] = {}
         self.committed: Callable[[], None] | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
@@ -69,8 +73,9 @@ class Transaction:
     def each(self, sql: str, many: Iterable[Values]) -> None:
         self._cursor.executemany(sql, many)
 
-    def wake(self, topic: Topic, name: str = "") -> None:
-        self.wakes.add((topic, name))
+    def wake(self, topic: Topic, name: str = "", jobs: int = 1) -> None:
+        """`jobs`: how many more may be claimed now, where the topic is READY."""
+        self.wakes[topic, name] = self.wakes.get((topic, name), 0) + jobs
 
 
 def state_of(connection: sqlite3.Connection) -> State:
