@@ -28,6 +28,7 @@ from holdfast.options import EnqueueOptions, Options, check_name
 from holdfast.plan import Definition
 from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileOptions, ReconcileService
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.reconcile.service import Service
 from holdfast.reconcile.waiting import Backoff
@@ -319,11 +320,14 @@ class _OpenedWorker:
     async def __aenter__(self) -> Worker:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(self._app.opened_for_work())
+            replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
             services: list[Service] = [
-                ReconcileService(app.store, app.events, ReconcileOptions(worker=self._own_id)),
+                ReconcileService(app.store, app.events, options, replicas=replicas),
                 ScheduleService(app.store, app.events, app.schedules, app.providers),
             ]
-            self._worker = Worker(app.store, app.registry, self._options, app.events, services)
+            self._worker = Worker(
+                app.store, app.registry, self._options, app.events, services, replicas
+            )
             await stack.enter_async_context(self._worker)
             self._open = stack.pop_all()
         return self._worker

@@ -195,3 +195,37 @@ async def test_a_retry_wakes_no_queue(scene: Scene) -> None:
         await scene.finish(claimed, RAISED)
         assert await ear.hears(Topic.DUE)
         assert Topic.READY not in {one.topic for one in ear.heard}
+
+
+async def test_a_single_ready_job_is_told_of_as_one(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        await far_scene.enqueue(queue="mail")
+        assert await ear.hears(Topic.READY, "mail")
+        assert [one.jobs for one in ear.heard] == [1]
+
+
+async def test_a_single_promotion_is_told_of_as_one(scene: Scene, far_scene: Scene) -> None:
+    await scene.enqueue(delay=1.0)
+    scene.clock.advance(2)
+    async with listening(scene.store) as ear:
+        await far_scene.store.jobs.promote_due(10)
+        assert await ear.hears(Topic.READY, QUEUE)
+        assert [one.jobs for one in ear.heard if one.topic is Topic.READY] == [1]
+
+
+async def test_many_ready_jobs_are_never_told_of_as_fewer(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        await far_scene.enqueue_many(40, queue="mail")
+        assert await ear.hears(Topic.READY, "mail")
+        assert {one.jobs for one in ear.heard} <= {0, 40}
+
+
+async def test_what_a_poll_found_is_told_to_the_listeners_here(scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        scene.store.wakeups.tell(Wakeup(Topic.DUE))
+        assert await ear.hears(Topic.DUE)
+
+
+async def test_a_store_that_listens_says_so(scene: Scene) -> None:
+    async with listening(scene.store):
+        assert scene.store.wakeups.hears

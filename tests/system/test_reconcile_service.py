@@ -64,7 +64,7 @@ async def test_delayed_jobs_become_ready_within_100_ms_of_their_time(live_store:
     ready = asyncio.Event()
 
     def notice(wakeup: Wakeup) -> None:
-        if wakeup == Wakeup(Topic.READY, "default"):
+        if (wakeup.topic, wakeup.name) == (Topic.READY, "default"):
             ready.set()
 
     unsubscribe = await live_store.wakeups.subscribe(notice)

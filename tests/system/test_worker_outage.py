@@ -13,7 +13,7 @@ from holdfast.job import Claimed, JobState, Live, Policy
 from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.records import JobFilter, Topic, Wakeup
 from holdfast.worker.worker import Worker
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import ONCE, Shop
@@ -266,6 +266,7 @@ async def test_a_second_claim_in_doubt_is_looked_into_at_once(flaky: Store, line
     async with shop.worker(lease=30, poll=0.05):
         for _ in range(2):
             line.lose.add("claim")
+            flaky.wakeups.tell(Wakeup(Topic.READY))
             await wait_until(lambda: "claim" not in line.lose, 5, "a claim is lost")
             job_id = await shop.enqueue(fine)
             line.lose.add("claim")

@@ -253,7 +253,7 @@ async def test_only_the_row_that_a_store_cannot_take_fails_and_its_neighbours_su
     async def picky(ends: Sequence[Transition]) -> list[Verdict]:
         if any(end.result == "7" for end in ends):
             raise RowRefused("no sevens")
-        return await finish(transitions)
+        return await finish(ends)
 
     monkeypatch.setattr(live_store.jobs, "finish", picky)
     await shop.drain()
@@ -280,7 +280,7 @@ async def test_an_error_that_nobody_knows_holds_up_only_the_row_that_meets_it(
     async def odd(ends: Sequence[Transition]) -> list[Verdict]:
         if any(end.result == "7" for end in ends) and not over.is_set():
             raise KeyError("a defect")
-        return await finish(transitions)
+        return await finish(ends)
 
     monkeypatch.setattr(live_store.jobs, "finish", odd)
     async with shop.worker() as worker:
@@ -309,7 +309,7 @@ async def test_a_worker_that_gives_an_end_up_looks_for_the_job_that_would_be_stu
     async def picky(ends: Sequence[Transition]) -> list[Verdict]:
         if len(runs) == 1 and any(end.to in (JobState.SUCCEEDED, JobState.FAILED) for end in ends):
             raise RowRefused("not even the plain failure")
-        return await finish(transitions)
+        return await finish(ends)
 
     monkeypatch.setattr(live_store.jobs, "finish", picky)
     async with shop.worker():

@@ -17,10 +17,10 @@ def _nobody() -> None:
 class ReconcileOptions:
     """Settings of all reconcilers; seconds where nothing else is said.
 
-    The defaults keep an idle fleet below two statements a second per replica:
-    only lease expiry looks that often, because nothing announces a death;
-    promotion and deadline sleep until the next due time, at most their interval,
-    which only matters when the wakeup that told of an earlier one was lost.
+    The defaults keep a lone idle replica below one statement a second: only lease
+    expiry looks that often, because nothing announces a death; promotion and deadline
+    sleep until the next due time, at most their interval, because the worker's polls tell
+    of an earlier one. In a fleet each replica waits longer, see `Replicas`.
     `worker` gives the worker of this process, under whatever name it holds its lease now.
     """
 
@@ -28,8 +28,8 @@ class ReconcileOptions:
     lease_expiry: float = 1.5
     attempt_timeout: float = 10.0
     timeout_slack: float = 5.0
-    deadline: float = 10.0
-    promotion: float = 5.0
+    deadline: float = 30.0
+    promotion: float = 30.0
     retention: float = 60.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0

@@ -1,7 +1,8 @@
 """Makes ready what is due: delayed jobs, retries, suspended jobs whose timer ended.
 
 It sleeps until the next due time, which the store tells with each batch, and is
-woken when something is scheduled that may be due sooner. A batch that the store
+woken when something is scheduled that may be due sooner. Where wakeups are not heard,
+it tells the workers of its own process which queues have work now. A batch that the store
 cannot promote is taken apart: what is due is paged by id and halved until the
 job that breaks the batch is alone. The others are promoted in the same sweep.
 """
@@ -15,6 +16,7 @@ from holdfast.job import JobId
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.job_sweep import IDS_SHOWN
 from holdfast.reconcile.reconciler import AGAIN, Reconciler
+from holdfast.store.records import Topic, Wakeup
 
 LOOK_AGAIN = 1.0
 """Seconds between two sweeps while a job is set aside: the store cannot tell then what is due
@@ -42,6 +44,9 @@ class Promotion(Reconciler):
         except Exception:  # noqa: BLE001 - the job found to be its cause is reported
             return await self._step_apart(None)
         self._next_due_in = promoted.next_due_in
+        if not self.store.wakeups.hears:
+            for queue in promoted.queues:
+                self.store.wakeups.tell(Wakeup(Topic.READY, queue))
         more = AGAIN if promoted.count >= self.options.batch else None
         return Tally(found=promoted.count, mended=promoted.count), more
 

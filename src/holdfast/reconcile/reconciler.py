@@ -21,6 +21,7 @@ from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.failures import FailureTracker
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.store.contract import Store
 
@@ -55,12 +56,14 @@ class Reconciler(ABC):
         options: ReconcileOptions,
         *,
         outage: Outage | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         self.store = store
         self.events = events
         self.options = options
         self.counters = Counters()
         self.failures = FailureTracker()
+        self.replicas = replicas or Replicas()
         self._outage = outage or Outage(events)
         self._woken = asyncio.Event()
         self._stop = asyncio.Event()
@@ -70,7 +73,12 @@ class Reconciler(ABC):
     @property
     @abstractmethod
     def interval(self) -> float:
-        """The longest pause between two sweeps."""
+        """The longest pause between two sweeps of a lone replica."""
+
+    @property
+    def pace(self) -> float:
+        """The longest pause of this one: many replicas sweep about as often as one would."""
+        return self.replicas.stretched(self.interval)
 
     @abstractmethod
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
@@ -135,9 +143,9 @@ class Reconciler(ABC):
         return wait
 
     def _wait_after(self, tally: Tally, due_in: float | None) -> float:
-        if due_in is None or due_in >= self.interval:
+        if due_in is None or due_in >= self.pace:
             self._stuck_backoff.reset()
-            return self.interval * (1 - JITTER * random.random())
+            return self.pace * (1 - JITTER * random.random())
         if due_in > 0 or tally.mended:
             self._stuck_backoff.reset()
             return max(due_in + TIMER_SLACK, self.gap)

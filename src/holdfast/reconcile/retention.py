@@ -13,6 +13,7 @@ from holdfast.reconcile.leader import Leadership
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
 from holdfast.reconcile.reconciler import AGAIN, Reconciler
+from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 
 
@@ -26,8 +27,9 @@ class Retention(Reconciler):
         options: ReconcileOptions,
         *,
         outage: Outage | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
-        super().__init__(store, events, options, outage=outage)
+        super().__init__(store, events, options, outage=outage, replicas=replicas)
         self.leadership = Leadership(
             store, events, self.name, options.owner, ttl=3 * options.retention
         )
@@ -35,6 +37,11 @@ class Retention(Reconciler):
     @property
     def interval(self) -> float:
         return self.options.retention
+
+    @property
+    def pace(self) -> float:
+        """Who leads prunes at the full pace, the others seldom ask for the lead."""
+        return self.interval if self.leadership.held else super().pace
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
         if not await self.leadership.ensure():

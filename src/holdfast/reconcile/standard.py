@@ -14,6 +14,7 @@ from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.reconciler import Reconciler
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.supervisor import Supervisor
 from holdfast.reconcile.worker_registry import WorkerRegistry
@@ -33,12 +34,15 @@ STANDARD: tuple[type[Reconciler], ...] = (
 
 
 def standard_reconcilers(
-    store: Store, events: Events, options: ReconcileOptions | None = None
+    store: Store,
+    events: Events,
+    options: ReconcileOptions | None = None,
+    replicas: Replicas | None = None,
 ) -> list[Reconciler]:
-    """One of each, sharing what they know about an outage of the store."""
-    options = options or ReconcileOptions()
+    """One of each, sharing what they know about an outage of the store and about replicas."""
+    options, replicas = options or ReconcileOptions(), replicas or Replicas()
     outage = Outage(events)
-    return [each(store, events, options, outage=outage) for each in STANDARD]
+    return [each(store, events, options, outage=outage, replicas=replicas) for each in STANDARD]
 
 
 class ReconcileService:
@@ -47,10 +51,15 @@ class ReconcileService:
     name = "reconcile"
 
     def __init__(
-        self, store: Store, events: Events, options: ReconcileOptions | None = None
+        self,
+        store: Store,
+        events: Events,
+        options: ReconcileOptions | None = None,
+        *,
+        replicas: Replicas | None = None,
     ) -> None:
-        options = options or ReconcileOptions()
-        self.reconcilers = standard_reconcilers(store, events, options)
+        options, self._replicas = options or ReconcileOptions(), replicas or Replicas()
+        self.reconcilers = standard_reconcilers(store, events, options, self._replicas)
         self._store = store
         self._supervisor = Supervisor(self.reconcilers, events, name=self.name, grace=options.grace)
         self._unsubscribe: Callable[[], None] | None = None
@@ -80,7 +89,8 @@ class ReconcileService:
         return {each.name: await each.run_once() for each in self.reconcilers}
 
     def _wake(self, wakeup: Wakeup) -> None:
-        if wakeup.topic is Topic.DUE:
+        """A few replicas look at what is due; if none of them did, a poll tells of it again."""
+        if wakeup.topic is Topic.DUE and self._replicas.chosen():
             for each in self.reconcilers:
                 if each.on_due:
                     each.wake()

@@ -32,6 +32,7 @@ from holdfast.store.records import (
     Finding,
     Held,
     JobFilter,
+    News,
     Outcome,
     Page,
     ProgressReport,
@@ -260,6 +261,11 @@ class Workers(Protocol):
         what it knows of running jobs up to there is all that their worker will say."""
         ...
 
+    async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
+        """Say in one look what a worker of these queues and tasks may not have been woken
+        for. It is asked for all day long, so it costs no more than a claim of nothing."""
+        ...
+
     async def deregister(self, worker: WorkerId) -> None:
         """Remove a worker that is leaving; what it still holds becomes reclaimable."""
         ...
@@ -385,6 +391,16 @@ class Wakeups(Protocol):
         """Call `listener` on this loop for each wakeup, until the returned function is
         called. Reconnects by itself. After a reconnect every topic may have been missed,
         so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
+        ...
+
+    def tell(self, wakeup: Wakeup) -> None:
+        """Call the listeners of this store, as if the wakeup had been heard: for who learned
+        by a poll what there is to do."""
+        ...
+
+    @property
+    def hears(self) -> bool:
+        """Whether wakeups arrive at this moment. Where they do not, polls do all of it."""
         ...
 
 

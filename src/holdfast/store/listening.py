@@ -1,8 +1,8 @@
 """Wakeups over one connection that listens, and comes back by itself.
 
-What a line says is `ready:mail,default`, `due`, `schedules` or `cancel:<worker>`. A backend only
-knows how to hold one line; losing it, waiting, and telling the listeners what they may have missed
-is the same everywhere.
+What a line says is `ready:mail=1,default` (one job, and some), `due`, `schedules` or
+`cancel:<worker>`. A backend only knows how to hold one line; losing it, waiting, and telling the
+listeners what they may have missed is the same everywhere.
 """
 
 from __future__ import annotations
@@ -63,16 +63,20 @@ class LineWakeups(ABC):
         self._listening.clear()
         self._missed = False
 
+    @property
+    def hears(self) -> bool:
+        return self._listening.is_set()
+
     def up(self) -> None:
         """The line listens from now on; what was said before it did may have been missed."""
         self._listening.set()
         if self._missed:
             for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES):
-                self._tell(Wakeup(topic))
+                self.tell(Wakeup(topic))
 
     def heard(self, message: str) -> None:
         for wakeup in parse(message):
-            self._tell(wakeup)
+            self.tell(wakeup)
 
     def _unsubscribe(self, listener: Listener) -> None:
         if listener in self._listeners:
@@ -98,7 +102,7 @@ class LineWakeups(ABC):
             await asyncio.sleep(pause * (0.5 + random.random()))
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _tell(self, wakeup: Wakeup) -> None:
+    def tell(self, wakeup: Wakeup) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(wakeup)
@@ -110,4 +114,9 @@ def parse(message: str) -> list[Wakeup]:
     """What a message means; one this version does not know means nothing."""
     topic, _, names = message.partition(":")
     known = _TOPICS.get(topic)
-    return [] if known is None else [Wakeup(known, name) for name in names.split(",")]
+    return [] if known is None else [_wakeup(known, name) for name in names.split(",")]
+
+
+def _wakeup(topic: Topic, text: str) -> Wakeup:
+    name, _, jobs = text.partition("=")
+    return Wakeup(topic, name, int(jobs) if jobs.isdecimal() else 0)

@@ -162,6 +162,29 @@ class Beat(msgspec.Struct, frozen=True):
     lost: tuple[JobId, ...] = ()
 
 
+LATELY = 60.0
+"""Seconds after which a poll no longer tells that something is overdue: sweeps find it. Before
+that moment stand, under an old snapshot, dead rows that a poll would have to walk over."""
+MOST_COUNTED = 400
+"""Workers that a poll counts: more of them change nothing that anybody decides by."""
+
+
+class News(msgspec.Struct, frozen=True):
+    """What a worker polls for, in one answer.
+
+    `ready`: jobs wait in its queues that may be for it; a claim decides. `due_in`: seconds
+    until the next due time, timer or deadline; negative for one that passed `LATELY`.
+    `cancels` and `schedules` are numbers that grow when a cancel is asked of this worker, and
+    when schedules are changed. `replicas` are the live workers, up to `MOST_COUNTED`.
+    """
+
+    ready: bool
+    due_in: float | None
+    cancels: int
+    schedules: int
+    replicas: int
+
+
 class Topic(StrEnum):
     """What a wakeup is about."""
 
@@ -174,8 +197,11 @@ class Topic(StrEnum):
 
 
 class Wakeup(msgspec.Struct, frozen=True):
+    """`jobs`: how many became ready; 0 where that is not known or they are many."""
+
     topic: Topic
     name: str = ""
+    jobs: int = 0
 
 
 class Severity(StrEnum):

@@ -13,6 +13,7 @@ from holdfast.handlers.registry import Mode, Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
 from holdfast.outcome import Transition, leave
+from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.admission import admit
@@ -24,6 +25,7 @@ from holdfast.worker.identity import Identity
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
+from holdfast.worker.poller import Poller
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
@@ -45,6 +47,7 @@ class Crew:
         registry: Registry,
         options: WorkerOptions,
         events: Events,
+        replicas: Replicas,
         on_frozen: Callable[[Frozen], None],
         on_exhausted: Callable[[str, int, int], None],
     ) -> None:
@@ -111,6 +114,7 @@ class Crew:
             Places(registry, _bounds(options), self.runner.running),
             events,
             self.outage,
+            replicas,
             poll=options.poll,
             batch=options.batch,
             worker_id=lambda: self.identity.id,
@@ -119,10 +123,20 @@ class Crew:
             is_open=self._is_open,
             after_doubt=self.strays.suspect,
         )
+        self.poller = Poller(
+            store,
+            tuple(options.queues),
+            tuple(registry),
+            events,
+            self.outage,
+            replicas,
+            poll=options.poll,
+            worker_id=lambda: self.identity.id,
+        )
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
-            self.fetcher.wake(wakeup.name)
+            self.fetcher.wake(wakeup.name, wakeup.jobs)
         elif wakeup.topic is Topic.PAUSED and wakeup.name in self._options.queues:
             self._close_line(wakeup.name, None)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):

@@ -76,6 +76,7 @@ class Departure:
     async def _end_claiming(self) -> None:
         """A claim on its way is waited for, so that what it brings goes back unspent; a store
         that does not answer it cannot keep us here."""
+        await self._crew.poller.stop()
         fetcher = self._crew.fetcher
         await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM)
         await fetcher.close(MOMENT)

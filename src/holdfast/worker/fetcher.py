@@ -4,8 +4,8 @@ Permits come before claims: a job is only claimed when its queue has room for
 it, as `Slots` counts. One call asks for all queues that have room and may have
 work, so a full or empty queue never holds up another. It asks for no more than a
 batch in all: while those run the next are claimed. A queue is *hungry* while
-it may have work: from a wakeup, or a poll, or a claim that got all it asked for,
-until a claim gets less.
+it may have work: from a wakeup (the poller's is one), or a claim that got all it
+asked for, until a claim gets less.
 
 A claim says how many of the jobs will begin at once: as many as find a slot free, and
 a thread or a child where tasks need one. The others are claimed ahead. While claims bring
@@ -15,6 +15,7 @@ jobs that must not be, nothing is claimed but what will begin.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import StoreUnavailable
@@ -22,8 +23,10 @@ from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
 from holdfast.job import Claimed, WorkerId
+from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import ALL, Want
+from holdfast.worker.eagerness import Eagerness
 from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.slots import Slots
@@ -42,6 +45,7 @@ class Fetcher:
         places: Places,
         events: Events,
         outage: Outage,
+        replicas: Replicas,
         *,
         poll: float,
         batch: int,
@@ -65,6 +69,8 @@ class Fetcher:
         self._after_doubt = after_doubt
         self._loop = asyncio.get_running_loop()
         self._hungry = set(slots.sizes)
+        self._eagerness = {queue: Eagerness(replicas) for queue in slots.sizes}
+        self._woken: set[str] = set()
         self._order = sorted(slots.sizes)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -93,15 +99,22 @@ class Fetcher:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    def wake(self, queue: str) -> None:
-        """Work may have come to this queue; an empty name means to any."""
+    def wake(self, queue: str, jobs: int = 0) -> None:
+        """So many jobs, if that is known, may have come to this queue; an empty name means to
+        any. Who has no room keeps it in mind; of those that have, the eager ones look."""
         if not queue:
             self._hungry.update(self._slots.sizes)
-        elif queue in self._slots.sizes:
+        elif self._may_look(queue, jobs):
             self._hungry.add(queue)
+            self._woken.add(queue)
         else:
             return
         self.look()
+
+    def _may_look(self, queue: str, jobs: int) -> bool:
+        if queue not in self._slots.sizes:
+            return False
+        return not jobs or self._slots.room(queue) <= 0 or self._eagerness[queue].looks(jobs)
 
     def room_in(self, queue: str) -> None:
         """A job of this queue has ended."""
@@ -138,7 +151,7 @@ class Fetcher:
         free = self._places.free()
         wants = self._wants(free)
         if not wants:
-            await self._wait(self._poll)
+            await self._wait()
         elif self._is_soon(wants):
             await self._fill_up()
         else:
@@ -173,7 +186,7 @@ class Fetcher:
     async def _fill_up(self) -> None:
         self._pacing = True
         try:
-            await self._wait(PACE - self.last_claim_age, polled=False)
+            await self._wait(PACE - self.last_claim_age)
         finally:
             self._pacing = False
 
@@ -184,6 +197,7 @@ class Fetcher:
             self._hungry.discard(want.queue)
         asked = {want.queue for want in wants}
         self._order.sort(key=asked.__contains__)  # those a full batch left out come first now
+        sent = time.monotonic()
         try:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
@@ -191,9 +205,10 @@ class Fetcher:
             self._hungry.update(want.queue for want in wants)
             await self._recover(error)
         else:
-            self._outage.answered()
+            self._outage.answered(asked_at=sent)
             self._give_back(wants, claimed)
             self._passed_over = self._places.passes_over(tasks)
+            self._learn(asked, claimed)
             self._deliver(claimed)
 
     async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
@@ -214,6 +229,14 @@ class Fetcher:
             if got[want.queue] == want.limit:
                 self._hungry.add(want.queue)
 
+    def _learn(self, asked: set[str], claimed: Sequence[Claimed]) -> None:
+        served = {job.queue for job in claimed}
+        for queue in served:
+            self._eagerness[queue].won()
+        for queue in self._woken & asked - served:
+            self._eagerness[queue].lost()
+        self._woken -= asked
+
     async def _recover(self, error: Exception) -> None:
         """The claim may have been applied although its answer was lost: that has to be
         looked into once the store is back, or those jobs would wait for this worker forever."""
@@ -221,20 +244,19 @@ class Fetcher:
             self._events.error("fetcher.claim_failed", error=describe(error))
         self._outage.failed(error)
         self._after_doubt()
-        await self._wait(self._outage.wait(), polled=False)
+        await self._wait(self._outage.wait())
 
-    async def _wait(self, seconds: float, *, polled: bool = True) -> None:
-        """Until `look` or a timeout; a timeout makes every queue hungry."""
+    async def _wait(self, seconds: float | None = None) -> None:
+        """Until `look`, or so long."""
         if self._stopping:
             return
         self._waiter = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self.look)
+        timer = None if seconds is None else self._loop.call_later(seconds, self.look)
         try:
             await self._waiter
         finally:
-            if polled and timer.when() <= self._loop.time():
-                self._hungry.update(self._slots.sizes)
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             self._waiter = None
 
 

@@ -7,6 +7,7 @@ that is being restored. The worker can do nothing about it, and what it holds is
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from contextlib import suppress
@@ -34,10 +35,14 @@ class Outage:
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self, who: str = "") -> None:
+    def answered(self, who: str = "", *, asked_at: float = math.inf) -> None:
+        """`asked_at`: when the question was sent. What was on its way as the outage began says
+        nothing about its end."""
         self.last_answer = time.monotonic()
+        if self._since is None or asked_at <= self._since:
+            return
         self._cut_off.discard(who)
-        if self._since is not None and not self._cut_off:
+        if not self._cut_off:
             seconds = round(self.last_answer - self._since, 3)
             self._since, self._tries, self.reason = None, 0, ""
             self._back.set()

@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalle
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job import WorkerId
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.service import Service
 from holdfast.store.contract import Store
 from holdfast.store.records import QueueSettings
@@ -45,12 +46,14 @@ class Worker:
         options: WorkerOptions,
         events: Events,
         services: Sequence[Service] = (),
+        replicas: Replicas | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
         self.options = options
         self._events = events
         self._services = tuple(services)
+        self._replicas = replicas or Replicas()
         self._crew: Crew | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -87,6 +90,7 @@ class Worker:
             self._registry,
             self.options,
             self._events,
+            self._replicas,
             on_frozen=self._on_frozen,
             on_exhausted=self._exhausted,
         )
@@ -100,6 +104,7 @@ class Worker:
             await self.stop()
             raise
         crew.fetcher.start()
+        crew.poller.start()
         self._events.info(
             "worker.started",
             worker=crew.identity.id,

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.job import JobId, WorkerId
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo
 
 
 class PostgresWorkers:
@@ -39,6 +39,10 @@ class PostgresWorkers:
         found = await self._connections.timed("heartbeat", worker, lease, ids, fences, caught_up)
         known, cancel, lost = found[0]
         return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
+
+    async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
+        values = (worker, list(queues), LATELY, MOST_COUNTED)
+        return News(*(await self._connections.timed("poll", *values))[0])
 
     async def deregister(self, worker: WorkerId) -> None:
         await self._connections.fetch("deregister", worker)

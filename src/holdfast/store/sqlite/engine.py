@@ -15,7 +15,6 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.store.migrate import load_migrations, pending, require_current
-from holdfast.store.records import Topic
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
@@ -24,6 +23,7 @@ from holdfast.store.sqlite.shortcut import Shortcut
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import State, Transaction, patiently, state_of, write
 from holdfast.store.sqlite.wakeups import SqliteWakeups
+from holdfast.store.sqlite.watcher import Bump, Key
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class Engine:
         return self._opening, *state_of(connection)
 
     def _write(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
-        bumped: dict[tuple[Topic, str], int] = {}
+        bumped: dict[Key, Bump] = {}
 
         def bump_too(tx: Transaction) -> T:
             answer = work(tx)
@@ -228,13 +228,14 @@ def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
     return connection
 
 
-def bump(tx: Transaction) -> dict[tuple[Topic, str], int]:
-    """Leave word for other processes, in the same transaction; returns the new numbers."""
+def bump(tx: Transaction) -> dict[Key, Bump]:
+    """Leave word for other processes, in the same transaction: a number grows by as many as
+    there are jobs. Returns the new numbers, and by how much they grew."""
     sql = steps("signal")["bump"]
     bumped = {}
-    for topic, name in tx.wakes:
-        [(n,)] = tx.rows(sql, (topic.value, name))
-        bumped[topic, name] = n
+    for (topic, name), jobs in tx.wakes.items():
+        [(n,)] = tx.rows(sql, (topic.value, name, jobs))
+        bumped[topic, name] = (n, jobs)
     return bumped
 
 

@@ -6,6 +6,7 @@ holder is now; a holder outside the states it asked for has lost the key.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from holdfast.ends import Cancelled
@@ -138,8 +139,8 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     tx.each(steps("finish")["schedule"], scheduled)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
-    for queue in {row[1] for row in ready}:
-        tx.wake(Topic.READY, queue)
+    for queue, count in Counter(row[1] for row in ready).items():
+        tx.wake(Topic.READY, queue, count)
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
 

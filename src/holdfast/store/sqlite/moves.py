@@ -7,6 +7,7 @@ for each job.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -76,8 +77,8 @@ def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
         sql["ready"],
         [(*row[:3], seq, *row[4:NARROW], tx.now) for seq, row in enumerate(rows, first)],
     )
-    for queue in {row[1] for row in rows}:
-        tx.wake(Topic.READY, queue)
+    for queue, jobs in Counter(row[1] for row in rows).items():
+        tx.wake(Topic.READY, queue, jobs)
 
 
 def take_numbers(tx: Transaction, count: int) -> int:

@@ -10,7 +10,7 @@ from holdfast.store.records import QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import MANY, Row, Transaction
 
 
 class SqliteQueues:
@@ -42,7 +42,7 @@ class SqliteQueues:
             _ensure(tx, dict.fromkeys(names, QueueSettings()))
             tx.each(steps("queues")[step], [(name,) for name in names])
             for name in names:
-                tx.wake(topic, name)
+                tx.wake(topic, name, MANY)
 
         if names:
             await self._engine.write(work)

@@ -10,7 +10,7 @@ from holdfast.store.sqlite.insertion import retake_key
 from holdfast.store.sqlite.moves import NARROW, note_return, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.transaction import MANY, Transaction
 
 
 def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
@@ -22,9 +22,9 @@ def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 
 def request_cancel(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
     marked = tx.rows(script("request_cancel"), (to_json(ids), tx.now))
-    for worker in {worker for _, worker in marked}:
+    for worker in {worker for _, worker, is_there in marked if is_there}:
         tx.wake(Topic.CANCEL, worker)
-    return [JobId(job_id) for job_id, _ in marked]
+    return [JobId(job_id) for job_id, *_ in marked]
 
 
 def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
@@ -57,7 +57,7 @@ def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
     wanted = (to_json(ids), queue)
     moved = [row for sql in steps("move").values() for row in tx.rows(sql, wanted)]
     note_return(tx)
-    tx.wake(Topic.READY, queue)
+    tx.wake(Topic.READY, queue, MANY)
     return [JobId(job_id) for (job_id,) in moved]
 
 

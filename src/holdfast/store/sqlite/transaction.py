@@ -39,6 +39,10 @@ _NO_ACCESS = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 OF_THE_ROW = (sqlite3.DataError, sqlite3.IntegrityError, UnicodeError, OverflowError)
 
 
+MANY = 1_000
+"""Jobs that a wakeup tells of when nobody has counted them."""
+
+
 class Cursor(Protocol):
     """What a transaction needs of a cursor: sqlite3's own, or one that a caller lent."""
 
@@ -58,7 +62,7 @@ class Transaction:
     def __init__(self, cursor: Cursor, now: int) -> None:
         self._cursor = cursor
         self.now = now
-        self.wakes: set[tuple[Topic, str]] = set()
+        self.wakes: dict[tuple[Topic, str], int] = {}
         self.committed: Callable[[], None] | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
@@ -80,8 +84,9 @@ class Transaction:
     def each(self, sql: str, many: Iterable[Values]) -> None:
         self._cursor.executemany(sql, many)
 
-    def wake(self, topic: Topic, name: str = "") -> None:
-        self.wakes.add((topic, name))
+    def wake(self, topic: Topic, name: str = "", jobs: int = 1) -> None:
+        """`jobs`: how many more may be claimed now, where the topic is READY."""
+        self.wakes[topic, name] = self.wakes.get((topic, name), 0) + jobs
 
 
 def state_of(connection: sqlite3.Connection) -> State:

@@ -17,7 +17,7 @@ from pathlib import Path
 from holdfast.store.contract import Listener
 from holdfast.store.records import Wakeup
 from holdfast.store.sqlite.anchor import Anchor
-from holdfast.store.sqlite.watcher import Key, Watcher
+from holdfast.store.sqlite.watcher import Bump, Key, Watcher
 
 _Subscription = tuple[asyncio.AbstractEventLoop, Listener]
 
@@ -48,12 +48,20 @@ class SqliteWakeups:
         await looking
         return lambda: self._unsubscribe(subscription)
 
-    def emit_own(self, bumped: Mapping[Key, int]) -> None:
+    def emit_own(self, bumped: Mapping[Key, Bump]) -> None:
         """Wake after a commit of this store; the watcher need not tell it again."""
         watcher = self._watcher
         if watcher is not None:
             watcher.note(bumped)
-        self._emit(Wakeup(topic, name) for topic, name in bumped)
+        self._emit(Wakeup(*key, jobs) for key, (_, jobs) in bumped.items())
+
+    def tell(self, wakeup: Wakeup) -> None:
+        self._emit([wakeup])
+
+    @property
+    def hears(self) -> bool:
+        """A commit here tells by itself, and the watcher sees those of others."""
+        return True
 
     def stop(self) -> None:
         with self._lock:

@@ -22,6 +22,7 @@ from holdfast.store.sqlite.scripts import steps
 RECONNECT = 1.0
 
 Key = tuple[Topic, str]
+Bump = tuple[int, int]  # a number of the signal table, and by how much it grew
 ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
 
 
@@ -61,11 +62,11 @@ class Watcher:
     def join(self) -> None:
         self._thread.join()
 
-    def note(self, bumped: Mapping[Key, int]) -> None:
+    def note(self, bumped: Mapping[Key, Bump]) -> None:
         """These commits have been told already."""
         with self._lock:
-            for key, n in bumped.items():
-                if self._seen.get(key, 0) == n - 1:
+            for key, (n, jobs) in bumped.items():
+                if self._seen.get(key, 0) == n - jobs:
                     self._seen[key] = n
 
     def _watch(self) -> None:
@@ -118,6 +119,6 @@ class Watcher:
         rows = connection.execute(steps("signal")["read"]).fetchall()
         found = {(Topic(topic), name): n for topic, name, n in rows}
         with self._lock:
-            fresh = [key for key, n in found.items() if n > self._seen.get(key, 0)]
-            self._seen = found
-        return [Wakeup(topic, name) for topic, name in fresh]
+            before, self._seen = self._seen, found
+        grown = [(key, n - before.get(key, 0)) for key, n in found.items()]
+        return [Wakeup(*key, jobs) for key, jobs in grown if jobs > 0]

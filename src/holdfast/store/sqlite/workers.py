@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import Beat, Held, Topic, WorkerInfo
+from holdfast.store.records import Beat, Held, News, Topic, WorkerInfo
 from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.polling import Polling, asked_for
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -25,6 +26,7 @@ from holdfast.store.sqlite.transaction import Transaction
 class SqliteWorkers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._polling = Polling()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
         await self._engine.write(lambda tx: _register(tx, worker, lease))
@@ -33,6 +35,13 @@ class SqliteWorkers:
         self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
     ) -> Beat:
         return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held, caught_up))
+
+    async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
+        asked = asked_for(worker, queues)
+        return await self._engine.read_unless(
+            lambda state: self._polling.look(state, asked, self._engine.now()),
+            lambda tx: self._polling.read(tx, asked),
+        )
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
@@ -61,6 +61,18 @@ class ValkeyWorkers:
             True,
             tuple(attempt.id for attempt in held if attempt.id in cancel),
             tuple(attempt.id for attempt in held if attempt.id in lost),
+        )
+
+    async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
+        given = {"worker": worker, "queues": list(queues), "tasks": list(tasks), "lately": LATELY}
+        answers = await self._connections.everywhere("poll", **given)
+        waits = [int(wait) / SECOND for _, wait, *_ in answers if wait is not None]
+        return News(
+            ready=any(ready for ready, *_ in answers),
+            due_in=min(waits, default=None),
+            cancels=sum(cancels for _, _, cancels, _, _ in answers),
+            schedules=sum(schedules for _, _, _, schedules, _ in answers),
+            replicas=min(answers[HOME][4], MOST_COUNTED),
         )
 
     async def deregister(self, worker: WorkerId) -> None:

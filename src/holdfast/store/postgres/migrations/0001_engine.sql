@@ -186,6 +186,15 @@ create table {{schema}}.leader (
     expires_at timestamptz not null
 );
 
+-- Numbers that grow with each change of a kind, for those who poll: a sequence would show a change
+-- before it is committed.
+create table {{schema}}.signal (
+    topic text collate "C" not null,
+    name text collate "C" not null,
+    n bigint not null default 1,
+    primary key (topic, name)
+);
+
 -- Every place a job can be, as one relation for those who read. Looked into by key, it costs one
 -- index probe per place; read in order of the key, it merges the places. Constant
 -- columns (state, ended) let a filter leave whole branches out; a WHERE in a branch would keep the

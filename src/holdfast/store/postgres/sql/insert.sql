@@ -48,7 +48,8 @@ woken as (
     select count(pg_notify($2::text, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
-            then 'ready:' else 'ready:' || string_agg(distinct queue, ',') end as payload
+            then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
+                || case when count(*) = 1 then '=1' else '' end end as payload
         from created where not later
         union all
         select 'due' from created where later or deadline_at is not null limit 2

@@ -51,5 +51,6 @@ select summed.moved, summed.queues,
     ) - coalesce($1::timestamptz, statement_timestamp()))::float8 end as next_due_in,
     case when summed.moved > 0 then pg_notify($2::text,
         case when length(array_to_string(queues, ',')) < 2000
-        then 'ready:' || array_to_string(queues, ',') else 'ready:' end) end as woken
+        then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end
+        else 'ready:' end) end as woken
 from summed

@@ -8,6 +8,14 @@ marked as (
     where job_id = any (array(select job_id from running))
     returning job_id, worker_id
 ),
+counted as (
+    -- in the order of names, lest two cancels wait for each other; not for a worker that is gone,
+    -- whose number nobody would remove
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'cancel', worker.id::text from {{schema}}.worker
+    where worker.id in (select worker_id from marked) order by worker.id::text
+    on conflict (topic, name) do update set n = kept.n + 1
+),
 woken as (
     select count(pg_notify($2::text, 'cancel:' || worker_id)) as calls
     from (select distinct worker_id from marked) as workers

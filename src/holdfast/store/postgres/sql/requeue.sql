@@ -68,7 +68,8 @@ woken as (
     select count(pg_notify($2::text, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
-            then 'ready:' else 'ready:' || string_agg(distinct queue, ',') end as payload
+            then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
+                || case when count(*) = 1 then '=1' else '' end end as payload
         from chosen
     ) as hints
     where payload is not null

@@ -54,5 +54,10 @@ declared as (
             ) as is
         ) as wins
     )
+),
+counted as (
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'schedules', '' from news limit 1
+    on conflict (topic, name) do update set n = kept.n + 1
 )
 select pg_notify($2::text, 'schedules') from news

@@ -8,6 +8,11 @@ gone as (
     delete from {{schema}}.schedule where name = any (array(select name from named))
     returning name
 ),
+counted as (
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'schedules', '' from gone limit 1
+    on conflict (topic, name) do update set n = kept.n + 1
+),
 woken as (
     select count(pg_notify($1::text, 'schedules')) as calls from (select from gone limit 1) as any_of_them
 )

@@ -13,6 +13,11 @@ changed as (
     where name = any (array(select name from named))
     returning name
 ),
+counted as (
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'schedules', '' from changed limit 1
+    on conflict (topic, name) do update set n = kept.n + 1
+),
 woken as (
     select count(pg_notify($2::text, 'schedules')) as calls from (select from changed limit 1) as any_of_them
 )

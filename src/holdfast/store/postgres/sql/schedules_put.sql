@@ -24,5 +24,10 @@ made as (
 ),
 written as (
     select name from edited union all select name from made
+),
+counted as (
+    insert into {{schema}}.signal as kept (topic, name)
+    select 'schedules', '' from written limit 1
+    on conflict (topic, name) do update set n = kept.n + 1
 )
 select name, pg_notify($2::text, 'schedules') from written

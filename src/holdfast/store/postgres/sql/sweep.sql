@@ -14,5 +14,9 @@ lapsed as materialized (
 ),
 gone as (
     delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id
+),
+uncounted as (
+    delete from {{schema}}.signal
+    where topic = 'cancel' and name = any (array(select id::text from gone))
 )
 select count(*)::int from gone

@@ -1,7 +1,7 @@
 -- name: bump
 insert into holdfast_signal (topic, name, n)
-values (?, ?, 1)
-on conflict (topic, name) do update set n = n + 1
+values (?, ?, ?)
+on conflict (topic, name) do update set n = n + excluded.n
 returning n
 
 -- name: arrivals

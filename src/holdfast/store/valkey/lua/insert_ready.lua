@@ -35,12 +35,12 @@ redis.call('ZADD', partition .. ':live', unpack(live))
 local woken = {}
 for n = 1, #given do
     local queue, task = given[n][1], given[n][2]
+    woken[queue] = (woken[queue] or 0) + #entering[n] / 2
     local name = #queue .. ':' .. queue .. ':' .. task
     redis.call('ZADD', partition .. ':ready:' .. name, unpack(entering[n]))
     redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #entering[n] / 2)
-    if not woken[queue] then
-        woken[queue] = true
-        redis.call('PUBLISH', channel, 'ready:' .. queue)
-    end
+end
+for queue, jobs in pairs(woken) do
+    redis.call('PUBLISH', channel, 'ready:' .. queue .. '=' .. jobs)
 end
 return 1

@@ -11,7 +11,7 @@ for _, id in ipairs(ids) do
     if record and record[STATE] == 'running' then
         record[CANCEL_AT] = record[CANCEL_AT] or moment
         changed[id] = true
-        wake('cancel:' .. record[WORKER])
+        wake_to_cancel(record[WORKER])
         answer[#answer + 1] = id
     end
 end

@@ -118,7 +118,7 @@ local function cancel(id, told)
     if state == 'running' then
         record[CANCEL_AT] = record[CANCEL_AT] or moment
         changed[id] = true
-        wake('cancel:' .. record[WORKER])
+        wake_to_cancel(record[WORKER])
     elseif LIVE[state] then
         make_ended(id, record, 'cancelled', kept_by_policy(id), told)
     end

@@ -28,8 +28,19 @@ local function count(field, by)
     counted[field] = (counted[field] or 0) + by
 end
 
+-- How often says how many jobs became ready.
 local function wake(message)
-    woken[message] = true
+    woken[message] = (woken[message] or 0) + 1
+end
+
+-- A cancel is also counted, for the worker's polls; not for one that is gone, whose number nobody
+-- would remove.
+local function wake_to_cancel(worker)
+    local message = 'cancel:' .. worker
+    if not woken[message] and redis.call('ZSCORE', partition .. ':leases', worker) then
+        after_all[#after_all + 1] = {'HINCRBY', partition .. ':signals', message, 1}
+    end
+    wake(message)
 end
 
 local function split(members)
@@ -96,7 +107,8 @@ local function flush()
         redis.call(unpack(after_all[n]))
     end
     local channel = partition:gsub(':%d+}$', '}') .. ':wake'
-    for message in pairs(woken) do
-        redis.call('PUBLISH', channel, message)
+    for message, times in pairs(woken) do
+        local jobs = message:sub(1, 6) == 'ready:' and '=' .. times or ''
+        redis.call('PUBLISH', channel, message .. jobs)
     end
 end

@@ -39,5 +39,6 @@ end
 
 local function tell_evaluators()
     local channel = partition:gsub(':%d+}$', '}') .. ':wake'
+    redis.call('HINCRBY', partition .. ':signals', 'schedules', 1)
     redis.call('PUBLISH', channel, 'schedules')
 end
