@@ -102,13 +102,15 @@ async def check_clock(store: Store) -> Finding:
 
 def check_workers(facts: Facts) -> Iterator[Finding]:
     if facts.alive:
-        slots = sum(sum(worker.queues.values()) for worker in facts.alive)
+        slots = sum(worker.usable_slots(q) for worker in facts.alive for q in worker.queues)
         yield Finding("workers", OK, f"{len(facts.alive)} alive, {slots} slots")
     else:
         yield _no_worker(facts)
     for worker in facts.workers:
         if not worker.alive:
             yield _lapsed(worker)
+        elif worker.stuck:
+            yield _stuck(worker)
 
 
 def _no_worker(facts: Facts) -> Finding:
@@ -132,6 +134,19 @@ def _lapsed(worker: WorkerInfo) -> Finding:
         return Finding("workers", WARNING, saw, "a live worker takes its jobs over within seconds")
     severity = PROBLEM if worker.running else WARNING
     return Finding("workers", severity, saw, f"{START_WORKER}; a live one takes over and sweeps it")
+
+
+def _stuck(worker: WorkerInfo) -> Finding:
+    lost = ", ".join(
+        f"{stuck} of {worker.queues.get(queue, 0)} slots of queue {queue!r}"
+        for queue, stuck in sorted(worker.stuck.items())
+    )
+    saw = f"worker {worker.name} has lost {lost} to handlers that went on after their time"
+    advice = (
+        "look for job.handler_stuck in its log and restart it; let coroutines end when they are "
+        "cancelled, and run plain functions that may hang with process=True"
+    )
+    return Finding("workers", WARNING, saw, advice)
 
 
 def check_queues(facts: Facts) -> Iterator[Finding]:

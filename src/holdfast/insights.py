@@ -171,10 +171,12 @@ def _about_room(
 ) -> list[Reason]:
     reasons = []
     able = [w for w in serving if job.queue in w.queues and job.task in w.tasks]
-    slots = sum(worker.queues[job.queue] for worker in able)
+    slots = sum(worker.usable_slots(job.queue) for worker in able)
+    stuck = sum(worker.stuck.get(job.queue, 0) for worker in able)
     running = queue.counts.get(JobState.RUNNING, 0) if queue is not None else 0
     if running >= slots:
-        fact = f"all {slots} slots for queue {job.queue!r} are busy"
+        lost = f"; {stuck} more are lost to stuck handlers" if stuck else ""
+        fact = f"all {slots} slots for queue {job.queue!r} are busy{lost}"
         reasons.append(Reason("no-free-slot", fact, Who.WORKER, "add workers or slots"))
     if ahead:
         fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"

@@ -231,7 +231,8 @@ CREATE TABLE holdfast_worker (
     expires_at integer not null,
     lease integer not null,
     alive_since integer not null,
-    written_until integer not null
+    written_until integer not null,
+    stuck text not null default '{}'
 ) without rowid;
 
 CREATE VIEW holdfast_place (job_id, state, queue, task, fence, reason) as

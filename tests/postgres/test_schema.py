@@ -113,7 +113,7 @@ async def test_two_schemas_of_one_database_know_nothing_of_each_other(
         [other] = await yours.jobs.insert([new_job(unique=Unique("k"), queue="q")])
         assert other.how == "created"
         await wait_until(lambda: bool(heard), 5, "the listener heard its own schema")
-        assert heard == [Wakeup(Topic.READY, "q")]
+        assert heard == [Wakeup(Topic.READY, "q", 1)]
 
 
 @pytest.mark.parametrize("name", ["Mail", "1st", 'a"b', "a;drop", "x" * 64, "a-b"])

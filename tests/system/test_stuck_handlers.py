@@ -8,7 +8,9 @@ import threading
 import pytest
 
 from holdfast.context import Context
+from holdfast.doctor import Facts, check_workers
 from holdfast.errors import SlotsLost
+from holdfast.insights import explain
 from holdfast.job import JobState, Policy
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
@@ -99,6 +101,32 @@ async def test_a_coroutine_that_swallows_its_cancellation_is_given_up_and_shown(
         release.set()
         await stuck(worker, 0)
     assert len(shop.reported("job.stuck_handler_returned")) == 1
+
+
+async def test_slots_lost_to_stuck_handlers_are_listed_examined_and_explained(
+    live_store: Store,
+) -> None:
+    release = threading.Event()
+
+    def deaf() -> None:
+        release.wait(30)
+
+    shop = Shop(live_store, deaf)
+    await shop.enqueue(deaf, policy=BRIEF)
+    async with shop.worker({"default": 1}, stuck_share=1.0, lease=0.6) as worker:
+        worker.request_stop = lambda *, now=False: None  # type: ignore[method-assign]  # stay
+
+        async def shown() -> bool:
+            return [one.stuck for one in await live_store.workers.list()] == [{"default": 1}]
+
+        await wait_until(shown, 10, "a beat has told the store")
+        waiting = await shop.get(await shop.enqueue(deaf))
+        facts = [reason.fact for reason in (await explain(live_store, waiting)).reasons]
+        assert any("1 more are lost to stuck handlers" in fact for fact in facts), facts
+        workers = await live_store.workers.list()
+        findings = check_workers(Facts(await live_store.now(), [], workers))
+        assert any("has lost 1 of 1 slots of queue 'default'" in one.saw for one in findings)
+        release.set()
 
 
 async def test_a_worker_that_lost_half_of_a_queues_slots_drains_and_leaves(

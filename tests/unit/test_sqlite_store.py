@@ -442,7 +442,8 @@ def ids_ready(tx: Transaction) -> list[str]:
 def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
     tx.run(
-        "insert into holdfast_worker values (?1, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?2, ?2, 0, 0)",
+        "insert into holdfast_worker"
+        " values (?1, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?2, ?2, 0, 0, '{}')",
         (worker, 2**60),
     )
     return worker

@@ -40,6 +40,11 @@ def _document(worker: WorkerInfo) -> dict[str, Any]:
     return document | {"alive": worker.alive}
 
 
+def _running_text(worker: WorkerInfo) -> str:
+    stuck = sum(worker.stuck.values())
+    return f"{worker.running} (+{stuck} stuck)" if stuck else str(worker.running)
+
+
 def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
     if not workers:
         yield "no workers"
@@ -55,7 +60,7 @@ def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
         table.add_row(
             worker.name,
             ", ".join(f"{queue}:{slots}" for queue, slots in worker.queues.items()),
-            str(worker.running),
+            _running_text(worker),
             str(len(worker.tasks)),
             ago_text(worker.started_at),
             ago_text(worker.heartbeat_at),

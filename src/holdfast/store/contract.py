@@ -243,6 +243,9 @@ class Queues(Protocol):
         ...
 
 
+NONE_STUCK: Mapping[str, int] = {}
+
+
 class Workers(Protocol):
     """Workers and the leases they hold."""
 
@@ -251,10 +254,15 @@ class Workers(Protocol):
         ...
 
     async def heartbeat(
-        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+        self,
+        worker: WorkerId,
+        lease: float,
+        held: Sequence[Held],
+        caught_up: bool = True,
+        stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
         """Extend the worker's lease, also one that has lapsed, and say which of its attempts
-        need attention.
+        need attention. `stuck` is what `WorkerInfo.stuck` shows from now on.
 
         `caught_up` says that all ends which the worker had decided when it heard the answer to
         the beat before this one are written by now. The store then notes the time of that beat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -117,6 +118,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
 class WorkerInfo(msgspec.Struct, frozen=True):
     """One worker process: who it is, what it serves, and until when it is trusted.
 
+    `stuck` counts, by queue, the slots that are lost to handlers which went on after their time.
     `lease` is how many seconds a beat extends its lease by. `alive_since` is the start of its
     unbroken service: its registration, or the first beat after a break. A break is a lapsed
     lease, more than half a lease between two beats, or a clock that went back. `read_at` is the
@@ -134,6 +136,7 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     heartbeat_at: datetime | None = None
     expires_in: float | None = None
     running: int = 0
+    stuck: dict[str, int] = {}
     lease: float = 0.0
     alive_since: datetime | None = None
     read_at: datetime | None = None
@@ -141,6 +144,21 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     @property
     def alive(self) -> bool:
         return self.expires_in is not None and self.expires_in > 0
+
+    def usable_slots(self, queue: str) -> int:
+        return self.queues[queue] - self.stuck.get(queue, 0)
+
+
+_counts = msgspec.json.Decoder(dict[str, int])
+
+
+def to_counts(counts: Mapping[str, int]) -> str:
+    """Numbers by queue, as every store keeps them: JSON."""
+    return msgspec.json.encode(counts).decode()
+
+
+def counts_in(text: str) -> dict[str, int]:
+    return _counts.decode(text)
 
 
 class Held(msgspec.Struct, frozen=True):

@@ -40,6 +40,7 @@ class Heartbeat:
         lease: float,
         max_block: float,
         held: Callable[[], list[Held]],
+        stuck: Callable[[], dict[str, int]],
         is_behind: Callable[[float], bool],
         suspects: Callable[[], list[str]],
         give_up: Callable[[Store, Frozen], Awaitable[None]],
@@ -49,6 +50,7 @@ class Heartbeat:
         self._listener = listener
         self._lease = lease
         self._held = held
+        self._stuck = stuck
         self._is_behind = is_behind
         self._worker_loop = asyncio.get_running_loop()
         self.watchdog = Watchdog(
@@ -165,7 +167,7 @@ class Heartbeat:
         held, sent = self._held(), time.monotonic()
         heard, self._heard = self._heard, None
         caught_up = heard is not None and not self._is_behind(heard)
-        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up)
+        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, self._stuck())
         self.last_answer = time.monotonic()
         if worker != self._worker:
             return  # renewed meanwhile: this answer is about a name we no longer use

@@ -15,6 +15,7 @@ import asyncio
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 
@@ -64,6 +65,7 @@ class Identity:
             lease=options.lease,
             max_block=options.longest_block,
             held=self._held,
+            stuck=self._stuck,
             is_behind=is_behind,
             suspects=self._suspects,
             give_up=give_up,
@@ -161,6 +163,9 @@ class Identity:
         """Called from the heartbeat's thread: `copy` is one step for the interpreter."""
         running = self._runner.running.copy()
         return [Held(one.job.id, one.job.fence) for one in running.values()]
+
+    def _stuck(self) -> dict[str, int]:
+        return dict(Counter(one.job.queue for one in self._runner.stuck.copy()))
 
     def _suspects(self) -> list[str]:
         running = self._runner.running.copy()

@@ -19,10 +19,9 @@ from holdfast.job import (
     WorkerId,
 )
 from holdfast.plan import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.records import QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
-_queues = msgspec.json.Decoder(dict[str, int])
 
 STATES = {state.value: state for state in JobState}
 
@@ -117,13 +116,14 @@ def worker_info(row: Any) -> WorkerInfo:
         name=row["name"],
         host=row["host"],
         pid=row["pid"],
-        queues=_queues.decode(row["queues"]),
+        queues=counts_in(row["queues"]),
         tasks=tuple(row["tasks"]),
         version=row["version"],
         started_at=row["started_at"],
         heartbeat_at=row["heartbeat_at"],
         expires_in=row["expires_in"],
         running=row["running"],
+        stuck=counts_in(row["stuck"]),
         lease=row["lease"],
         alive_since=row["alive_since"],
         read_at=row["read_at"],

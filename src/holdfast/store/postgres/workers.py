@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Mapping, Sequence
 
 from holdfast.job import JobId, WorkerId
+from holdfast.store.contract import NONE_STUCK
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo
+from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo, to_counts
 
 
 class PostgresWorkers:
@@ -26,17 +25,23 @@ class PostgresWorkers:
             worker.name,
             worker.host,
             worker.pid,
-            msgspec.json.encode(worker.queues).decode(),
+            to_counts(worker.queues),
             list(worker.tasks),
             worker.version,
             lease,
         )
 
     async def heartbeat(
-        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+        self,
+        worker: WorkerId,
+        lease: float,
+        held: Sequence[Held],
+        caught_up: bool = True,
+        stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
         ids, fences = [one.id for one in held], [one.fence for one in held]
-        found = await self._connections.timed("heartbeat", worker, lease, ids, fences, caught_up)
+        told = (caught_up, to_counts(stuck))
+        found = await self._connections.timed("heartbeat", worker, lease, ids, fences, *told)
         known, cancel, lost = found[0]
         return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Mapping, Sequence
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import Beat, Held, News, Topic, WorkerInfo
+from holdfast.store.contract import NONE_STUCK
+from holdfast.store.records import Beat, Held, News, Topic, WorkerInfo, counts_in, to_counts
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.polling import Polling, asked_for
 from holdfast.store.sqlite.rows import (
@@ -20,7 +19,7 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
 
 
 class SqliteWorkers:
@@ -32,9 +31,18 @@ class SqliteWorkers:
         await self._engine.write(lambda tx: _register(tx, worker, lease))
 
     async def heartbeat(
-        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+        self,
+        worker: WorkerId,
+        lease: float,
+        held: Sequence[Held],
+        caught_up: bool = True,
+        stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
-        return await self._engine.write(lambda tx: _heartbeat(tx, worker, lease, held, caught_up))
+        def work(tx: Transaction) -> Beat:
+            row = (worker, tx.now, after(tx.now, lease), caught_up, to_counts(stuck))
+            return _heartbeat(tx, worker, row, held)
+
+        return await self._engine.write(work)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         asked = asked_for(worker, queues)
@@ -79,7 +87,7 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
             worker.name,
             worker.host,
             worker.pid,
-            msgspec.json.encode(worker.queues).decode(),
+            to_counts(worker.queues),
             to_json(worker.tasks),
             worker.version,
             tx.now,
@@ -88,11 +96,9 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     )
 
 
-def _heartbeat(
-    tx: Transaction, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool
-) -> Beat:
+def _heartbeat(tx: Transaction, worker: WorkerId, row: Row, held: Sequence[Held]) -> Beat:
     sql = steps("workers")
-    if not tx.rows(sql["heartbeat"], (worker, tx.now, after(tx.now, lease), caught_up)):
+    if not tx.rows(sql["heartbeat"], row):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -114,20 +120,21 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
             name=name,
             host=host,
             pid=pid,
-            queues=msgspec.json.decode(queues, type=dict[str, int]),
+            queues=counts_in(queues),
             tasks=to_texts(tasks),
             version=version,
             started_at=to_datetime(started_at),
             heartbeat_at=to_datetime(heartbeat_at),
             expires_in=seconds_until(expires_at, tx.now),
             running=running,
+            stuck=counts_in(stuck),
             lease=lease / SECOND,
             alive_since=to_datetime(alive_since),
             read_at=to_datetime(tx.now),
         )
         for (
             worker_id, name, host, pid, queues, tasks, version,
-            started_at, heartbeat_at, expires_at, running, lease, alive_since,
+            started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
         ) in tx.rows(steps("workers")["list"])
     ]  # fmt: skip
 

@@ -7,17 +7,27 @@ in the first, and whether a worker is known is decided there.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from holdfast.job import JobId, WorkerId
-from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo
+from holdfast.store.contract import NONE_STUCK
+from holdfast.store.records import (
+    LATELY,
+    MOST_COUNTED,
+    Beat,
+    Held,
+    News,
+    WorkerInfo,
+    counts_in,
+    to_counts,
+)
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
 HOME = 0
-FIELDS = 11
+FIELDS = 12
 LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10
 
 
@@ -35,19 +45,29 @@ class ValkeyWorkers:
             worker.name,
             worker.host,
             worker.pid,
-            msgspec.json.encode(worker.queues).decode(),
+            to_counts(worker.queues),
             msgspec.json.encode(worker.tasks).decode(),
             worker.version,
         )
         await self._connections.call("register", HOME, {**given, "facts": facts})
 
     async def heartbeat(
-        self, worker: WorkerId, lease: float, held: Sequence[Held], caught_up: bool = True
+        self,
+        worker: WorkerId,
+        lease: float,
+        held: Sequence[Held],
+        caught_up: bool = True,
+        stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
         mine: dict[int, list[tuple[str, int]]] = {p: [] for p in self._connections.partitions}
         for attempt in held:
             mine[self._connections.partition_of(attempt.id)].append((attempt.id, attempt.fence))
-        given = {"worker": worker, "lease": finite(lease), "caught_up": "1" if caught_up else ""}
+        given = {
+            "worker": worker,
+            "lease": finite(lease),
+            "caught_up": "1" if caught_up else "",
+            "stuck": to_counts(stuck),
+        }
         first = await self._connections.call(
             "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
@@ -153,20 +173,21 @@ class ValkeyWorkers:
 
 
 def _info(worker: str, row: list[object], expires_at: float, now: int, running: int) -> WorkerInfo:
-    name, host, pid, queues, tasks, version, *moments = row
+    name, host, pid, queues, tasks, version, *moments, stuck = row
     started_at, heartbeat_at, lease, alive_since, _ = (int(str(moment)) for moment in moments)
     return WorkerInfo(
         id=WorkerId(worker),
         name=str(name),
         host=str(host),
         pid=int(str(pid)),
-        queues=msgspec.json.decode(str(queues), type=dict[str, int]),
+        queues=counts_in(str(queues)),
         tasks=msgspec.json.decode(str(tasks), type=tuple[str, ...]),
         version=str(version),
         started_at=to_datetime(started_at),
         heartbeat_at=to_datetime(heartbeat_at),
         expires_in=(expires_at - now) / SECOND,
         running=running,
+        stuck=counts_in(str(stuck)),
         lease=lease / SECOND,
         alive_since=to_datetime(alive_since),
         read_at=to_datetime(now),

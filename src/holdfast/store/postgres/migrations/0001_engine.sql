@@ -177,7 +177,8 @@ create table {{schema}}.worker (
     expires_at timestamptz not null,
     lease float8 not null,
     alive_since timestamptz not null,
-    written_until timestamptz not null
+    written_until timestamptz not null,
+    stuck text not null default '{}'
 );
 
 create table {{schema}}.leader (

@@ -1,4 +1,4 @@
--- $1 now   $2 worker   $3 lease   $4 ids held   $5 fences held   $6 caught up
+-- $1 now   $2 worker   $3 lease   $4 ids held   $5 fences held   $6 caught up   $7 stuck
 with extended as (
     update {{schema}}.worker
     set heartbeat_at = coalesce($1::timestamptz, now()),
@@ -9,7 +9,8 @@ with extended as (
             and coalesce($1::timestamptz, now()) between heartbeat_at
                 and heartbeat_at + lease / 2 * interval '1 second'
             then alive_since else coalesce($1::timestamptz, now()) end,
-        written_until = case when $6::boolean then heartbeat_at else written_until end
+        written_until = case when $6::boolean then heartbeat_at else written_until end,
+        stuck = $7::text
     where id = $2::uuid
     returning id
 ),

@@ -156,7 +156,8 @@ create table holdfast_worker (
     expires_at integer not null,
     lease integer not null,
     alive_since integer not null,
-    written_until integer not null
+    written_until integer not null,
+    stuck text not null default '{}'
 ) without rowid;
 
 create table holdfast_leader (

@@ -26,7 +26,8 @@ set
         alive_since,
         ?2
     ),
-    written_until = iif(?4, heartbeat_at, written_until)
+    written_until = iif(?4, heartbeat_at, written_until),
+    stuck = ?5
 where id = ?1
 returning id
 
@@ -41,7 +42,8 @@ delete from holdfast_worker where id = ?
 -- name: list
 select
     w.id, w.name, w.host, w.pid, w.queues, w.tasks, w.version,
-    w.started_at, w.heartbeat_at, w.expires_at, coalesce(held.number, 0), w.lease, w.alive_since
+    w.started_at, w.heartbeat_at, w.expires_at, coalesce(held.number, 0), w.lease, w.alive_since,
+    w.stuck
 from holdfast_worker as w
 left join (
     select worker_id, count(*) as number from holdfast_lease group by worker_id

@@ -1,6 +1,6 @@
 -- Extend a worker's lease and say which of its attempts need attention.
 -- KEYS: partition
--- ARGV: now worker lease home caught_up held
+-- ARGV: now worker lease home caught_up stuck held
 -- uses: time record
 --
 -- `held`: [id, fence]. `home` is '1' in the partition that keeps the workers' rows: only there a
@@ -8,7 +8,7 @@
 --
 -- The lease is removed before it is put back: a removal is allowed when memory is short, and after
 -- it so is the rest. A worker must not lose its jobs because there is no room for new ones.
-local BEATEN_AT, LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10, 11 -- see register.lua
+local BEATEN_AT, LEASE, ALIVE_SINCE, WRITTEN_UNTIL, STUCK = 8, 9, 10, 11, 12 -- see register.lua
 if home == '1' then
     local row = redis.call('HGET', partition .. ':workers', worker)
     if not row then
@@ -23,9 +23,9 @@ if home == '1' then
     if caught_up == '1' then
         told[WRITTEN_UNTIL] = beaten_at
     end
-    told[BEATEN_AT], told[LEASE] = moment, after(tonumber(lease)) - moment
+    told[BEATEN_AT], told[LEASE], told[STUCK] = moment, after(tonumber(lease)) - moment, stuck
     redis.call('ZREM', partition .. ':leases', worker)
-    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(unpack(told, 1, 11)))
+    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(unpack(told, 1, STUCK)))
 end
 redis.call('ZREM', partition .. ':leases', worker)
 redis.call('ZADD', partition .. ':leases', after(tonumber(lease)), worker)
