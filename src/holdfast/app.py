@@ -18,10 +18,11 @@ from holdfast.declaring import ScheduleDecorator, declared_on, registering
 from holdfast.errors import NotOpen
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
+from holdfast.job import WorkerId
 from holdfast.options import EnqueueOptions, Options, check_name
 from holdfast.plan import Definition
 from holdfast.portal import Portal
-from holdfast.reconcile import ReconcileService
+from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.reconcile.service import Service
 from holdfast.schedule.defining import ScheduleCall
@@ -257,7 +258,7 @@ class _OpenedWorker:
         app = await self._app.__aenter__()
         try:
             services: list[Service] = [
-                ReconcileService(app.store, app.events),
+                ReconcileService(app.store, app.events, ReconcileOptions(worker=self._own_id)),
                 ScheduleService(app.store, app.events, app.schedules, app.providers),
             ]
             self._worker = Worker(app.store, app.registry, self._options, app.events, services)
@@ -265,6 +266,9 @@ class _OpenedWorker:
         except BaseException:
             await app.__aexit__(None, None, None)
             raise
+
+    def _own_id(self) -> WorkerId | None:
+        return None if self._worker is None else self._worker.id
 
     async def __aexit__(
         self,

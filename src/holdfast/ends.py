@@ -86,6 +86,21 @@ class HandedBack(msgspec.Struct, frozen=True, tag=True):
     """The worker gives the job up unfinished: shutdown, or a lost right to run it."""
 
 
+class PutOff(msgspec.Struct, frozen=True, tag=True):
+    """The worker gives the job up unbegun, for a moment: it may not begin beside others there."""
+
+    seconds: float
+    why: str
+
+
+class Reclaimed(msgspec.Struct, frozen=True, tag=True):
+    """The worker is gone, and the job pays no attempt for it: the job had not begun, or another
+    job is to blame, or it was the store that was away. A `suspected` one counts a crash."""
+
+    why: str
+    suspected: bool = False
+
+
 class WorkerLost(msgspec.Struct, frozen=True, tag=True):
     how: str = "worker lost"
 
@@ -109,6 +124,8 @@ End = (
     | WasThrottled
     | WasSuspended
     | HandedBack
+    | PutOff
+    | Reclaimed
     | WorkerLost
     | TimedOut
     | Cancelled

@@ -19,7 +19,9 @@ from holdfast.ends import (
     DeadlinePassed,
     End,
     HandedBack,
+    PutOff,
     Raised,
+    Reclaimed,
     Returned,
     Snoozed,
     TimedOut,
@@ -133,6 +135,10 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.waiting(JobState.SUSPENDED, wake, "suspended")
         case HandedBack():
             return move.waiting(JobState.READY, None, "handed back")
+        case PutOff(seconds, why):
+            return move.waiting(JobState.SCHEDULED, _wait(seconds), why)
+        case Reclaimed(why, suspected):
+            return move.reclaimed(why, suspected)
         case Cancelled(reason):
             told = clean(reason, MESSAGE_LIMIT)
             return move.ended(JobState.CANCELLED, reason=told, bump=source is JobState.RUNNING)
@@ -206,6 +212,19 @@ class _Mover:
             delay=delay,
             reason=f"retry after: {error.message}"[:MESSAGE_LIMIT],
             error=error,
+        )
+
+    def reclaimed(self, why: str, suspected: bool) -> Transition:
+        """Never its last crash: that one has to be charged by name."""
+        crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
+        return Transition(
+            self.job.id,
+            self.job.fence,
+            JobState.READY,
+            self.source,
+            crash=crash,
+            bump=1,
+            reason=why,
         )
 
     def crashed(self, error: ErrorEntry) -> Transition:

@@ -37,7 +37,8 @@ async def test_the_generic_plan_of_a_claim_walks_the_line_without_statistics(url
         plan = await generic_plan(
             connection,
             "claim",
-            "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[], int[]",
+            "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[]"
+            ", int[]",
             f"null, '{new_worker_id()}', '{{greet}}', 1, '{{default}}', '{{200}}', '{{default}}',"
             f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}'",
         )

@@ -14,7 +14,7 @@ from holdfast.job import JobId, Live
 from holdfast.outcome import Transition
 from holdfast.reconcile import ReconcileOptions, Reconciler
 from holdfast.store.contract import Jobs, Store
-from holdfast.store.records import Verdict
+from holdfast.store.records import Verdict, WorkerInfo
 
 R = TypeVar("R", bound=Reconciler)
 
@@ -40,9 +40,11 @@ class PoisonedJobs:
         self._choke_on(moves)
         return await self._jobs.finish(moves)
 
-    async def reclaim(self, moves: Sequence[Transition]) -> list[Verdict]:
+    async def reclaim(
+        self, moves: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
         self._choke_on(moves)
-        return await self._jobs.reclaim(moves)
+        return await self._jobs.reclaim(moves, by)
 
     def _choke_on(self, moves: Sequence[Transition]) -> None:
         poisoned = sorted({move.id for move in moves} & self.poison)

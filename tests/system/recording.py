@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.job import Claimed, WorkerId
 from holdfast.outcome import Transition
 from holdfast.store.contract import Jobs
-from holdfast.store.records import ProgressReport, Verdict, Want
+from holdfast.store.records import ProgressReport, Verdict, Want, WorkerInfo
 from tests.system.diary import Diary
 
-Move = Callable[[Sequence[Transition]], Awaitable[list[Verdict]]]
+Move = Callable[..., Awaitable[list[Verdict]]]
 
 
 def record(jobs: Jobs, diary: Diary) -> None:
@@ -41,8 +41,8 @@ def _claims(
 
 
 def _verdicts(verb: str, move: Move, diary: Diary) -> Move:
-    async def recorded(transitions: Sequence[Transition]) -> list[Verdict]:
-        verdicts = await move(transitions)
+    async def recorded(transitions: Sequence[Transition], *by: WorkerInfo | None) -> list[Verdict]:
+        verdicts = await move(transitions, *by)
         if transitions:
             diary.note_all(
                 verb,

@@ -15,7 +15,7 @@ from holdfast.plan import Decision, Definition, Plan, Rule
 from holdfast.reconcile import Tally
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.job_sweep import JobSweep
+from holdfast.reconcile.job_sweep import JobMender
 from holdfast.reconcile.lease_expiry import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
@@ -114,12 +114,14 @@ async def test_a_job_that_keeps_killing_its_worker_is_put_aside(scene: Scene) ->
 @pytest.mark.parametrize("retry", [STEADY.retry, Retry.never()], ids=["retried", "last attempt"])
 @pytest.mark.parametrize("mender", [LeaseExpiry, AttemptTimeout])
 async def test_a_pending_cancel_survives_the_death_of_its_worker(
-    scene: Scene, mender: type[JobSweep], retry: Retry
+    scene: Scene, mender: type[JobMender], retry: Retry
 ) -> None:
     worker = await scene.hire(LEASE)
     running = await scene.running(worker=worker, policy=Policy(retry=retry, timeout=5.0))
     assert await scene.store.jobs.request_cancel([running.id]) == [running.id]
     scene.clock.advance(LEASE + 1)
+    if mender is AttemptTimeout:
+        await scene.wrote_all(worker, LEASE)
     assert await made(mender, scene.store).run_once() == Tally(found=1, mended=1)
     assert await scene.state(running.id) is JobState.CANCELLED
     assert not (await scene.finish(running)).accepted
@@ -138,6 +140,7 @@ async def test_every_page_of_lost_jobs_is_reached_in_one_sweep(scene: Scene) -> 
 async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
     running = await scene.running(policy=LIMITED)
     scene.clock.advance(5 + 5 + 1)
+    await scene.wrote_all()
     assert await made(AttemptTimeout, scene.store).run_once() == Tally(found=1, mended=1)
     found = await scene.job(running.id)
     assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 0)
@@ -154,6 +157,9 @@ async def test_the_worker_has_the_first_word_about_a_timeout(scene: Scene) -> No
 
 async def test_timeout_and_lease_expiry_of_one_attempt_agree_on_one_end(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 20, LIMITED)
+    [worker] = {job.worker_id for job in await scene.store.jobs.live(jobs)}
+    assert worker is not None
+    await scene.lose(worker)
     async with siblings(scene.store, 2) as (one, other):
         expiry, timeout = made(LeaseExpiry, one, batch=7), made(AttemptTimeout, other, batch=7)
         tallies = await asyncio.gather(expiry.run_once(), timeout.run_once())
@@ -177,6 +183,7 @@ async def test_a_job_past_its_deadline_expires_from_any_live_state(
     due_in = await deadline.due_in()
     assert due_in == pytest.approx(60.0)
     scene.clock.advance(61)
+    await scene.wrote_all()
     assert await deadline.run_once() == Tally(found=1, mended=1)
     assert await scene.state(job) is JobState.EXPIRED
     assert await deadline.due_in() is None
@@ -185,6 +192,7 @@ async def test_a_job_past_its_deadline_expires_from_any_live_state(
 async def test_a_worker_cannot_finish_an_expired_job(scene: Scene) -> None:
     running = await scene.running(deadline_in=60.0)
     scene.clock.advance(61)
+    await scene.wrote_all()
     await made(Deadline, scene.store).run_once()
     assert not (await scene.finish(running)).accepted
 

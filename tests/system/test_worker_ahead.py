@@ -9,14 +9,14 @@ from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id, new
 from holdfast.outcome import decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Want, WorkerInfo
-from tests.system.working import ONCE, Shop
+from tests.system.working import QUICK, Shop
 from tests.waiting import wait_until
 
 SLOTS = 2
 
 
 async def fill(store: Store, task: str, count: int) -> list[JobId]:
-    policy = encode_policy(ONCE)
+    policy = encode_policy(QUICK)
     jobs = [NewJob(new_job_id(), task, "default", "{}", policy) for _ in range(count)]
     await store.jobs.insert(jobs)
     return [job.id for job in jobs]

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from holdfast.ends import WorkerLost
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.job import Claimed, JobState, Policy
+from holdfast.job import Claimed, JobState, Live, Policy
+from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from holdfast.worker.worker import Worker, WorkerStalled
 from tests.system.flaky import FlakyStore, Line
-from tests.system.working import Shop
+from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until
 
 
@@ -124,39 +126,71 @@ async def test_a_claim_that_is_answered_again_after_its_jobs_went_back_runs_them
     assert shop.reported("job.end_refused") == []
 
 
-async def test_a_worker_whose_lease_ran_out_stops_its_handlers_and_returns_under_a_new_name(
+async def test_a_worker_whose_lease_ran_out_keeps_what_it_runs_and_its_name(
     flaky: Store, line: Line
+) -> None:
+    """Whether another took the job over, only the store can say; nobody did."""
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        started.set()
+        await release.wait()
+        return "first run"
+
+    shop = Shop(flaky, slow)
+    job_id = await shop.enqueue(slow, policy=ONCE)
+    async with shop.worker(lease=0.6) as worker:
+        await started.wait()
+        name = worker.id
+        line.cut = True
+        await wait_until(lambda: worker.health()["alive"] is False, 10, "the lease has run out")
+        await wait_until(lambda: bool(shop.reported("worker.lease_lapsed")), 5, "that is said")
+        line.cut = False
+        await wait_until(lambda: worker.health()["alive"] is True, 10, "the worker is back")
+        assert worker.id == name
+        release.set()
+        job = await shop.until(job_id, lambda job: job.ended)
+    assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, '"first run"', 1)
+    assert shop.reported("worker.lease_lost") == []
+
+
+async def test_a_worker_whose_lease_ran_out_stops_what_was_taken_over_meanwhile(
+    flaky: Store, line: Line, sealed_store: Store
 ) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
 
-    async def slow_once() -> str:
-        if started.is_set():
-            return "second run"
+    async def slow() -> None:
         started.set()
         try:
             await asyncio.sleep(60)
         finally:
             stopped.set()
-        return "first run"
 
-    shop = Shop(flaky, slow_once)
-    job_id = await shop.enqueue(slow_once)
+    shop = Shop(flaky, slow)
+    job_id = await shop.enqueue(slow, policy=ONCE)
     async with shop.worker(lease=0.6) as worker:
         await started.wait()
-        former = worker.id
         line.cut = True
-        await asyncio.wait_for(stopped.wait(), 10)
-        assert worker.health()["alive"] is False
+        await wait_until(lambda: worker.health()["alive"] is False, 10, "the lease has run out")
+        [lost] = await wait_for_lapse(sealed_store)
+        [verdict] = await sealed_store.jobs.reclaim([decide(lost, WorkerLost())])
+        assert verdict.accepted
         line.cut = False
-        await wait_until(lambda: worker.health()["alive"] is True, 10, "the worker is back")
-        assert worker.id != former
-        other = await shop.enqueue(slow_once)
-        assert (await shop.until(other, lambda job: job.ended)).result == '"second run"'
-        # The former name is gone, so whoever sweeps next finds the job; nothing hides it.
-        await wait_until(lambda: bool(shop.reported("worker.renewed")), 5, "renewal")
-        [lapsed] = await flaky.jobs.expired_leases(10)
-        assert (lapsed.id, lapsed.worker_id) == (job_id, former)
-    assert len(shop.reported("worker.lease_lost")) == 1
+        await asyncio.wait_for(stopped.wait(), 10)
+        await wait_until(lambda: worker.health()["running"] == 0, 5, "nothing runs")
+    assert (await shop.get(job_id)).state is JobState.FAILED
+    assert len(shop.reported("job.lost")) == 1
+
+
+async def wait_for_lapse(store: Store) -> list[Live]:
+    found: list[Live] = []
+
+    async def look() -> bool:
+        found[:] = await store.jobs.expired_leases(10)
+        return bool(found)
+
+    await wait_until(look, 5, "the lease has lapsed at the store")
+    return found
 
 
 async def test_a_worker_that_the_store_forgot_registers_anew(live_store: Store) -> None:

@@ -131,8 +131,10 @@ async def test_attempts_that_outlived_their_timeout_are_a_problem(clock: ManualC
         scene = await Scene.on(store, clock)
         await scene.running(policy=Policy(retry=STEADY.retry, timeout=10.0))
         clock.advance(65)
+        await scene.wrote_all()
         assert await findings(scene, "running") == []
         clock.advance(10)
+        await scene.wrote_all()
         [finding] = await findings(scene, "running")
         assert finding.severity is PROBLEM
         assert finding.saw.startswith("1 attempts are past their timeout")

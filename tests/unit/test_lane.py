@@ -77,24 +77,6 @@ async def test_what_has_not_started_can_be_taken_away() -> None:
     await scene.close()
 
 
-async def test_what_no_slot_is_free_for_can_be_taken_away() -> None:
-    scene = Scene(3)
-    attempts = scene.put(5)
-    assert scene.lane.take_ahead() == attempts[3:]
-    await turn()
-    assert scene.started == attempts[:3]
-    more = scene.put(2)
-    assert scene.lane.take_ahead() == more
-    scene.let_end(3)
-    await turn()
-    last = scene.put(4)
-    assert scene.lane.take_ahead() == last[3:]
-    scene.let_end(3)
-    await turn()
-    assert scene.started == [*attempts[:3], *last[:3]]
-    await scene.close()
-
-
 async def test_attempts_behind_handlers_that_turned_slow_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

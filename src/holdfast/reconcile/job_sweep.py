@@ -10,7 +10,7 @@ against.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.ends import End
 from holdfast.errors import StoreUnavailable
@@ -23,37 +23,18 @@ from holdfast.store.records import Verdict
 IDS_SHOWN = 5
 
 
-class JobSweep(Reconciler):
-    """Pages through jobs by id and ends each in one way."""
-
-    @abstractmethod
-    async def find(self, limit: int, after: str | None) -> list[Live]:
-        """The next jobs to mend, by id."""
-
-    @abstractmethod
-    def end_of(self, job: Live) -> End:
-        """What has happened to the job."""
+class JobMender(Reconciler):
+    """Ends jobs, each in the way it is told."""
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.finish(moves)
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        page = await self.find(self.options.batch, cursor)
-        tried = [job for job in page if not self.failures.skips(job.id)]
+    async def mend(self, jobs: Sequence[Live], end_of: Callable[[Live], End]) -> Tally:
+        tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
-        mended = await self._mend(self._decide(tried, blamed), blamed)
+        mended = await self._mend(_decide(tried, end_of, blamed), blamed)
         self._report_blamed(blamed)
-        tally = mended + Tally(found=len(page), failed=len(blamed), skipped=len(page) - len(tried))
-        return tally, page[-1].id if len(page) >= self.options.batch else None
-
-    def _decide(self, jobs: Sequence[Live], blamed: dict[JobId, Exception]) -> list[Transition]:
-        moves: list[Transition] = []
-        for job in jobs:
-            try:
-                moves.append(decide(job, self.end_of(job), cancel_requested=job.cancel_requested))
-            except Exception as error:  # noqa: BLE001 - e.g. a policy no longer readable; reported
-                blamed[job.id] = error
-        return moves
+        return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
 
     async def _mend(self, moves: Sequence[Transition], blamed: dict[JobId, Exception]) -> Tally:
         if not moves:
@@ -89,3 +70,32 @@ class JobSweep(Reconciler):
             jobs=tuple(blamed)[:IDS_SHOWN],
             error=repr(next(iter(blamed.values()))),
         )
+
+
+class JobSweep(JobMender):
+    """Pages through jobs by id and ends each in one way."""
+
+    @abstractmethod
+    async def find(self, limit: int, after: str | None) -> list[Live]:
+        """The next jobs to mend, by id."""
+
+    @abstractmethod
+    def end_of(self, job: Live) -> End:
+        """What has happened to the job."""
+
+    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+        page = await self.find(self.options.batch, cursor)
+        tally = await self.mend(page, self.end_of)
+        return tally, page[-1].id if len(page) >= self.options.batch else None
+
+
+def _decide(
+    jobs: Sequence[Live], end_of: Callable[[Live], End], blamed: dict[JobId, Exception]
+) -> list[Transition]:
+    moves: list[Transition] = []
+    for job in jobs:
+        try:
+            moves.append(decide(job, end_of(job), cancel_requested=job.cancel_requested))
+        except Exception as error:  # noqa: BLE001 - e.g. a policy no longer readable; reported
+            blamed[job.id] = error
+    return moves

@@ -1,33 +1,105 @@
 """Takes back the jobs of workers that died.
 
 Nothing announces a death, so this one looks all the time: a lost job is back
-within its lease plus one interval. The store checks again, in the step that reclaims,
-that the worker is still gone: one that came back in time keeps its jobs.
+within its lease plus one interval. Whether a lapsed worker is dead, and what its
+jobs pay, is judged in `judging`. The store checks again, in the step that
+reclaims, that the worker is still gone and that nothing has happened to the one
+that judged: a worker that came back in time keeps its jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.ends import WorkerLost
-from holdfast.job import Live
+from holdfast.ends import End, Reclaimed, WorkerLost
+from holdfast.job import JobId, Live, WorkerId
 from holdfast.outcome import Transition
-from holdfast.reconcile.job_sweep import JobSweep
-from holdfast.store.records import Verdict
+from holdfast.reconcile.counters import Tally
+from holdfast.reconcile.job_sweep import JobMender
+from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
+from holdfast.store.records import Verdict, WorkerInfo
+
+OUTAGE = "the store was out of reach, and its worker did not come back"
 
 
-class LeaseExpiry(JobSweep):
+class LeaseExpiry(JobMender):
+    """All lost jobs are read before any is mended: what a job pays depends on the others that its
+    worker held."""
+
     name = "lease_expiry"
+    _judge: WorkerInfo | None = None
 
     @property
     def interval(self) -> float:
         return self.options.lease_expiry
 
-    async def find(self, limit: int, after: str | None) -> list[Live]:
-        return await self.store.jobs.expired_leases(limit, after)
-
-    def end_of(self, job: Live) -> WorkerLost:
-        return WorkerLost()
+    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+        tally = Tally()
+        lost = await self._lost()
+        if lost:
+            rulings = await self._rulings(lost)
+            for worker, jobs in lost.items():
+                tally += await self._take_back(worker, jobs, rulings[worker])
+        return tally, None
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
-        return await self.store.jobs.reclaim(moves)
+        return await self.store.jobs.reclaim(moves, self._judge)
+
+    async def _lost(self) -> dict[WorkerId | None, list[Live]]:
+        lost: dict[WorkerId | None, list[Live]] = {}
+        after: str | None = None
+        while page := await self.store.jobs.expired_leases(self.options.batch, after):
+            for job in page:
+                lost.setdefault(job.worker_id, []).append(job)
+            if len(page) < self.options.batch:
+                break
+            after = page[-1].id
+        return lost
+
+    async def _rulings(
+        self, lost: dict[WorkerId | None, list[Live]]
+    ) -> dict[WorkerId | None, Ruling]:
+        """Where no worker runs beside this reconciler, nobody can be asked how the store fared."""
+        name = self.options.worker()
+        if name is None:
+            self._judge = None
+            return dict.fromkeys(lost, Ruling.CHARGE)
+        fleet = {worker.id: worker for worker in await self.store.workers.list()}
+        judge = self._judge = fleet.get(name)
+        if judge is None or not in_good_standing(judge):
+            return dict.fromkeys(lost, Ruling.WAIT)
+        everyone = tuple(fleet.values())
+        return {
+            worker: rule(judge, None if worker is None else fleet.get(worker), everyone)
+            for worker in lost
+        }
+
+    async def _take_back(
+        self, worker: WorkerId | None, jobs: Sequence[Live], ruling: Ruling
+    ) -> Tally:
+        """Those who pay come last: should this sweep end in between, the others that are then
+        left are still seen beside them."""
+        if ruling is Ruling.WAIT:
+            return Tally(found=len(jobs), skipped=len(jobs))
+        ends: dict[JobId, End] = (
+            ends_of(jobs)
+            if ruling is Ruling.CHARGE
+            else {job.id: Reclaimed(OUTAGE) for job in jobs}
+        )
+        in_order = sorted(jobs, key=lambda job: isinstance(ends[job.id], WorkerLost))
+        tally = Tally()
+        for first in range(0, len(in_order), self.options.batch):
+            some = in_order[first : first + self.options.batch]
+            tally += await self.mend(some, lambda job: ends[job.id])
+        self._report_worker(worker, ends, tally)
+        return tally
+
+    def _report_worker(self, worker: WorkerId | None, ends: dict[JobId, End], tally: Tally) -> None:
+        if tally.mended:
+            charged = sum(isinstance(end, WorkerLost) for end in ends.values())
+            self.events.warning(
+                "reconciler.jobs_reclaimed",
+                worker=worker,
+                charged=charged,
+                spared=len(ends) - charged,
+            )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 from holdfast.errors import BadOption
 from holdfast.job import WorkerId, new_worker_id
+
+
+def _nobody() -> None:
+    """No worker runs in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +21,7 @@ class ReconcileOptions:
     only lease expiry looks that often, because nothing announces a death;
     promotion and deadline sleep until the next due time, at most their interval,
     which only matters when the wakeup that told of an earlier one was lost.
+    `worker` gives the worker of this process, under whatever name it holds its lease now.
     """
 
     batch: int = 500
@@ -29,6 +35,7 @@ class ReconcileOptions:
     worker_kept: float = 60.0
     grace: float = 10.0
     owner: WorkerId = field(default_factory=new_worker_id)
+    worker: Callable[[], WorkerId | None] = _nobody
 
     def __post_init__(self) -> None:
         if self.batch < 1:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Mapping
 
+from holdfast.ends import End, HandedBack, PutOff
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
-from holdfast.handlers.registry import Registry
+from holdfast.handlers.registry import Mode, Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job import Claimed, JobId
 from holdfast.outcome import Transition
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
+from holdfast.worker.admission import admit
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.execute import Executor
 from holdfast.worker.fetcher import Fetcher
@@ -20,11 +23,15 @@ from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.outage import Outage
+from holdfast.worker.places import Places
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.runner import Runner
-from holdfast.worker.settle import undecidable
+from holdfast.worker.settle import settle, undecidable
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
+
+GLANCE = 0.005
+"""Seconds between two looks whether ends that something waits for are written."""
 
 
 class Crew:
@@ -38,11 +45,13 @@ class Crew:
         self._loop = asyncio.get_running_loop()
         self.leaving = False
         self.discarded = 0
+        self.put_off_until = 0.0
         self.slots = Slots(options.queues, time.monotonic)
         self.outage = Outage(events)
         self.progress = ProgressReporter(store, self.outage)
         self.threads = Threads(options.thread_count)
         self.processes = Processes(options.process_count)
+        self._apart: set[asyncio.Task[None]] = set()
         self.finisher = Finisher(
             store,
             events,
@@ -54,7 +63,14 @@ class Crew:
         executor = Executor(self.threads, self.processes, max_result=options.max_payload)
         self.runner = Runner(options.queues, executor, self._ended)
         self.identity = Identity(
-            store, registry, options, events, self.outage, self.runner, self._renewed
+            store,
+            registry,
+            options,
+            events,
+            self.outage,
+            self.runner,
+            self.finisher.is_behind,
+            self._renewed,
         )
         self.strays = Strays(
             store,
@@ -70,7 +86,7 @@ class Crew:
         self.fetcher = Fetcher(
             store,
             self.slots,
-            tuple(registry),
+            Places(registry, _bounds(options), self.runner.running),
             events,
             self.outage,
             poll=options.poll,
@@ -103,7 +119,7 @@ class Crew:
     def _deliver(self, claimed: list[Claimed]) -> None:
         """From the fetcher to the runner; what comes while leaving goes straight back."""
         now = self._loop.time()
-        attempts = []
+        attempts: list[Attempt] = []
         for job in claimed:
             if self.strays.has_returned(job):
                 self.slots.give(job.queue)
@@ -113,12 +129,47 @@ class Crew:
             except Exception as problem:  # noqa: BLE001 - a job that cannot be read ends, visibly
                 self.slots.give(job.queue)
                 self.finisher.add(undecidable(job, problem))
-        self.runner.dispatch(attempts)
-        self.slots.cautious = any(job.crashes for job in claimed)
         if self.leaving:
-            self.runner.hand_back_waiting()
-        elif self.slots.cautious:
-            self.runner.hand_back_ahead()
+            self._return(attempts, HandedBack())
+        elif attempts:
+            self._admit(attempts, now)
+
+    def _admit(self, attempts: list[Attempt], now: float) -> None:
+        admitted = admit(attempts, self.runner.running.values(), now)
+        self.slots.cautious = admitted.careful
+        self.runner.dispatch(admitted.begin)
+        self._return(admitted.hand_back, HandedBack())
+        for suspect, seconds in admitted.put_off:
+            self.put_off_until = max(self.put_off_until, now + seconds)
+            self._return(
+                [suspect], PutOff(seconds, "another job that may be why a worker died runs")
+            )
+        if admitted.apart is not None:
+            self._hold_apart(admitted.apart, [one.job.id for one, _ in admitted.put_off])
+
+    def _return(self, attempts: Iterable[Attempt], end: End) -> None:
+        """They never came to the runner."""
+        for attempt in attempts:
+            self._ended(attempt, settle(attempt, end))
+
+    def _hold_apart(self, suspect: Attempt, others: list[JobId]) -> None:
+        if not others:
+            self.runner.dispatch([suspect])
+            return
+        self.runner.hold(suspect)
+        task = asyncio.create_task(self._begin_apart(suspect, others), name="holdfast-suspect")
+        self._apart.add(task)
+        task.add_done_callback(self._apart.discard)
+
+    async def _begin_apart(self, suspect: Attempt, others: list[JobId]) -> None:
+        """Not before the others are written: were this worker to die now, they would pay too."""
+        while not suspect.ended and any(map(self.finisher.holds, others)):  # noqa: ASYNC110
+            await asyncio.sleep(GLANCE)
+        if not suspect.ended:
+            if self.leaving:
+                self.runner.hand_back([suspect])
+            else:
+                self.runner.dispatch([suspect])
 
     def _ended(self, attempt: Attempt, transition: Transition | None) -> None:
         """The slot is free when the handler ends, not when its end is written."""
@@ -148,3 +199,7 @@ class Crew:
             message=error.message,
             next=transition.to,
         )
+
+
+def _bounds(options: WorkerOptions) -> Mapping[Mode, int]:
+    return {Mode.THREAD: options.thread_count, Mode.PROCESS: options.process_count}

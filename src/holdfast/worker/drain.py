@@ -23,14 +23,15 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
     many jobs this worker ended meanwhile.
 
     What is due is made ready here too, so a worker without services drains as
-    well. Jobs of a paused or cooling queue cannot be run now and do not count.
+    well. Jobs that this worker put off for a moment are waited for. Jobs of a paused or
+    cooling queue cannot be run now and do not count.
     """
     before = crew.finisher.counters.ended
     while not crew.leaving:
         await _quiet(crew)
         try:
             promoted = (await store.jobs.promote_due(PROMOTE)).count
-            if not promoted and not await _work_left(store, options.queues, tuple(registry)):
+            if not promoted and await _done(crew, store, options.queues, tuple(registry)):
                 break
         except StoreUnavailable as error:
             crew.outage.failed(error)
@@ -50,6 +51,11 @@ async def _quiet(crew: Crew) -> None:
         if crew.fetcher.idle and not crew.runner.running and not crew.finisher.unwritten:
             return
         await asyncio.sleep(0.002)
+
+
+async def _done(crew: Crew, store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
+    put_off = asyncio.get_running_loop().time() <= crew.put_off_until
+    return not put_off and not await _work_left(store, served, tasks)
 
 
 async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:

@@ -6,20 +6,26 @@ work, so a full or empty queue never holds up another. It asks for no more than 
 batch in all: while those run the next are claimed. A queue is *hungry* while
 it may have work: from a wakeup, or a poll, or a claim that got all it asked for,
 until a claim gets less.
+
+A claim says how many of the jobs will begin at once: as many as find a slot free, and
+a thread or a child where tasks need one. The others are claimed ahead. While claims bring
+jobs that must not be, nothing is claimed but what will begin.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
+from holdfast.handlers.registry import Mode
 from holdfast.job import Claimed, WorkerId
 from holdfast.store.contract import Store
-from holdfast.store.records import Want
+from holdfast.store.records import ALL, Want
 from holdfast.worker.outage import Outage
+from holdfast.worker.places import Places
 from holdfast.worker.slots import Slots
 
 PACE = 0.005
@@ -33,7 +39,7 @@ class Fetcher:
         self,
         store: Store,
         slots: Slots,
-        tasks: Sequence[str],
+        places: Places,
         events: Events,
         outage: Outage,
         *,
@@ -46,7 +52,7 @@ class Fetcher:
     ) -> None:
         self._store = store
         self._slots = slots
-        self._tasks = tasks
+        self._places = places
         self._events = events
         self._outage = outage
         self._poll = poll
@@ -63,6 +69,7 @@ class Fetcher:
         self._stopping = False
         self._last_claim = self._loop.time()
         self._pacing = False
+        self._passed_over = False
         self.claiming = False
 
     def start(self) -> None:
@@ -96,6 +103,9 @@ class Fetcher:
 
     def room_in(self, queue: str) -> None:
         """A job of this queue has ended."""
+        if self._passed_over:
+            self._passed_over = False
+            self._hungry.update(self._slots.sizes)
         if self._waiter is None or queue not in self._hungry:
             return
         if not self._pacing or self._slots.worthwhile(queue):
@@ -123,24 +133,32 @@ class Fetcher:
                 await asyncio.sleep(self._poll)
 
     async def _step(self) -> None:
-        wants = self._wants()
+        free = self._places.free()
+        wants = self._wants(free)
         if not wants:
             await self._wait(self._poll)
         elif self._is_soon(wants):
             await self._fill_up()
         else:
-            await self._claim(wants)
+            await self._claim(wants, self._tasks(free))
 
-    def _wants(self) -> list[Want]:
+    def _wants(self, free: Mapping[Mode, int]) -> list[Want]:
         if not self._may_claim():
             return []
         self._slots.reckon()
-        wants, left = list[Want](), self._batch
+        begin = _least(free, self._slots.cautious)
+        wants, left = list[Want](), min(self._batch, begin) if self._slots.cautious else self._batch
         for queue in self._order:
             if queue in self._hungry and (room := min(self._slots.room(queue), left)) > 0:
-                wants.append(Want(queue, room))
+                at_once = min(self._slots.free(queue), begin)
+                wants.append(Want(queue, room, at_once))
+                begin -= min(room, at_once)
                 left -= room
         return wants
+
+    def _tasks(self, free: Mapping[Mode, int]) -> Sequence[str]:
+        """All, unless nothing may be claimed ahead and some have no place to begin in."""
+        return self._places.tasks_that_could_begin(free if self._slots.cautious else {})
 
     def _is_soon(self, wants: list[Want]) -> bool:
         """Soon after a claim, with little room anywhere, waiting a little fills a batch."""
@@ -155,7 +173,7 @@ class Fetcher:
         finally:
             self._pacing = False
 
-    async def _claim(self, wants: list[Want]) -> None:
+    async def _claim(self, wants: list[Want], tasks: Sequence[str]) -> None:
         for want in wants:
             self._slots.take(want.queue, want.limit)
             # Before the call, so that a wakeup that comes during it is not forgotten.
@@ -163,7 +181,7 @@ class Fetcher:
         asked = {want.queue for want in wants}
         self._order.sort(key=asked.__contains__)  # those a full batch left out come first now
         try:
-            claimed = await self._ask(wants)
+            claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
             self._give_back(wants, ())
             self._hungry.update(want.queue for want in wants)
@@ -171,12 +189,13 @@ class Fetcher:
         else:
             self._outage.answered()
             self._give_back(wants, claimed)
+            self._passed_over = self._places.passes_over(tasks)
             self._deliver(claimed)
 
-    async def _ask(self, wants: list[Want]) -> list[Claimed]:
+    async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
         self.claiming = True
         try:
-            return await self._store.jobs.claim(self._worker_id(), wants, self._tasks)
+            return await self._store.jobs.claim(self._worker_id(), wants, tasks)
         finally:
             self.claiming = False
             self._last_claim = self._loop.time()
@@ -213,3 +232,9 @@ class Fetcher:
                 self._hungry.update(self._slots.sizes)
             timer.cancel()
             self._waiter = None
+
+
+def _least(free: Mapping[Mode, int], cautious: bool) -> int:
+    """How many jobs begin at once, whatever their kind. A cautious claim leaves out tasks that
+    have no place."""
+    return max(0, min((n for n in free.values() if n > 0 or not cautious), default=ALL))

@@ -9,6 +9,7 @@ saves a second run of a job whose end we already know.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -58,12 +59,16 @@ class Finisher:
         self._on_room = on_room
         self._pending: list[Transition] = []
         self._flying: list[Sequence[Transition]] = []
+        self._since = 0.0
+        self._flying_since: list[float] = []
         self._flushes: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._settled.set()
         self.counters = Counters()
 
     def add(self, transition: Transition) -> None:
+        if not self._pending:
+            self._since = time.monotonic()
         self._pending.append(transition)
         if not self._flushes:
             self._settled.clear()
@@ -79,6 +84,12 @@ class Finisher:
     def full(self) -> bool:
         """Too many ends wait to be written: claiming more would only add to them."""
         return self.unwritten >= self._most
+
+    def is_behind(self, moment: float) -> bool:
+        """Whether an end that was handed in before that moment of the monotonic clock may still
+        be unwritten. Asked from the heartbeat's thread."""
+        waits = bool(self._pending) and self._since <= moment
+        return waits or any(since <= moment for since in self._flying_since.copy())
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
@@ -118,11 +129,13 @@ class Finisher:
 
     async def _flush_all(self) -> None:
         while self._pending:
-            batch = self._pending[: self._batch]
+            batch, since = self._pending[: self._batch], self._since
+            self._flying_since.append(since)
             del self._pending[: self._batch]
             self._flying.append(batch)
             await self._write(batch)
             self._flying.remove(batch)
+            self._flying_since.remove(since)
             self._on_room()
 
     async def _write(self, batch: Sequence[Transition]) -> None:

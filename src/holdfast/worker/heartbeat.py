@@ -27,8 +27,6 @@ class Listener(Protocol):
 
     def on_beat(self, worker: WorkerId, beat: Beat, held: list[Held]) -> None: ...
 
-    def on_lapse(self, worker: WorkerId) -> None: ...
-
 
 class Heartbeat:
     """One beat every third of the lease, each with less time than that to succeed."""
@@ -41,6 +39,7 @@ class Heartbeat:
         *,
         lease: float,
         held: Callable[[], list[Held]],
+        is_behind: Callable[[float], bool],
         suspects: Callable[[], list[str]],
     ) -> None:
         self._store = store
@@ -48,6 +47,7 @@ class Heartbeat:
         self._listener = listener
         self._lease = lease
         self._held = held
+        self._is_behind = is_behind
         self._worker_loop = asyncio.get_running_loop()
         self.watchdog = Watchdog(
             self._worker_loop, events, tolerance=max(0.1, min(1.0, lease / 3)), suspects=suspects
@@ -57,7 +57,8 @@ class Heartbeat:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
-        self._failing = False
+        self._failing = self._lapsed = False
+        self._heard: float | None = None
         self.last_beat = self.last_answer = time.monotonic()
 
     def start(self, worker: WorkerId, registered_at: float) -> None:
@@ -71,6 +72,7 @@ class Heartbeat:
     def follow(self, worker: WorkerId, registered_at: float) -> None:
         """Beat for this worker from now on."""
         self.last_beat = registered_at
+        self._heard = None
         self._worker = worker
 
     def beat_now(self) -> None:
@@ -140,17 +142,21 @@ class Heartbeat:
             await self._pause(max(wait, self._lease / 10))
 
     async def _beat(self, store: Store) -> None:
+        """A beat also says whether all is written that was decided when the answer to the beat
+        before it came; if that answer was not heard, nothing can be said."""
         worker = self._worker
         assert worker is not None
         held, sent = self._held(), time.monotonic()
-        beat = await store.workers.heartbeat(worker, self._lease, held)
+        heard, self._heard = self._heard, None
+        caught_up = heard is not None and not self._is_behind(heard)
+        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up)
         self.last_answer = time.monotonic()
         if worker != self._worker:
             return  # renewed meanwhile: this answer is about a name we no longer use
         if beat.known:
-            self.last_beat = sent
+            self.last_beat, self._heard = sent, self.last_answer
         if self._failing:
-            self._failing = False
+            self._failing = self._lapsed = False
             self._events.info("heartbeat.recovered", worker=worker)
         if beat.cancel or beat.lost or not beat.known:
             self._worker_loop.call_soon_threadsafe(self._listener.on_beat, worker, beat, held)
@@ -161,8 +167,9 @@ class Heartbeat:
             known = isinstance(error, StoreUnavailable | TimeoutError)
             report = self._events.warning if known else self._events.error
             report("heartbeat.failed", worker=self._worker, error=describe(error))
-        if self.lease_left <= 0 and self._worker is not None:
-            self._worker_loop.call_soon_threadsafe(self._listener.on_lapse, self._worker)
+        if self.lease_left <= 0 and not self._lapsed:
+            self._lapsed = True
+            self._events.warning("worker.lease_lapsed", worker=self._worker)
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -1,9 +1,12 @@
 """The name under which a worker holds its lease, and what follows from losing it.
 
-A name is used once. When the store no longer knows it, or the lease ran out
-while the store was out of reach, everything held under it is given up and the
-worker goes on under a new one: were the old name revived instead, jobs whose
-handlers were stopped would look as if they were still running.
+A lease that ran out while the store was out of reach is no reason to stop what
+runs: whether another has taken the jobs over, only the store can say. Until it
+answers nothing is claimed. Its first answer revives the lease under the same
+name and says what was taken meanwhile. Only when the store no longer knows the
+name, everything held under it is given up and the worker goes on under a new
+one: were the old name used again, jobs whose handlers were stopped would look
+as if they were still running.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ class Identity:
         events: Events,
         outage: Outage,
         runner: Runner,
+        is_behind: Callable[[float], bool],
         on_renewal: Callable[[], None],
     ) -> None:
         self._store = store
@@ -52,7 +56,13 @@ class Identity:
         self._renewal: asyncio.Task[None] | None = None
         self.id: WorkerId = new_worker_id()
         self.heartbeat = Heartbeat(
-            store, events, self, lease=options.lease, held=self._held, suspects=self._suspects
+            store,
+            events,
+            self,
+            lease=options.lease,
+            held=self._held,
+            is_behind=is_behind,
+            suspects=self._suspects,
         )
 
     async def begin(self) -> None:
@@ -87,10 +97,6 @@ class Identity:
             attempt = self._runner.running.get(job_id)
             if attempt is not None and attempt.job.fence == fences.get(job_id):
                 self._lose(attempt)
-
-    def on_lapse(self, worker: WorkerId) -> None:
-        if worker == self.id:
-            self._lose_everything("the lease ran out while the store was out of reach")
 
     def _lose(self, attempt: Attempt) -> None:
         if attempt.stop is Stop.LOST:

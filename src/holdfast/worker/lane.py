@@ -56,11 +56,6 @@ class Lane:
         self._inbox.clear()
         return waiting
 
-    def take_ahead(self) -> list[Attempt]:
-        """The same for those that no slot is free for."""
-        free = self._size - len(self.slots) + len(self._idle) + self._waking
-        return [self._inbox.pop() for _ in range(len(self._inbox) - free)][::-1]
-
     def close(self) -> None:
         self._closed = True
         if self._watch is not None:

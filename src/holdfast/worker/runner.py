@@ -29,8 +29,7 @@ class Runner:
         self.quiet.set()
         variables = copy_context()
         self._lanes = {
-            queue: Lane(size, variables, self._run, self._hand_back)
-            for queue, size in sizes.items()
+            queue: Lane(size, variables, self._run, self.hand_back) for queue, size in sizes.items()
         }
         self._alarm = Alarm(self.running.values, self._overdue)
 
@@ -49,6 +48,11 @@ class Runner:
             self.quiet.clear()
             self._lanes[queue].put(some)
 
+    def hold(self, attempt: Attempt) -> None:
+        """It is ours from now on, and will be dispatched later."""
+        self.running[attempt.job.id] = attempt
+        self.quiet.clear()
+
     def stop_all(self, why: Stop) -> None:
         """Stop what runs, and what waits to run: it ends without having started."""
         for attempt in tuple(self.running.values()):
@@ -57,12 +61,7 @@ class Runner:
     def hand_back_waiting(self) -> None:
         """Give up what has not started yet; it loses nothing by running elsewhere."""
         for lane in self._lanes.values():
-            self._hand_back(lane.take_waiting())
-
-    def hand_back_ahead(self) -> None:
-        """The same for what was claimed ahead of its slot."""
-        for lane in self._lanes.values():
-            self._hand_back(lane.take_ahead())
+            self.hand_back(lane.take_waiting())
 
     def abandon(self) -> list[Attempt]:
         """Hand back what would not stop; returns it. Its later end is not written."""
@@ -93,7 +92,7 @@ class Runner:
         if not attempt.ended:
             self._finish(attempt, transition)
 
-    def _hand_back(self, attempts: list[Attempt]) -> None:
+    def hand_back(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
             self._finish(attempt, settle(attempt, HandedBack()))
 

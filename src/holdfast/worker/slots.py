@@ -5,9 +5,8 @@ the bound of claims too, short handlers would spend most of their slots' time
 waiting for the next claim. So a worker may hold what its slots got through in
 the last few milliseconds, and at least as many jobs as it has slots: by
 Little's law that is more than the slots only while handlers take less than
-`REACH` on average, and a job claimed ahead waits about that long. Not while a
-job is about that was running when a worker died: it may do so again, and who is
-held beside it pays with an attempt.
+`REACH` on average, and a job claimed ahead waits about that long. Not while
+claims bring jobs that must not be claimed ahead (`admission`).
 """
 
 from __future__ import annotations
@@ -47,6 +46,10 @@ class Slots:
         than the slots: one half is claimed while the other runs."""
         most = self._most_of(queue)
         return min(most - self._held[queue], max(self.sizes[queue], most // 2))
+
+    def free(self, queue: str) -> int:
+        """How many more jobs would find a slot free."""
+        return max(0, self.sizes[queue] - self._held[queue])
 
     def worthwhile(self, queue: str) -> bool:
         """Whether so much room is left that a claim is worth its round trip."""

@@ -28,7 +28,8 @@ from holdfast.worker.signals import told_by_signals
 
 
 class WorkerStalled(HoldfastError):
-    """The worker cannot make progress and leaves, so that something better may start it anew."""
+    """The worker cannot make progress and leaves, so that something better may start it anew.
+    Not while it holds anything that would be lost."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
@@ -167,6 +168,12 @@ class Worker:
         lasted = max(self._crew.outage.lasted, unheard - self.options.lease / 3)
         return lasted if lasted > 2 * self.options.lease else 0.0
 
+    @property
+    def _holds_anything(self) -> bool:
+        """What runs, and ends that are not written yet, would be lost by leaving."""
+        crew = self._running_crew
+        return bool(crew.runner.running) or bool(crew.finisher.unwritten)
+
     async def _until_asked(self, burst: bool) -> None:
         asked = asyncio.create_task(_wait_for(self._asked))
         waiting = {asked}
@@ -182,7 +189,7 @@ class Worker:
                     task.result()
                 waiting -= done - {asked}
                 # Twice in a row: a process that was stopped and goes on has not tried yet.
-                if suspicious and self._stalled_for:
+                if suspicious and self._stalled_for and not self._holds_anything:
                     raise WorkerStalled(self._stalled_for)
                 suspicious = bool(self._stalled_for)
         finally:
