@@ -236,6 +236,7 @@ class Live(msgspec.Struct, frozen=True):
     worker_id: WorkerId | None = None
     cancel_requested: bool = False
     ahead: bool = False
+    claimed_at: datetime | None = None
 
     @property
     def attempt(self) -> int:

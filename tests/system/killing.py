@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.app import App
@@ -42,7 +42,8 @@ async def enqueue_briefs(count: int, seed: int = 1) -> list[str]:
 async def kill_one_every(
     seconds: float, fleet: Fleet, app: App, *, slots: int, lease: float
 ) -> list[Process]:
-    """Kill a worker and start another, time and again until all jobs have ended."""
+    """Kill a worker and start another, time and again until all jobs have ended. The first one
+    lives: somebody has to be there all the time, who can tell that the others died."""
     chance = random.Random(2)
     killed: list[Process] = []
 
@@ -52,7 +53,7 @@ async def kill_one_every(
     while not await comes_true(all_ended, within=seconds, look_every=0.1):
         assert len(killed) * seconds < SLOWEST_RUN, "the queue does not drain"
         ready = {entry.pid for entry in fleet.diary.entries("ready")}
-        victims = [worker for worker in fleet.alive() if worker.pid in ready]
+        victims = [worker for worker in fleet.alive()[1:] if worker.pid in ready]
         assert victims, f"no worker is left to kill:\n{fleet.logs()}"
         victim = chance.choice(victims)
         victim.kill()
@@ -79,17 +80,22 @@ async def orphans_of(
     jobs: dict[str, Job] = {
         job.id: job for job in await books.all_of(store, [claim.job for claim in claims])
     }
+    taken: dict[str, list[float]] = {}
+    for entry in entries:
+        if entry.what == "claimed" or (entry.what == "reclaim" and entry.accepted):
+            taken.setdefault(entry.job, []).append(entry.at)
     return [
-        Orphan(claim.job, claim.fence, _taken_away_at(jobs[claim.job], died) - died)
+        Orphan(claim.job, claim.fence, _taken_away_at(jobs[claim.job], taken, died) - died)
         for claim in claims
         if jobs[claim.job].fence > claim.fence  # else its end was written, but not noted
         for died in [deaths[claim.pid]]
     ]
 
 
-def _taken_away_at(job: Job, died: float) -> float:
-    """By the job's own history, since whoever took it away may have been killed in turn before
-    it could note that. The store's clock and the diary's differ by a constant on one machine."""
+def _taken_away_at(job: Job, taken: Mapping[str, Sequence[float]], died: float) -> float:
+    """By the job's own history too, since whoever took it away may have been killed in turn before
+    it could note that; a job that was spared has only its next claim to show for it. The store's
+    clock and the diary's differ by a constant on one machine."""
     apart = time.time() - time.monotonic()
     times = [e.at.timestamp() - apart for e in job.errors if e.kind == "WorkerLost" and e.at]
-    return min(at for at in times if at > died)
+    return min(at for at in (*times, *taken.get(job.id, ())) if at > died)

@@ -103,6 +103,29 @@ async def die(ctx: Context) -> None:
         os._exit(13)
 
 
+@app.task(retry=Retry.never())
+async def once(ctx: Context, sign: str) -> None:
+    """May run once, and lasts until a file appears; an empty name means no time at all."""
+    with noted(ctx):
+        while sign and not os.path.exists(sign):  # noqa: ASYNC110, ASYNC240, PTH110 - no event
+            await asyncio.sleep(0.02)
+
+
+@app.task()
+async def innocent(ctx: Context, seconds: float) -> None:
+    """As most jobs are, by their options too."""
+    with noted(ctx):
+        await asyncio.sleep(seconds)
+
+
+@app.task()
+async def poison(ctx: Context, seconds: float) -> None:
+    """Looks like the others, and takes its worker with it."""
+    with noted(ctx):
+        await asyncio.sleep(seconds)
+        os._exit(13)
+
+
 # What a process does ----------------------------------------------------------------------
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job import Claimed, JobId, Policy, encode_policy
+from holdfast.reconcile.judging import SUSPECTED_FOR
 from holdfast.retry import Retry
-from holdfast.worker.admission import LONG_ENOUGH, STAGGER, Admitted, admit, is_careful
+from holdfast.worker.admission import STAGGER, Admitted, admit, is_careful
 from holdfast.worker.attempt import Attempt
 
 NOW = 1000.0
@@ -111,7 +112,7 @@ def test_no_suspect_begins_beside_another() -> None:
 def test_a_suspect_of_one_crash_is_waited_for_a_bounded_time(
     held: dict[str, Any], other: int, bears: bool
 ) -> None:
-    running = attempt("held", since=NOW - LONG_ENOUGH - 1, **held)
+    running = attempt("held", since=NOW - SUSPECTED_FOR - 1, **held)
     suspect = attempt("other", crashes=other)
     assert sorted_out(suspect, running=(running,)).apart is (suspect if bears else None)
 

@@ -106,7 +106,14 @@ def test_when_most_of_the_fleet_lapses_at_once_they_are_waited_for(
     assert rule(me, gone[0], fleet) is ruling
 
 
-def held(name: str, *, crashes: int = 0, ahead: bool = False, fence: int | None = None) -> Live:
+def held(
+    name: str,
+    *,
+    crashes: int = 0,
+    ahead: bool = False,
+    fence: int | None = None,
+    claimed: float = 0.0,
+) -> Live:
     return Live(
         JobId(name),
         JobState.RUNNING,
@@ -117,6 +124,7 @@ def held(name: str, *, crashes: int = 0, ahead: bool = False, fence: int | None 
         crashes=crashes,
         fence=2 * crashes + 1 if fence is None else fence,
         ahead=ahead,
+        claimed_at=NOW + timedelta(seconds=claimed),
     )
 
 
@@ -140,6 +148,12 @@ def test_beside_a_suspect_the_others_do_not_pay() -> None:
 def test_of_several_suspects_those_with_the_most_crashes_pay() -> None:
     suspects = [held("a", crashes=1), held("b", crashes=2), held("c", crashes=2)]
     assert charged(*suspects) == {"b", "c"}
+
+
+def test_a_suspect_that_was_claimed_while_another_ran_does_not_pay() -> None:
+    """It was on its way back: it had not begun, whatever its crashes."""
+    assert charged(held("a", crashes=1), held("b", crashes=2, claimed=0.1)) == {"a"}
+    assert charged(held("a", crashes=1), held("b", crashes=1, claimed=31)) == {"a", "b"}
 
 
 def test_a_suspect_that_was_ahead_clears_nobody() -> None:

@@ -8,9 +8,10 @@ other is dead. If its own service began after the lapse, it waits half a
 lease first: a live worker repeats a failed beat every tenth of its lease, each
 for at most a third, so by then it has been heard.
 
-Of a dead worker's jobs those pay that were seen to be there: a job that had not
-begun pays nothing, and where jobs are among them that were running when a
-worker died before, only those with the most such crashes pay.
+Of a dead worker's jobs those pay that may have killed it. A job that had not
+begun pays nothing. Where jobs are among them that were running when a worker
+died before, only such a suspect pays: the one claimed first, since a worker
+begins no second one beside it, unless the first has run for long.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ PATIENCE = 0.5
 
 FEW = 3
 """Fewer workers than this that lapse together tell nothing."""
+
+SUSPECTED_FOR = 30.0
+"""Seconds after which a suspect of one crash that still runs no longer keeps others of one crash
+from beginning beside it: most are innocent, and long ones must not queue for hours."""
 
 RETURNED_BEFORE = 2
 """A job that was spared once has been claimed and taken back: its fence is two ahead."""
@@ -68,15 +73,32 @@ def rule(reclaimer: WorkerInfo, lapsed: WorkerInfo | None, fleet: Sequence[Worke
 def ends_of(held: Sequence[Live]) -> dict[JobId, End]:
     """How the jobs of one dead worker end, all of them judged together."""
     begun = [job for job in held if not job.ahead]
-    most = max((job.crashes for job in begun), default=0)
-    return {job.id: _end_of(job, most) for job in held}
+    suspects = [job for job in begun if job.crashes]
+    blamed = {job.id for job in _blamed(suspects)} if suspects else {job.id for job in begun}
+    return {job.id: WorkerLost() if job.id in blamed else _spared(job) for job in held}
 
 
-def _end_of(job: Live, most: int) -> End:
+def _blamed(suspects: Sequence[Live]) -> list[Live]:
+    """Of those that may have begun, the ones with the most crashes."""
+    first = min(_claimed_at(job) for job in suspects)
+    apart = [_claimed_at(job) - first for job in suspects]
+    begun = [
+        job
+        for job, later in zip(suspects, apart, strict=True)
+        if not later or later > timedelta(seconds=SUSPECTED_FOR)
+    ]
+    most = max(job.crashes for job in begun)
+    return [job for job in begun if job.crashes == most]
+
+
+def _claimed_at(job: Live) -> datetime:
+    assert job.claimed_at is not None
+    return job.claimed_at
+
+
+def _spared(job: Live) -> Reclaimed:
     if job.ahead:
         return Reclaimed("its worker died before the job had begun")
-    if job.crashes == most:
-        return WorkerLost()
     # Spared twice it may be the one: let it run apart from the others that are suspected.
     suspected = job.crashes == 0 and job.fence - 1 - job.attempts >= RETURNED_BEFORE
     return Reclaimed("its worker died beside a job that is suspected", suspected)

@@ -22,11 +22,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.handlers.registry import Mode
+from holdfast.reconcile.judging import SUSPECTED_FOR
 from holdfast.retry import UniformRandom
 from holdfast.worker.attempt import Attempt
-
-LONG_ENOUGH = 30.0
-"""Seconds after which a suspect of one crash no longer keeps others of one crash waiting."""
 
 STAGGER = 0.1
 """Seconds between the suspects of one claim, when they are put off."""
@@ -101,5 +99,5 @@ def _choose(
 
 def _bears(held: Attempt, suspect: Attempt, now: float) -> bool:
     """Whether a suspect that runs already may have this one beside it."""
-    long_enough = held.begun and now - held.since > LONG_ENOUGH
+    long_enough = held.begun and now - held.since > SUSPECTED_FOR
     return long_enough and held.job.crashes == suspect.job.crashes == 1

@@ -68,6 +68,7 @@ def live(row: Any) -> Live:
         worker(row[8]),
         row[9],
         row[10],
+        row[11],
     )
 
 

@@ -29,9 +29,11 @@ def to_live(rows: Iterable[Row]) -> list[Live]:
         Live(
             JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
             None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
+            to_optional_datetime(claimed_at),
         )
         for (
             job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel, ahead,
+            claimed_at,
         ) in rows
     ]  # fmt: skip
 

@@ -161,6 +161,7 @@ def live(job_id: str, row: list[Any], text: bytes) -> Live:
         None if worker is None else WorkerId(worker),
         row[CANCEL_AT] is not None,
         row[AHEAD] is True,
+        to_optional_datetime(row[CLAIMED_AT]),
     )
 
 

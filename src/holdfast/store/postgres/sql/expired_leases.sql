@@ -1,6 +1,7 @@
 -- $1 now   $2 limit   $3 after
 select lease.job_id, 'running', lease.queue, lease.task, job.policy, lease.attempts,
-    lease.crashes, lease.fence, lease.worker_id, lease.cancel_requested_at is not null, lease.ahead
+    lease.crashes, lease.fence, lease.worker_id, lease.cancel_requested_at is not null, lease.ahead,
+    lease.claimed_at
 from (
     select * from {{schema}}.lease
     where job_id > coalesce($3::uuid, '00000000-0000-0000-0000-000000000000')

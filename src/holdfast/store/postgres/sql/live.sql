@@ -1,6 +1,7 @@
 -- $1 ids
 select place.job_id, place.state, place.queue, place.task, job.policy, place.attempts,
-    place.crashes, place.fence, place.worker_id, place.cancel_requested_at is not null, place.ahead
+    place.crashes, place.fence, place.worker_id, place.cancel_requested_at is not null, place.ahead,
+    place.claimed_at
 from unnest($1::uuid[]) as asked (id)
 cross join lateral (
     select * from {{schema}}.place

@@ -14,7 +14,8 @@ with past as materialized (
 ),
 seen as materialized (
     select past.job_id, place.state, place.queue, place.task, place.attempts, place.crashes,
-        place.fence, place.worker_id, place.cancel_requested_at, place.ahead
+        place.fence, place.worker_id, place.cancel_requested_at, place.ahead,
+        place.claimed_at
     from past
     left join lateral (
         select * from {{schema}}.place
@@ -28,7 +29,8 @@ dropped as (
     where job_id = any (array(select job_id from seen where state is null))
 )
 select seen.job_id, seen.state, seen.queue, seen.task, job.policy, seen.attempts, seen.crashes,
-    seen.fence, seen.worker_id, seen.cancel_requested_at is not null, seen.ahead
+    seen.fence, seen.worker_id, seen.cancel_requested_at is not null, seen.ahead,
+    seen.claimed_at
 from seen
 left join lateral (select policy from {{schema}}.job where job.id = seen.job_id limit 1) as job
     on true

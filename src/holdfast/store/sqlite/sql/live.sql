@@ -14,7 +14,8 @@ select
     coalesce(r.fence, l.fence, s.fence, u.fence),
     l.worker_id,
     l.cancel_requested_at is not null,
-    coalesce(l.ahead, 0)
+    coalesce(l.ahead, 0),
+    l.claimed_at
 from json_each(?) as wanted
 cross join holdfast_job as j on j.id = wanted.value
 left join holdfast_ready as r on r.job_id = j.id

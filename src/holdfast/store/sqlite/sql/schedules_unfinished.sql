@@ -15,7 +15,8 @@ select
     coalesce(r.fence, l.fence, d.fence, u.fence),
     l.worker_id,
     l.cancel_requested_at is not null,
-    coalesce(l.ahead, 0)
+    coalesce(l.ahead, 0),
+    l.claimed_at
 from json_each(?2) as wanted
 cross join holdfast_started as s on s.schedule = ?1 and s.scope = wanted.value
 cross join holdfast_job as j on j.id = s.job_id
