@@ -28,6 +28,7 @@ async def test_a_lapsed_workers_jobs_are_listed_with_all_it_takes_to_decide(scen
             crashes=0,
             fence=claimed.fence,
             worker_id=worker,
+            claimed_at=claimed.claimed_at,
             cancel_requested=False,
         )
     ]

@@ -112,20 +112,23 @@ class StoreMachine(RuleBasedStateMachine):
         worker = new_worker()
         self.do(self.store.workers.register(worker, LEASE))
         self.model.leases[worker.id] = self.model.now + LEASE
+        self.model.beaten[worker.id] = self.model.written[worker.id] = self.model.now
         return worker.id
 
-    @rule(worker=workers, held=st.lists(attempts, max_size=3))
-    def heartbeat(self, worker: WorkerId, held: list[Claimed]) -> None:
-        beat = self.do(
-            self.store.workers.heartbeat(worker, LEASE, [Held(a.id, a.fence) for a in held])
-        )
+    @rule(worker=workers, held=st.lists(attempts, max_size=3), caught_up=st.booleans())
+    def heartbeat(self, worker: WorkerId, held: list[Claimed], caught_up: bool) -> None:
+        mine = [Held(a.id, a.fence) for a in held]
+        beat = self.do(self.store.workers.heartbeat(worker, LEASE, mine, caught_up))
         assert beat.known == (worker in self.model.leases)
         if beat.known:
             self.model.leases[worker] = self.model.now + LEASE
+            if caught_up:
+                self.model.written[worker] = self.model.beaten[worker]
+            self.model.beaten[worker] = self.model.now
             lost = {a.id for a in held if not self._runs(a, worker)}
             assert set(beat.lost) == lost
-            mine = {a.id for a in held if self._runs(a, worker) and self.model.jobs[a.id].cancel}
-            assert mine <= set(beat.cancel)
+            asked = {a.id for a in held if self._runs(a, worker) and self.model.jobs[a.id].cancel}
+            assert asked <= set(beat.cancel)
 
     def _runs(self, attempt: Claimed, worker: WorkerId) -> bool:
         job = self.model.jobs.get(attempt.id)
@@ -147,7 +150,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=attempts, worker=workers, hows=st.lists(ends, min_size=1, max_size=4))
     def work(self, worker: WorkerId, hows: list[str]) -> Any:
         """A worker does what workers do: beats, takes something from each queue, ends some."""
-        self.heartbeat(worker, [])
+        self.heartbeat(worker, [], caught_up=True)
         claimed = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 3)]
         for attempt, how in zip(claimed, hows, strict=False):
             self._finish(attempt, how, heard=False)

@@ -41,6 +41,8 @@ class Model:
     jobs: dict[JobId, ModelJob] = field(default_factory=dict)
     holders: dict[str, JobId] = field(default_factory=dict)
     leases: dict[WorkerId, float] = field(default_factory=dict)
+    beaten: dict[WorkerId, float] = field(default_factory=dict)
+    written: dict[WorkerId, float] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     cooling: dict[str, float] = field(default_factory=dict)
     arrivals: itertools.count[int] = field(default_factory=itertools.count)
@@ -208,12 +210,17 @@ class Model:
         return sorted(
             job.id
             for job in self.jobs.values()
-            if job.timeout_at is not None and job.timeout_at < self.now
+            if job.timeout_at is not None and self._may_end(job, job.timeout_at)
         )
 
     def past_deadline(self) -> list[JobId]:
         return sorted(
             job.id
             for job in self.jobs.values()
-            if job.state in LIVE and job.deadline is not None and job.deadline < self.now
+            if job.state in LIVE and job.deadline is not None and self._may_end(job, job.deadline)
         )
+
+    def _may_end(self, job: ModelJob, limit: float) -> bool:
+        """A running job waits until its worker has written all that it decided by then."""
+        heard = self.written[job.worker] if job.worker in self.leases else self.now
+        return limit < min(self.now, heard)

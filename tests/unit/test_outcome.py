@@ -13,7 +13,9 @@ from holdfast.ends import (
     DeadlinePassed,
     End,
     HandedBack,
+    PutOff,
     Raised,
+    Reclaimed,
     Returned,
     Snooze,
     Snoozed,
@@ -152,6 +154,23 @@ def test_shutdown_handed_back_to_ready_and_no_attempt_spent() -> None:
     assert (move.to, move.delay, counted(move)) == (JobState.READY, None, (0, 0, 0))
 
 
+def test_put_off_scheduled_and_no_attempt_spent() -> None:
+    move = decide(claimed(), PutOff(0.2, "not beside another"))
+    assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 0.2, (0, 0, 0))
+
+
+def test_reclaimed_uncharged_ready_with_a_newer_fence() -> None:
+    move = decide(live(JobState.RUNNING, attempts=2), Reclaimed("it had not begun"))
+    assert (move.to, move.reason, counted(move)) == (JobState.READY, "it had not begun", (0, 0, 1))
+
+
+def test_reclaimed_under_suspicion_a_crash_is_counted_but_never_the_last() -> None:
+    suspected = Reclaimed("beside a suspect", suspected=True)
+    assert counted(decide(live(JobState.RUNNING), suspected)) == (0, 1, 1)
+    touchy = decide(claimed(Policy(max_crashes=1)), suspected)
+    assert (touchy.to, counted(touchy)) == (JobState.READY, (0, 0, 1))
+
+
 def test_worker_lost_as_raises_and_a_crash_is_counted() -> None:
     move = decide(live(JobState.RUNNING), WorkerLost())
     assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 4, (1, 1, 1))
@@ -191,6 +210,8 @@ def test_attempt_timeout_is_not_terminal_until_the_last_attempt() -> None:
         WasThrottled(1, "429"),
         WasSuspended(None),
         HandedBack(),
+        PutOff(1, "not beside another"),
+        Reclaimed("it had not begun"),
         WorkerLost(),
         TimedOut(1),
         Cancelled(),
