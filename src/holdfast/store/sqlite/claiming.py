@@ -29,7 +29,7 @@ from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, State, Transaction
 
 MOST_MARKS = 10_000
-BEFORE_ALL = -(2**63)
+BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
 _Line = tuple[str, int]
 
@@ -66,9 +66,8 @@ class Claimer:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want looks: two may name one queue.
                 rows = _pick(tx, want, known, marks)
-                for some, ahead in ((rows[: want.free], False), (rows[want.free :], True)):
-                    _take(tx, worker, some, ahead)
-                    claimed += [_claimed(row, claimed_at, ahead) for row in some]
+                _take(tx, worker, rows, rows[want.free] if len(rows) > want.free else None)
+                claimed += [_claimed(row, claimed_at, n >= want.free) for n, row in enumerate(rows)]
         kept = self._marks
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
@@ -103,9 +102,10 @@ def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, 
     return rows
 
 
-def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], ahead: bool) -> None:
+def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], first_ahead: Row | None) -> None:
     """From the line to the leases, all alike in one statement: a statement for each job would
-    also hand the interpreter to another thread and back for each."""
+    also hand the interpreter to another thread and back for each. Of each line those are marked
+    as ahead that stand at the first such row or behind it."""
     alike: dict[tuple[str, int, float | None], list[int]] = {}
     for row in rows:
         alike.setdefault((row[1], row[2], decode_policy(row[9]).timeout), []).append(row[3])
@@ -113,8 +113,16 @@ def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], ahead: bool) -
     for (queue, priority, timeout), numbers in alike.items():
         line = (queue, priority, to_json(numbers))
         timeout_at = None if timeout is None else after(tx.now, timeout)
-        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead))
+        ahead_from = AFTER_ALL if first_ahead is None else _place(first_ahead, priority)
+        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
         tx.run(sql["leave"], line)
+
+
+def _place(first_ahead: Row, priority: int) -> int:
+    """The arrival number from which on jobs of this priority are ahead."""
+    if first_ahead[2] == priority:
+        return int(first_ahead[3])
+    return AFTER_ALL if priority < first_ahead[2] else BEFORE_ALL
 
 
 def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:

@@ -30,7 +30,7 @@ insert into holdfast_lease (
     job_id, queue, priority, seq, task, attempts, crashes, fence,
     worker_id, claimed_at, timeout_at, ahead
 )
-select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6, ?7
+select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6, seq >= ?7
 from holdfast_ready
 where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
 
