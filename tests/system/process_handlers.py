@@ -19,6 +19,11 @@ def pid() -> int:
     return os.getpid()
 
 
+def wait_for(sign: str) -> None:
+    while not Path(sign).exists():
+        time.sleep(0.01)
+
+
 def exit_at_once() -> None:
     os._exit(7)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+from holdfast.context import Context
 from holdfast.ends import WorkerLost
 from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id, new_worker_id
 from holdfast.outcome import decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Want, WorkerInfo
-from tests.system.working import QUICK, Shop
+from tests.system import process_handlers
+from tests.system.flaky import FlakyStore, Line
+from tests.system.working import ONCE, QUICK, Shop
 from tests.waiting import wait_until
 
 SLOTS = 2
@@ -83,24 +87,66 @@ async def test_jobs_claimed_ahead_of_handlers_that_turn_slow_go_back_unspent(
         assert (job.state, job.attempts, job.errors) == (JobState.SUCCEEDED, 1, ())
 
 
-async def test_nothing_is_held_ahead_beside_a_job_that_was_running_when_a_worker_died(
-    live_store: Store,
-) -> None:
-    beside: list[int] = []
+async def test_suspects_run_one_at_a_time_and_are_all_drained(live_store: Store) -> None:
+    running = most = 0
+
+    async def suspect() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.02)
+        running -= 1
 
     async def short() -> None: ...
 
-    async def suspect() -> None:
-        beside.append(int(str(worker.health()["running"])))
-
     shop = Shop(live_store, short, suspect)
-    lost = await one_that_lost_its_worker(shop, "suspect")
-    await fill(live_store, "short", 1_500)
-    await live_store.jobs.reschedule([lost], 0)  # in the midst of them, when many are held
-    await fill(live_store, "short", 1_500)
+    for _ in range(5):
+        await one_that_lost_its_worker(shop, "suspect")
+    await fill(live_store, "short", 500)
+    async with shop.worker(queues={"default": 10}) as worker:
+        assert await worker.drain() == 505
+    assert most == 1
+
+
+async def test_a_job_that_may_run_once_never_begins_ahead_of_its_slot(live_store: Store) -> None:
+    """It was marked as not begun: were it to run all the same, its death would cost nothing."""
+    ahead: list[bool] = []
+
+    async def short() -> None: ...
+
+    async def careful(ctx: Context) -> None:
+        ahead.append((await live_store.jobs.live([JobId(ctx.job.id)]))[0].ahead)
+
+    shop = Shop(live_store, short, careful)
+    for _ in range(10):
+        await fill(live_store, "short", 150)
+        await shop.insert("careful", "{}", policy=ONCE)
     async with shop.worker(queues={"default": SLOTS}) as worker:
-        assert await worker.drain() == 3_001
-    assert beside
-    assert max(beside) <= SLOTS
-    which = JobFilter(tasks=("short",))
-    assert await live_store.jobs.count(which) == {JobState.SUCCEEDED: 3_000}
+        assert await worker.drain() == 1_510
+    assert ahead == [False] * 10
+
+
+async def test_what_waits_for_a_child_neither_counts_as_begun_nor_holds_up_the_loop(
+    live_store: Store, tmp_path: Path
+) -> None:
+    line, ended = Line(), 0
+
+    async def quick() -> None:
+        nonlocal ended
+        ended += 1
+
+    shop = Shop(FlakyStore(live_store, line), quick, wait=process_handlers.wait_for)
+    sign = tmp_path / "go"
+    waits = [await shop.enqueue("wait", str(sign), policy=ONCE) for _ in range(6)]
+    for _ in range(20):
+        await shop.enqueue(quick, policy=ONCE)
+    async with shop.worker(queues={"default": 10}, processes=1) as worker:
+        await wait_until(lambda: ended == 20, 20, "the loop is free")
+        before = line.calls.count("claim")
+        await asyncio.sleep(0.5)
+        assert line.calls.count("claim") - before < 10, "it claims in circles"
+        held = [job for job in await live_store.jobs.live(waits) if job.worker_id is not None]
+        assert sum(not job.ahead for job in held) <= 1
+        sign.touch()
+        await worker.drain()
+    assert {(await shop.get(job)).state for job in waits} == {JobState.SUCCEEDED}

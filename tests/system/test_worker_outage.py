@@ -286,6 +286,34 @@ async def test_a_worker_that_cannot_reach_its_store_says_so_and_leaves(
         await asyncio.wait_for(running, 20)
 
 
+async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_something(
+    flaky: Store, line: Line
+) -> None:
+    """Leaving would throw away what runs, and the ends that wait to be written."""
+    go_on = asyncio.Event()
+
+    async def slow() -> str:
+        await go_on.wait()
+        return "kept"
+
+    shop = Shop(flaky, slow)
+    job_id = await shop.enqueue(slow, policy=ONCE)
+    worker = shop.new_worker(lease=0.4, grace=0.1, poll=0.05)
+    running = asyncio.create_task(worker.run())
+    await shop.until(job_id, lambda job: job.state is JobState.RUNNING)
+    line.cut = True
+    await asyncio.sleep(0.8)
+    go_on.set()
+    await asyncio.sleep(0.8)
+    assert worker.health()["alive"] is False
+    assert not running.done()
+    line.cut = False
+    job = await shop.until(job_id, lambda job: job.ended)
+    assert (job.state, job.result) == (JobState.SUCCEEDED, '"kept"')
+    worker.request_stop()
+    await running
+
+
 def crowded(worker: Worker) -> bool:
     """What was claimed before the limit was reached still runs and ends."""
     health = worker.health()

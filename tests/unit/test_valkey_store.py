@@ -11,7 +11,7 @@ import pytest
 from redis import exceptions
 
 from holdfast.clock import ManualClock
-from holdfast.ends import HandedBack
+from holdfast.ends import HandedBack, WorkerLost
 from holdfast.errors import (
     BadOption,
     NotCapable,
@@ -20,6 +20,7 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 from holdfast.job import JobState, Policy, Progress, Retention, Unique, new_job_id
+from holdfast.outcome import decide
 from holdfast.plan import Decision
 from holdfast.store.open import open_store
 from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic
@@ -28,7 +29,15 @@ from holdfast.store.valkey.scripts import script, verbs
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer, find_valkey
 from tests.backends import opened
-from tests.conformance.builders import QUEUE, REACHABLE, RETURNED, Scene, ids, new_job
+from tests.conformance.builders import (
+    QUEUE,
+    REACHABLE,
+    RETURNED,
+    Scene,
+    accepted,
+    ids,
+    new_job,
+)
 from tests.conformance.planning import Diary
 from tests.conformance.test_wakeups import listening
 from tests.leftovers import leftovers
@@ -330,6 +339,27 @@ async def test_a_pause_and_a_lease_hold_in_every_partition(spread: Scene) -> Non
     assert await spread.claim(40, worker=worker) == []
     await spread.store.workers.heartbeat(worker, 30, [])
     assert len(await spread.claim(40, worker=worker)) == 40
+
+
+async def test_free_slots_are_counted_over_all_partitions(spread: Scene) -> None:
+    await spread.enqueue_many(40)
+    claimed = await spread.claim(40, free=7)
+    assert [job.ahead for job in claimed] == [False] * 7 + [True] * 33
+
+
+async def test_a_reclaimer_that_had_a_break_is_refused_in_every_partition(spread: Scene) -> None:
+    lost, mine = await spread.hire(lease=30), await spread.hire(lease=60)
+    await spread.enqueue_many(40)
+    await spread.claim(40, worker=lost)
+    spread.clock.advance(31)
+    [judge] = [one for one in await spread.store.workers.list() if one.id == mine]
+    found = await spread.store.jobs.expired_leases(100)
+    moves = [decide(job, WorkerLost()) for job in found]
+    spread.clock.advance(100)
+    await spread.store.workers.heartbeat(mine, 60, [])
+    assert not any(accepted(await spread.store.jobs.reclaim(moves, judge)))
+    [judge] = [one for one in await spread.store.workers.list() if one.id == mine]
+    assert accepted(await spread.store.jobs.reclaim(moves, judge)) == [True] * 40
 
 
 async def test_a_line_that_is_empty_leaves_no_key(
