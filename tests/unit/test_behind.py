@@ -1,0 +1,79 @@
+"""Finisher.is_behind: whether ends that were decided before a moment are still to be written."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from holdfast.events import Events
+from holdfast.job import JobId, JobState
+from holdfast.outcome import Transition
+from holdfast.store.records import Verdict
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.outage import Outage
+
+
+class SlowJobs:
+    """Answers each flush when the test says so."""
+
+    def __init__(self) -> None:
+        self.answers: list[asyncio.Event] = []
+
+    async def finish(self, batch: Sequence[Transition]) -> list[Verdict]:
+        answer = asyncio.Event()
+        self.answers.append(answer)
+        await answer.wait()
+        return [Verdict(end.id, True) for end in batch]
+
+
+def finisher_on(jobs: SlowJobs) -> Finisher:
+    events = Events()
+    store = cast("Any", SimpleNamespace(jobs=jobs))
+    return Finisher(
+        store, events, Outage(events), batch=10, most_unwritten=100, on_room=lambda: None
+    )
+
+
+def end(name: str) -> Transition:
+    return Transition(JobId(name), 1, JobState.SUCCEEDED, spend=1)
+
+
+async def turn() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_an_end_is_behind_until_the_store_has_answered() -> None:
+    jobs = SlowJobs()
+    finisher = finisher_on(jobs)
+    before = time.monotonic()
+    assert not finisher.is_behind(before)
+    finisher.add(end("a"))
+    after = time.monotonic()
+    assert not finisher.is_behind(before - 1)
+    assert finisher.is_behind(after)
+    await turn()
+    assert finisher.is_behind(after), "it is on its way"
+    jobs.answers[0].set()
+    await finisher.settled()
+    assert not finisher.is_behind(time.monotonic())
+
+
+async def test_later_ends_do_not_hold_back_what_is_said_of_earlier_ones() -> None:
+    """Else a busy worker would never be heard to have caught up."""
+    jobs = SlowJobs()
+    finisher = finisher_on(jobs)
+    finisher.add(end("a"))
+    await turn()
+    between = time.monotonic()
+    await asyncio.sleep(0.002)
+    finisher.add(end("b"))
+    jobs.answers[0].set()
+    await turn()
+    assert not finisher.is_behind(between)
+    assert finisher.is_behind(time.monotonic())
+    jobs.answers[1].set()
+    await finisher.settled()
