@@ -70,7 +70,7 @@ class Ear:
         self._timer.cancel()
         signal.set_wakeup_fd(self._other, warn_on_full_buffer=False)
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         os.write(self._in, b"\0")
         self._thread.join()
         self._close_pipe()
