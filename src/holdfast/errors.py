@@ -266,10 +266,11 @@ class WorkerStalled(HoldfastError):
     """The worker cannot make progress and leaves, so that something better may start it anew.
     Not while it holds anything that would be lost."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, says: str) -> None:
         super().__init__(
             f"the store has not answered for {seconds:.1f} s, more than two leases: the worker "
             "leaves; check the store and the network, then start it again"
+            + (f" (its last words: {says})" if says else "")
         )
 
 

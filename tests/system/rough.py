@@ -67,8 +67,8 @@ async def meddle(how: str) -> None:
     """Leaves the process's signals or descriptors in disorder."""
     if how == "fork":
         if os.fork() == 0:
-            sys.exit(0)
-        os.wait()  # noqa: ASYNC222 - the child ends at once
+            sys.exit(7)
+        note(f"child {os.waitstatus_to_exitcode(os.wait()[1])}")  # noqa: ASYNC222 - it ends at once
     elif how == "replace":
         signal.signal(signal.SIGTERM, lambda *_: note("a handler of the user's"))
     elif how == "loop":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -63,11 +64,11 @@ async def test_a_signal_is_heard_after_a_handler_has_meddled_with_signals(
     await workers.noted("linger")
     await rough.meddle.enqueue(how)
     await workers.noted("meddled")
-    if how == "loop":
-        import asyncio
-
+    if how in ("loop", "fork"):
         await asyncio.sleep(1.2)  # somebody who takes our place in the loop has it for a second
     assert await seconds_to_leave(worker, signal.SIGTERM) < 6
     assert worker.returncode == 0
+    assert "worker.loop_blocked" not in workers.log()
+    assert how != "fork" or "child 7" in workers.notes()
     job = await long.get()
     assert (job.state, job.attempts) == (JobState.READY, 0)

@@ -14,6 +14,7 @@ from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
 from holdfast.outcome import Transition, succeed
+from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.settle import settle
 
@@ -25,6 +26,7 @@ class Executor:
         self._threads = threads
         self._processes = processes
         self._max_result = max_result
+        self._process = forks.process
 
     async def run(self, attempt: Attempt) -> Transition | None:
         """None when the attempt is no longer ours to end.
@@ -42,7 +44,11 @@ class Executor:
                 raise
             end = end_of(error)
         except BaseException as error:  # noqa: BLE001 - a handler may end its attempt, not its worker
+            if forks.process != self._process:
+                forks.leave(error)
             end = end_of(error)
+        if forks.process != self._process:
+            forks.leave(None)
         if type(end) is Returned:
             return self._succeed(attempt, end.result)
         return settle(attempt, end)

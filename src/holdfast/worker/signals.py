@@ -20,6 +20,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from holdfast.worker.forks import part_from_parent
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_EVERY = 1.0
 """Seconds between two looks whether the handlers are still ours."""
@@ -70,7 +72,7 @@ class Ear:
         self._timer.cancel()
         signal.set_wakeup_fd(self._other, warn_on_full_buffer=False)
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         os.write(self._in, b"\0")
         self._thread.join()
         self._close_pipe()
@@ -138,12 +140,14 @@ def _release_signals() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _forget_signals() -> None:
+def _begin_anew() -> None:
+    if _ears:
+        part_from_parent()
     while _ears:
         _ears.pop().forget()
     _release_signals()
 
 
 os.register_at_fork(
-    before=_hold_signals, after_in_parent=_release_signals, after_in_child=_forget_signals
+    before=_hold_signals, after_in_parent=_release_signals, after_in_child=_begin_anew
 )

@@ -213,7 +213,7 @@ class Worker:
                 waiting -= done - {asked}
                 # Twice in a row: a process that was stopped and goes on has not tried yet.
                 if suspicious and self._stalled_for and not self._holds_anything:
-                    raise WorkerStalled(self._stalled_for)
+                    raise WorkerStalled(self._stalled_for, self._running_crew.outage.reason)
                 suspicious = bool(self._stalled_for)
         finally:
             for task in waiting:
@@ -247,11 +247,13 @@ class Worker:
     def _on_frozen(self, frozen: Frozen) -> None:
         """In the heartbeat's thread, when all that can be saved is saved."""
         error = WorkerFrozen(frozen.seconds, self.options.longest_block)
+        if self._last_resort is not None and frozen.leaving:
+            self._last_resort.leave(LATE, "the worker's loop was blocked when it had to leave")
         if self._last_resort is not None:
-            self._last_resort.leave(LATE if frozen.leaving else FROZEN, str(error))
-        self._loop.call_soon_threadsafe(self._give_up, error)
+            self._last_resort.leave(FROZEN, str(error))
+        self._loop.call_soon_threadsafe(self._give_up, None if frozen.leaving else error)
 
-    def _give_up(self, error: WorkerFrozen) -> None:
+    def _give_up(self, error: WorkerFrozen | None) -> None:
         """On the loop, which turns again: nothing that it holds is ours any more."""
         self._failure = error
         crew = self._running_crew
@@ -270,7 +272,7 @@ class Worker:
         self._unsubscribe()
         departure = Departure(crew, self._services, self.options, self._events, self._hurry)
         await departure.leave()
-        if self._last_resort is not None:
+        if self._last_resort is not None and self._signals:
             self._last_resort.arm(CLOSING)
         counters = crew.finisher.counters
         self._events.info(
