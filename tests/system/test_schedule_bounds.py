@@ -46,7 +46,8 @@ async def async_exit(*_: object) -> list[Any]:
 
 
 async def stream_exit(*_: object) -> AsyncIterator[Any]:
-    for nobody in ():
+    nobodies: tuple[str, ...] = ()
+    for nobody in nobodies:
         yield nobody
     raise SystemExit("no tenants")
 
@@ -183,6 +184,30 @@ async def fires_on(scene: Scene, name: str, number: int) -> None:
     finally:
         stop.set()
         await running
+
+
+# What vanished ----------------------------------------------------------------------------------
+
+
+async def test_the_cursor_of_a_scope_that_vanished_is_forgotten_and_nothing_fires_twice(
+    scene: Scene,
+) -> None:
+    given = ["stays", "leaves"]
+    scene.providers.scopes["tenants"] = lambda: given
+    await scene.declare(cron="@hourly", scopes="tenants", keep=7200.0)
+    await scene.after(hours=1)
+    given.remove("leaves")
+    for _ in range(3):
+        await scene.after(hours=1)
+    cursors = await scene.store.schedules.cursors("job", ["stays", "leaves"])
+    assert set(cursors) == {"stays"}
+    given.append("leaves")
+    await scene.after(minutes=30)
+    await scene.after(minutes=30)
+    assert [f"{row.at:%H:%M}" for row in await scene.rows() if row.scope == "leaves"] == [
+        "01:00",
+        "05:00",
+    ]
 
 
 # What never ends or makes no sense --------------------------------------------------------------
