@@ -353,6 +353,18 @@ async def test_a_cursor_may_advance_without_a_row(diary: Diary) -> None:
     assert await diary.history() == []
 
 
+async def test_cursors_that_lie_far_behind_that_of_no_scope_are_forgotten(scene: Scene) -> None:
+    diary = await Diary.of(scene, keep=120.0)
+    other = await Diary.of(scene, "other", keep=120.0)
+    await diary.record(*(diary.plan(n, f"s{n}") for n in range(5)), other.plan(0, "s0"))
+    await diary.schedules.advance(NAME, "s4", diary.at(100))
+    scopes = [f"s{n}" for n in range(5)]
+    assert len(await diary.schedules.cursors(NAME, scopes)) == 5
+    await diary.schedules.advance(NAME, "", diary.at(4))
+    assert set(await diary.schedules.cursors(NAME, ["", *scopes])) == {"", "s2", "s3", "s4"}
+    assert await diary.schedules.cursors("other", ["s0"]) == {"s0": diary.at(0)}
+
+
 async def test_the_cursor_of_a_schedule_that_is_gone_does_not_advance(diary: Diary) -> None:
     await diary.schedules.advance("gone", "", diary.at(3))
     assert await diary.schedules.cursors("gone", [""]) == {}

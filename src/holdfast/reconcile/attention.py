@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 
 from holdfast.errors import StoreUnavailable
@@ -15,6 +16,8 @@ from holdfast.store.contract import Store
 
 SOON = 1.0
 LONGEST_RETRY = 60.0
+REST, LONGEST_REST = 9.0, 300.0
+"""A look that failed rests nine times as long as it took: it has at most a tenth of the time."""
 OVERDUE = 30.0
 """Seconds after which a schedule whose code nobody has complains about it."""
 
@@ -22,12 +25,13 @@ OVERDUE = 30.0
 class Entry:
     """What is remembered of one schedule: nothing that a fresh replica would miss."""
 
-    __slots__ = ("backoff", "busy", "due", "schedule")
+    __slots__ = ("backoff", "busy", "due", "schedule", "took")
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.due: datetime | None = None
         self.busy = False
+        self.took = 0.0
         self.backoff = Backoff(first=SOON, cap=LONGEST_RETRY)
 
     @property
@@ -52,12 +56,15 @@ class Attention:
         if not found:
             return None
         entry.schedule = found[0]
+        begun = time.monotonic()
         try:
             looked = await self._looker.look(found[0])
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this schedule's alone
             return await self._trouble(found[0], error)
+        finally:
+            entry.took = time.monotonic() - begun
         if looked.unknown:
             await self._nobody_knows(found[0], looked.now)
         else:
@@ -68,7 +75,8 @@ class Attention:
         """When to look again; trouble is looked at later each time."""
         waits = []
         if looked.failed:
-            waits.append(entry.backoff.next())
+            rest = min(REST * entry.took, LONGEST_REST)
+            waits.append(max(entry.backoff.next(), rest))
         else:
             entry.backoff.reset()
         if looked.waiting or looked.more:

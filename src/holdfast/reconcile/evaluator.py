@@ -26,6 +26,7 @@ from holdfast.reconcile.leader import Leadership
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
 from holdfast.reconcile.waiting import Backoff, pause
+from holdfast.schedule.asking import PATIENCE
 from holdfast.schedule.look import Looked
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import shift_of, times_of
@@ -61,7 +62,8 @@ class Evaluator:
         self.leadership = Leadership(store, events, self.name, options.owner, ttl=LEASE)
         self._store = store
         self._events = events
-        self._attention = Attention(store, events, providers or Providers())
+        self._providers = providers or Providers()
+        self._attention = Attention(store, events, self._providers)
         self._outage = Outage(events)
         self._monotonic = monotonic
         self._entries: dict[str, Entry] = {}
@@ -211,7 +213,9 @@ class Evaluator:
     def _until_next(self) -> float:
         waits = [self._read_at + REREAD, self._asked_at + LEASE / 3]
         wait = min(waits) - self._monotonic()
-        if self._heap and len(self._looks) < MOST_LOOKS:
+        if self._heap and not self._has_room(MOST_LOOKS):
+            wait = min(wait, PATIENCE)
+        elif self._heap:
             due_in = (self._heap[0][0] + self._lag - self._estimated_now()).total_seconds()
             wait = min(wait, due_in + TIMER_SLACK)
         return max(TIMER_SLACK, wait)
@@ -222,7 +226,7 @@ class Evaluator:
         if not self._heap or self._heap[0][0] + self._lag > self._estimated_now():
             return
         by = await self._read_clock() - self._lag
-        while self._heap and self._heap[0][0] <= by and len(self._looks) < MOST_LOOKS:
+        while self._heap and self._heap[0][0] <= by and self._has_room(MOST_LOOKS):
             due, name = heapq.heappop(self._heap)
             entry = self._entries.get(name)
             if entry is not None and entry.due == due:
@@ -230,11 +234,15 @@ class Evaluator:
 
     def _start_unseen(self) -> None:
         """First looks, a few at a time: there may be thousands, and little to find."""
-        while self._unseen and len(self._looks) < MOST_FIRST_LOOKS:
+        while self._unseen and self._has_room(MOST_FIRST_LOOKS):
             entry = self._entries.get(next(iter(self._unseen)))
             del self._unseen[next(iter(self._unseen))]
             if entry is not None:
                 self._start(entry)
+
+    def _has_room(self, most: int) -> bool:
+        """Looks that wait for a slow provider are left out: however many hang, others go on."""
+        return len(self._looks) - self._providers.slow < most
 
     def _start(self, entry: Entry) -> None:
         if entry.busy:

@@ -17,7 +17,7 @@ from holdfast.job import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.options import Options, Seconds, check_name, seconds
 from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
 from holdfast.retry import Retry
-from holdfast.schedule.rule import times_of
+from holdfast.schedule.rule import anchor_in_utc, times_of
 
 MOST_CAP = 10_000
 SOMEWHEN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -145,15 +145,11 @@ def zone_name(given: object) -> str:
 
 
 def _anchor(given: object) -> datetime | None:
-    """In UTC, where an anchor at the edge of the calendar may have no place."""
     if given is None:
         return None
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise BadOption("anchor", "a datetime with a time zone", given)
-    try:
-        return given.astimezone(UTC)
-    except OverflowError:
-        raise BadOption("anchor", "a moment of the years 1 to 9999 in UTC", given) from None
+    return anchor_in_utc(given)
 
 
 def checked(definition: Definition) -> Definition:

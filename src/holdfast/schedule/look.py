@@ -33,6 +33,7 @@ from holdfast.store.contract import Store
 
 AT_ONCE = 4
 ROUNDS = 3
+BREATH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class _Look:
         self._more = False
         self._now: datetime | None = None
         self._waiting: frozenset[str] = frozenset()
+        self._patience = providers.patience()
 
     async def run(self) -> Looked:
         chosen = self._definition
@@ -178,6 +180,8 @@ class _Look:
         found: dict[str, Due] = {}
         known: dict[datetime | None, Due] = {}
         for scope, last in lasts.items():
+            if len(known) % BREATH == BREATH - 1:
+                await asyncio.sleep(0)  # every scope may have plans of its own
             if self._definition.planner is not None:
                 due = await self._planned(self._definition.planner, scope, last, now)
             elif last in known:
@@ -209,8 +213,9 @@ class _Look:
         its error, and nothing counts as gone through."""
         after = self._since if last is None else max(last, self._since)
         try:
+            self._patience.check(planner)
             moments = await self._providers.planned(planner, scope, after, now)
-            return self._plans(scope, last, now, Listed(m for m in moments if m <= now))
+            return self._plans(scope, last, now, Listed(moments))
         except Exception as error:  # noqa: BLE001 - a user's code; told when the look ends
             self._book.blame(error)
             return Due()

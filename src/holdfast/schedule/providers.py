@@ -1,41 +1,30 @@
-"""Providers of scopes and planner hooks: a user's code, kept at arm's length.
+"""Providers of scopes and planner hooks: what this program has registered, and their answers.
 
-A provider may be a coroutine function, an async generator, a plain function or a plain
-generator; what it gives is read in pages. Plain code runs in a thread of its own, a daemon: one
-that hangs is left behind and keeps neither the loop nor the program from going on. Whatever a
-user's code does has a time limit.
+A provider may be a coroutine function, an async generator, a plain function or a plain generator.
+All that a look asks of them is bounded: in time, in the number of values, and in how often one that
+fails is asked (`reconcile/attention.py`). What exceeds a bound is an error of the schedule.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import threading
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextvars import copy_context
+import time
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
-from holdfast.errors import BadOption, HoldfastError
+from holdfast.errors import BadOption
+from holdfast.schedule.asking import Asking, TooSlow
 
 PAGE = 1_000
 LIMIT = 30.0
+MOST_SCOPES = 100_000
 SCOPE_LENGTH = 256
-MOST_PLANS = 100_000
+MOST_PLANS = 10_000
 
-T = TypeVar("T")
 ScopeProvider = Callable[[], Any]
 """Gives the scopes of a schedule: text, in any order, each once."""
 Planner = Callable[[str, datetime, datetime], Any]
 """`planner(scope, after, now)` gives plan times later than `after`, up to `now`."""
-
-
-class TooSlow(HoldfastError):
-    """A user's provider or planner did not answer in time."""
-
-    def __init__(self, what: str, seconds: float) -> None:
-        super().__init__(f"{what} did not answer within {seconds:g} s; it is asked again later")
 
 
 class Providers:
@@ -46,6 +35,12 @@ class Providers:
         self.planners: dict[str, Planner] = {}
         self._page = page
         self._limit = limit
+        self._asking = Asking(limit)
+
+    @property
+    def slow(self) -> int:
+        """How many looks wait for an answer that does not come at once."""
+        return self._asking.slow
 
     def knows(self, scopes: str | None, planner: str | None) -> bool:
         return (scopes is None or scopes in self.scopes) and (
@@ -53,30 +48,38 @@ class Providers:
         )
 
     async def pages(self, name: str) -> AsyncIterator[list[str]]:
-        """The scopes in pages, none empty; each page within the time limit."""
+        """The scopes in pages, none empty, each scope once."""
         what = f"scope provider {name!r}"
-        given = await self._limited(what, _called(self.scopes[name]))
-        take = _taker(given)
-        while page := await self._limited(what, take(self._page)):
-            yield list(dict.fromkeys(_checked(what, scope) for scope in page))
+        given = await self._asking.ask(what, self.scopes[name], most=MOST_SCOPES)
+        scopes = list(dict.fromkeys(_checked(what, scope) for scope in given))
+        for first in range(0, len(scopes), self._page):
+            yield scopes[first : first + self._page]
 
     async def planned(
         self, name: str, scope: str, after: datetime, now: datetime
     ) -> list[datetime]:
+        """The plan times that a planner gives for one scope, of the time it was asked about."""
         what = f"planner {name!r}"
-        given = await self._limited(what, _called(self.planners[name], scope, after, now))
-        moments: list[datetime] = await self._limited(what, _taker(given)(MOST_PLANS))
-        return moments
+        given = await self._asking.ask(
+            what, self.planners[name], scope, after, now, most=MOST_PLANS
+        )
+        return [moment for moment in map(_aware, given) if after < moment <= now]
 
-    async def _limited(self, what: str, answer: Awaitable[Any]) -> Any:
-        limit = asyncio.timeout(self._limit)
-        try:
-            async with limit:
-                return await answer
-        except TimeoutError:
-            if limit.expired():
-                raise TooSlow(what, self._limit) from None
-            raise
+    def patience(self) -> Patience:
+        """How long one look may go on asking planners, scope by scope."""
+        return Patience(4 * self._limit)
+
+
+class Patience:
+    """Is at its end once, and stays so."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    def check(self, planner: str) -> None:
+        if time.monotonic() > self._until:
+            raise TooSlow(f"planner {planner!r}, asked for one scope after another,", self._seconds)
 
 
 def _checked(what: str, scope: object) -> str:
@@ -85,61 +88,7 @@ def _checked(what: str, scope: object) -> str:
     return scope
 
 
-async def _called(function: Callable[..., Any], *args: Any) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*args)
-    if inspect.isasyncgenfunction(function):
-        return function(*args)
-    answer = await in_thread(lambda: function(*args))
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def _taker(given: Any) -> Callable[[int], Awaitable[list[Any]]]:
-    """How to take the next so many of what a provider gave."""
-    if isinstance(given, AsyncIterable):
-        stream = aiter(given)
-        return lambda size: _from_stream(stream, size)
-    rest = iter(given)
-    return lambda size: _from_plain(given, rest, size)
-
-
-async def _from_stream(stream: AsyncIterator[T], size: int) -> list[T]:
-    taken: list[T] = []
-    async for item in stream:
-        taken.append(item)
-        if len(taken) == size:
-            break
-    return taken
-
-
-async def _from_plain(given: Iterable[T], rest: Iterator[T], size: int) -> list[T]:
-    """A collection is only cut; anything lazier runs the user's code while it is read."""
-    if isinstance(given, (list, tuple, set, frozenset, dict)):
-        return list(islice(rest, size))
-    taken: list[T] = await in_thread(lambda: list(islice(rest, size)))
-    return taken
-
-
-async def in_thread(function: Callable[[], Any]) -> Any:
-    """Run plain code in a daemon thread; who stops waiting leaves it behind."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-    context = copy_context()
-
-    def tell(value: Any, error: BaseException | None) -> None:
-        if not answer.done():
-            answer.set_result(value) if error is None else answer.set_exception(error)
-
-    def run() -> None:
-        value, error = None, None
-        try:
-            value = context.run(function)
-        except BaseException as raised:  # noqa: BLE001 - handed to whoever awaits
-            error = raised
-            if isinstance(raised, StopIteration):
-                error = RuntimeError("the provider raised StopIteration")
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, value, error)
-
-    threading.Thread(target=run, name="holdfast-provider", daemon=True).start()
-    return await answer
+def _aware(moment: object) -> datetime:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise BadOption("plan time", "a datetime with a time zone", moment)
+    return moment

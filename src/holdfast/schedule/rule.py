@@ -52,13 +52,21 @@ class Interval:
 
     def __init__(self, every: float, anchor: datetime | None) -> None:
         self._step = timedelta(seconds=every)
-        self._anchor = (anchor or EPOCH).astimezone(UTC)
+        self._anchor = anchor_in_utc(anchor or EPOCH)
 
     def after(self, moment: datetime) -> datetime | None:
         return self._anchor + ((moment - self._anchor) // self._step + 1) * self._step
 
     def before(self, moment: datetime) -> datetime | None:
         return self._anchor + ((moment - MICRO - self._anchor) // self._step) * self._step
+
+
+def anchor_in_utc(anchor: datetime) -> datetime:
+    """At the edge of the calendar it may have no place there."""
+    try:
+        return anchor.astimezone(UTC)
+    except OverflowError:
+        raise BadOption("anchor", "a moment of the years 1 to 9999 in UTC", anchor) from None
 
 
 class ElapsedCron:

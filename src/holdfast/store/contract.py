@@ -351,7 +351,11 @@ class Schedules(Protocol):
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
         """Move a cursor forward without a row (it never goes back): all that was due up to
-        there has been looked at. Nothing happens for a schedule that is gone."""
+        there has been looked at. Nothing happens for a schedule that is gone.
+
+        The cursor of no scope stands for every scope that has none, or an older one. So the
+        cursors of scopes that lie more than the schedule's `keep` behind it are removed, some
+        thousand at a time: their scopes are given no more."""
         ...
 
     async def history(

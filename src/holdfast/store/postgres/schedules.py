@@ -21,6 +21,7 @@ from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.recording import record
 
+FORGOTTEN_AT_ONCE = 1_000
 LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
 
 
@@ -78,7 +79,7 @@ class PostgresSchedules:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        await self._connections.fetch("schedules_advance", name, scope, at)
+        await self._connections.fetch("schedules_advance", name, scope, at, FORGOTTEN_AT_ONCE)
 
     async def history(
         self,

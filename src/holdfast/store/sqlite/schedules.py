@@ -10,6 +10,7 @@ from holdfast.job import JobId, JobState, Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import (
     DECLARED_FOR,
+    NO_SCOPE,
     Decision,
     Definition,
     LedgerEntry,
@@ -32,6 +33,7 @@ from holdfast.store.sqlite.rows import (
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
+FORGOTTEN_AT_ONCE = 1_000
 BEFORE_ALL = -(2**63)
 
 
@@ -71,8 +73,15 @@ class SqliteSchedules:
         return await self._engine.write(lambda tx: record(tx, plans)) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        values = (name, scope, to_micros(at))
-        await self._engine.write(lambda tx: tx.run(script("schedules_advance"), values))
+        moment = to_micros(at)
+
+        def work(tx: Transaction) -> None:
+            sql = steps("schedules_advance")
+            tx.run(sql["advance"], (name, scope, moment))
+            if scope == NO_SCOPE:
+                tx.run(sql["forget"], (name, moment, FORGOTTEN_AT_ONCE))
+
+        await self._engine.write(work)
 
     async def history(
         self,

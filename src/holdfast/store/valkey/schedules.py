@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.job import Live
 from holdfast.outcome import MESSAGE_LIMIT, clean
 from holdfast.plan import (
     DECLARED_FOR,
+    NO_SCOPE,
     Definition,
     LedgerEntry,
     Plan,
@@ -37,6 +39,7 @@ from holdfast.store.valkey.rows import (
 from holdfast.store.valkey.rows import record as unpacked
 
 BITE = 500
+FORGOTTEN_AT_ONCE = 1_000
 
 
 class ValkeySchedules:
@@ -108,7 +111,26 @@ class ValkeySchedules:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        await self._call("schedules_advance", name, schedule=name, scope=scope, at=instant(at))
+        keep = await self._call(
+            "schedules_advance", name, schedule=name, scope=scope, at=instant(at)
+        )
+        if keep is not None and scope == NO_SCOPE:
+            with suppress(OverflowError, ValueError):  # kept beyond any calendar
+                await self._forget(name, instant(at - timedelta(seconds=float(keep))))
+
+    async def _forget(self, name: str, before: str) -> None:
+        """Remove the cursors from before that time, some thousand at a time."""
+        key = self._connections.key(home(self._connections, name), f"cursors:{name}")
+        position, old = b"0", list[str]()
+        while len(old) < FORGOTTEN_AT_ONCE:
+            command = ("HSCAN", key, position, "COUNT", BITE)
+            position, found = await self._connections.command(*command)
+            pairs = zip(found[::2], found[1::2], strict=True)
+            old += [scope.decode() for scope, at in pairs if scope and at.decode() < before]
+            if int(position) == 0:
+                break
+        for some in bites(old, BITE):
+            await self._call("schedules_forget", name, schedule=name, before=before, scopes=some)
 
     async def history(
         self,

@@ -1,10 +1,15 @@
 -- Move a cursor forward, never back, for a schedule that is there.
 -- KEYS: partition
--- ARGV: schedule scope at
-local key = partition .. ':cursors:' .. schedule
+-- ARGV: now schedule scope at
+-- uses: time schedules
+--
+-- Answers how many seconds the schedule keeps its ledger, as text; false if it is gone.
+local key, row = partition .. ':cursors:' .. schedule, schedule_row(schedule)
+if not row then
+    return false
+end
 local stands = redis.call('HGET', key, scope)
-local is_there = redis.call('HEXISTS', partition .. ':schedules', schedule) == 1
-if is_there and (not stands or stands < at) then
+if not stands or stands < at then
     redis.call('HSET', key, scope, at)
 end
-return 1
+return tostring(row[KEEP])
