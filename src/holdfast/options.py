@@ -152,8 +152,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         texts = [text for pair in self.headers.items() for text in pair]
         if not all(isinstance(text, str) for text in texts):
             raise BadOption("headers", "a mapping of text to text", self.headers)
-        if not all(map(checks.is_storable, texts)):
-            raise BadOption("headers", "text that UTF-8 can carry, without NUL", self.headers)
+        if not all(map(checks.is_encodable, texts)):
+            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
         text = msgspec.json.encode(dict(self.headers)).decode()
         if len(text) > HEADERS_LIMIT:
             raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
