@@ -76,17 +76,22 @@ def kind(option: str, value: object, wanted: type, expected: str) -> None:
 
 def text(option: str, value: object, longest: int) -> str:
     """Text that every store can keep."""
-    if isinstance(value, str) and 0 < len(value) <= longest and is_storable(value):
+    if isinstance(value, str) and 0 < len(value) <= longest and _is_storable(value):
         return value
     raise BadOption(option, f"1 to {longest} characters of text", value)
 
 
-def is_storable(value: str) -> bool:
-    """Whether every store can keep the text: without NUL, and with a form in UTF-8."""
+def _is_storable(value: str) -> bool:
+    return "\x00" not in value and is_encodable(value)
+
+
+def is_encodable(value: str) -> bool:
+    """Whether the text has a form in UTF-8, which a lone surrogate has not."""
     try:
-        return b"\x00" not in value.encode()
+        value.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def moment(option: str, value: object, *, otherwise: str = "") -> datetime:

@@ -6,6 +6,7 @@ written before every option has been found good.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -61,7 +62,9 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is not None:
             checks.text("unique key", self.key, 512)
         if self.args is not None:
-            msgspec.structs.force_setattr(self, "args", _names("unique args", self.args))
+            msgspec.structs.force_setattr(
+                self, "args", _texts("unique args", self.args, 512, "unique args")
+            )
         if self.scope not in get_args(Scope):
             raise BadOption("unique scope", "task or queue", self.scope)
         if self.on_conflict not in get_args(OnConflict):
@@ -113,8 +116,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if unknown:
             known = ", ".join(sorted(self.__struct_fields__))
             raise BadOption("option", f"one of {known}", ", ".join(sorted(unknown)))
-        laid = {name: _tags(value) if name == "tags" else value for name, value in given.items()}
-        merged = msgspec.structs.replace(self, **laid)
+        merged = msgspec.structs.replace(self, **given)
+        if "tags" in given:
+            tags = _texts("tags", given["tags"], 128, "tag")
+            msgspec.structs.force_setattr(merged, "tags", tags)
         merged._check()
         return merged
 
@@ -134,15 +139,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def policy(self) -> Policy:
         return Policy(
             retry=self.retry,
-            timeout=None if self.timeout is None else self._timeout(self.timeout),
+            timeout=None if self.timeout is None else _timeout(self.timeout),
             max_crashes=self.max_crashes,
             retention=self.retention,
             keep_result=self.keep_result,
         )
-
-    @staticmethod
-    def _timeout(given: Seconds) -> float:
-        return checks.wait("timeout", given, zero=False, otherwise="None, or ")
 
     def headers_json(self) -> str | None:
         if not isinstance(self.headers, Mapping):
@@ -152,8 +153,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         texts = [text for pair in self.headers.items() for text in pair]
         if not all(isinstance(text, str) for text in texts):
             raise BadOption("headers", "a mapping of text to text", self.headers)
-        if not all(map(checks.is_storable, texts)):
-            raise BadOption("headers", "text that UTF-8 can carry, without NUL", self.headers)
+        if not all(map(checks.is_encodable, texts)):
+            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
         text = msgspec.json.encode(dict(self.headers)).decode()
         if len(text) > HEADERS_LIMIT:
             raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
@@ -230,22 +231,16 @@ def _check_chosen(task: str, by: str | UniqueBy | None, signature: Signature | N
 def seconds(wait: object) -> float:
     """A wait as a number; whether it is in range is for the option that it belongs to."""
     found = wait.total_seconds() if isinstance(wait, timedelta) else checks.number(wait)
-    if found != found and not isinstance(wait, float):
+    if math.isnan(found) and not isinstance(wait, float):
         raise BadOption("a wait", "seconds or a timedelta", wait)
     return found
 
 
-def _names(option: str, given: object) -> tuple[str, ...]:
-    """A text is iterable too, but its letters were never meant as names."""
+def _texts(option: str, given: object, longest: int, each: str) -> tuple[str, ...]:
+    """A text is iterable too, but its letters were never meant one by one."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadOption(option, f"a list of texts, such as [{given!r}]", given)
-    return tuple(checks.text(option, name, 512) for name in given)
-
-
-def _tags(given: object) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadOption("tags", f"a list of texts, such as [{given!r}]", given)
-    return tuple(checks.text("tag", tag, 128) for tag in given)
+        raise BadOption(option, "a list of texts, such as ['mail']", given)
+    return tuple(checks.text(each, text, longest) for text in given)
 
 
 def _states(given: object) -> frozenset[JobState]:
@@ -295,6 +290,10 @@ def _check_times(options: Options) -> None:
     if options.run_at is not None:
         checks.moment("run_at", options.run_at)
     _split_deadline(options.deadline)
+
+
+def _timeout(given: Seconds) -> float:
+    return checks.wait("timeout", given, zero=False, otherwise="None, or ")
 
 
 def _split_deadline(

@@ -265,3 +265,24 @@ async def test_an_async_sqlalchemy_connection_commits_or_rolls_back(on_server: P
         await connection.commit()
     await engine.dispose()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
+
+
+async def test_an_id_that_another_call_has_is_refused_within_a_transaction(
+    in_file: Place, on_server: Place
+) -> None:
+    for place in (in_file, on_server):
+        jobs = place.scene.store.jobs
+        holder = new_job()
+        await jobs.insert([holder])
+        other = new_job(id=holder.id, args='{"name":"Eve"}')
+        with closing(_connected(place)) as connection:
+            answers = jobs.insert_within_sync(connection, [new_job(), other, holder, new_job()])
+            connection.commit()
+        assert [answer.how for answer in answers] == ["created", "taken", "created", "created"]
+        assert (await place.scene.job(holder.id)).args == holder.args
+
+
+def _connected(place: Place) -> sqlite3.Connection | psycopg.Connection[tuple[object, ...]]:
+    if place.url.startswith("postgres"):
+        return psycopg.connect(place.url)
+    return sqlite3.connect(place.url)

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,23 @@ async def test_an_enqueue_repeated_with_its_id_makes_no_second_job(mail: Mail) -
     first = await mail.send.using(id=own).enqueue("a")
     again = await mail.send.using(id=own).enqueue("a")
     assert (first.id, again.id, await count(mail)) == (own, own, 1)
+
+
+async def test_an_option_of_the_wrong_type_fails_no_enqueue_beside_it(mail: Mail) -> None:
+    async def enqueue(**options: Any) -> object:
+        return await mail.send.using(**options).enqueue("a")
+
+    wrong: list[dict[str, Any]] = [
+        {"retention": 3600},
+        {"keep_result": "no"},
+        {"max_crashes": "3"},
+        {"timeout": True},
+        {"run_at": datetime.max.replace(tzinfo=UTC)},
+    ]
+    calls = [call for options in wrong for call in (enqueue(), enqueue(**options))]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(answer).__name__ for answer in answers] == ["JobHandle", "BadOption"] * 5
+    assert await count(mail) == 5
 
 
 async def test_an_id_that_another_call_has_is_an_error_for_that_call_only(mail: Mail) -> None:

@@ -33,7 +33,13 @@ def finisher_on(jobs: SlowJobs) -> Finisher:
     events = Events()
     store = cast("Any", SimpleNamespace(jobs=jobs))
     return Finisher(
-        store, events, Outage(events), batch=10, most_unwritten=100, on_room=lambda: None
+        store,
+        events,
+        Outage(events),
+        batch=10,
+        most_unwritten=100,
+        on_room=lambda: None,
+        on_given_up=lambda: None,
     )
 
 

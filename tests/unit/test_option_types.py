@@ -66,7 +66,7 @@ WRONG: list[tuple[Callable[..., object], str, str, tuple[object, ...]]] = [
     (options, "keep_result", "keep_result", NO_FLAGS),
     (options, "retention", "retention", (3600, timedelta(hours=1), None)),
     (options, "priority", "priority", (True, 1.0, None, HUGE)),
-    (options, "tags", "tags", (5, None, "mail")),
+    (options, "tags", "tags", (5, None, "mail", UNSHOWABLE)),
     (options, "headers", "headers", (5, None, ["a"], "a")),
     (options, "unique", "unique", (5, True)),
     (worker, "queues", "queue 'default': slots", ({"default": True}, {"default": 1.5})),

@@ -24,15 +24,14 @@ end
 
 local known, wanted = cmsgpack.unpack(tasks), cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
-local members, ids, served, ahead
+local ids, served, ahead, answer, texts, held, timeouts
 
 local function choose()
-    members, ids, served, ahead = {}, {}, {}, {}
+    ids, served, ahead = {}, {}, {}
     for _, want in ipairs(wanted) do
         if is_open(want[1]) then
             local picked, lines = pick(want[1], known, want[2])
             for n = 1, #picked, 2 do
-                members[#members + 1] = picked[n]
                 ids[#ids + 1] = string.sub(picked[n], 18)
                 ahead[#ids] = n > 2 * want[3]
             end
@@ -50,51 +49,6 @@ local function values_of(kind, first, last)
     end
     return redis.call('MGET', unpack(keys))
 end
-
--- The records of the chosen, the bodies of a few, and the places of those that cannot be read.
-local function read()
-    local found, bodies, broken = {}, false, {}
-    for first = 1, #ids, CHUNK do
-        local last = math.min(first + CHUNK - 1, #ids)
-        local readable = unpack_each(values_of(records_of, first, last))
-        for n = 1, #readable do
-            found[first + n - 1] = readable[n]
-        end
-    end
-    if #ids > 0 and #ids <= tonumber(inline) then
-        bodies = values_of(bodies_of, 1, #ids)
-    end
-    for n = 1, #ids do
-        if not found[n] or (bodies and not bodies[n]) then
-            broken[#broken + 1] = n
-        end
-    end
-    return found, bodies, broken
-end
-
-local function drop(n)
-    for _, head in ipairs(served) do
-        if redis.call('ZREM', head.key, members[n]) == 1 then
-            tally('ready:' .. head.name, -1)
-        end
-    end
-    put_aside(ids[n])
-end
-
-choose()
-local found, bodies, broken = read()
-while #broken > 0 do
-    for _, n in ipairs(broken) do
-        drop(n)
-    end
-    choose()
-    found, bodies, broken = read()
-end
-if #ids == 0 then
-    return {moment}
-end
-
-local answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
 
 local function next_fence(fence)
     local grown = math.max(math.floor(fence / 64) + 1, math.floor(server_time / 1000))
@@ -118,8 +72,60 @@ local function give(n, record, body)
     end
 end
 
-for n = 1, #ids do
-    give(n, found[n], bodies and bodies[n])
+-- Nothing is written yet: an error means that one of them has no record or body that can be read.
+local function give_all()
+    answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
+    local with_bodies = #ids <= tonumber(inline)
+    for first = 1, #ids, CHUNK do
+        local last = math.min(first + CHUNK - 1, #ids)
+        local blobs = values_of(records_of, first, last)
+        local bodies = with_bodies and values_of(bodies_of, first, last)
+        for n = first, last do
+            local at = n - first + 1
+            if bodies and not bodies[at] then
+                error('no body')
+            end
+            give(n, cmsgpack.unpack(blobs[at]), bodies and bodies[at])
+        end
+    end
+end
+
+-- Take a job out of its line. Without its record nothing tells its place there.
+local function drop_from_line(id)
+    for _, head in ipairs(served) do
+        for _, member in ipairs(redis.call('ZRANGE', head.key, 0, head.taken - 1)) do
+            if string.sub(member, 18) == id then
+                redis.call('ZREM', head.key, member)
+                tally('ready:' .. head.name, -1)
+                head.taken = head.taken - 1
+                return
+            end
+        end
+    end
+end
+
+local function drop_broken()
+    local dropped = 0
+    load(ids)
+    for n = 1, #ids do
+        if not records[ids[n]] or redis.call('EXISTS', bodies_of .. ids[n]) == 0 then
+            drop_from_line(ids[n])
+            put_aside(ids[n])
+            dropped = dropped + 1
+        end
+    end
+    return dropped > 0
+end
+
+choose()
+while not pcall(give_all) do
+    if not drop_broken() then
+        give_all()
+    end
+    choose()
+end
+if #ids == 0 then
+    return {moment}
 end
 
 for n = 1, #served do

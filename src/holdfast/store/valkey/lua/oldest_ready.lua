@@ -5,9 +5,9 @@
 local PRIORITIES = 64
 
 local function ready_at(member)
-    local found = redis.call('GET', partition .. ':s:' .. string.sub(member, 18))
-    local record = unpack_each({found})[1]
-    return record and record[READY_AT] or nil
+    local id = string.sub(member, 18)
+    load({id})
+    return records[id] and records[id][READY_AT] or nil
 end
 
 local function oldest_of(key)

@@ -13,32 +13,21 @@ local LIVE = {ready = true, scheduled = true, running = true, suspended = true, 
 
 local records, changed = {}, {}
 
-local function unpack_all(texts_found)
-    local list = {}
-    for n = 1, #texts_found do
-        local record = texts_found[n] and cmsgpack.unpack(texts_found[n])
-        list[n] = record and record[FENCE] and record or false
+-- An error where one of them is no record at all.
+local function keep_loaded(ids, first, found)
+    for n = 1, #found do
+        local id = ids[first + n - 1]
+        if found[n] and not records[id] then
+            local record = cmsgpack.unpack(found[n])
+            if record[FENCE] then
+                records[id] = record
+            end
+        end
     end
-    return list
-end
-
--- The records in these texts, false where there is none that can be read. Tried for all at once,
--- since nearly always all can be read, and then for each by itself.
-local function unpack_each(texts_found)
-    local read, list = pcall(unpack_all, texts_found)
-    if read then
-        return list
-    end
-    list = {}
-    for n = 1, #texts_found do
-        local alone, found = pcall(unpack_all, {texts_found[n]})
-        list[n] = alone and found[1]
-    end
-    return list
 end
 
 -- Read the records of a batch once; what a verb changes in them is seen by its later steps. One that
--- cannot be read is as good as none, and fails no other.
+-- cannot be read is as good as none: it is found by trying each alone where all together fail.
 local function load(ids)
     local keys = {}
     for n = 1, #ids do
@@ -46,11 +35,9 @@ local function load(ids)
     end
     for first = 1, #keys, 2000 do
         local found = redis.call('MGET', unpack(keys, first, math.min(first + 1999, #keys)))
-        local readable = unpack_each(found)
-        for n = 1, #found do
-            local id = ids[first + n - 1]
-            if readable[n] and not records[id] then
-                records[id] = readable[n]
+        if not pcall(keep_loaded, ids, first, found) then
+            for n = 1, #found do
+                pcall(keep_loaded, ids, first + n - 1, {found[n]})
             end
         end
     end
