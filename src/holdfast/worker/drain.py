@@ -26,19 +26,23 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
     well. Jobs of a paused or cooling queue cannot be run now and do not count.
     """
     before = crew.finisher.counters.ended
-    while not crew.leaving:
-        await _quiet(crew)
-        try:
-            promoted = (await store.jobs.promote_due(PROMOTE)).count
-            if not promoted and not await _work_left(store, options.queues, tuple(registry)):
-                break
-        except StoreUnavailable as error:
-            crew.outage.failed(error)
-            await crew.outage.pause()
-            continue
-        crew.fetcher.wake("")
-        if not promoted:
-            await asyncio.sleep(GLANCE)
+    try:
+        while not crew.leaving:
+            await _quiet(crew)
+            try:
+                promoted = (await store.jobs.promote_due(PROMOTE)).count
+                if not promoted and not await _work_left(store, options.queues, tuple(registry)):
+                    break
+            except StoreUnavailable as error:
+                crew.outage.failed("promote_due", error)
+                await crew.outage.pause()
+                continue
+            crew.outage.answered("promote_due")
+            crew.fetcher.wake("")
+            if not promoted:
+                await asyncio.sleep(GLANCE)
+    finally:
+        crew.outage.over("promote_due")
     return crew.finisher.counters.ended - before
 
 

@@ -169,7 +169,7 @@ class Fetcher:
             self._hungry.update(want.queue for want in wants)
             await self._recover(error)
         else:
-            self._outage.answered()
+            self._outage.answered("claim")
             self._give_back(wants, claimed)
             self._deliver(claimed)
 
@@ -196,7 +196,7 @@ class Fetcher:
         looked into once the store is back, or those jobs would wait for this worker forever."""
         if not isinstance(error, StoreUnavailable):
             self._events.error("fetcher.claim_failed", error=describe(error))
-        self._outage.failed(error)
+        self._outage.failed("claim", error)
         self._after_doubt()
         await self._wait(self._outage.wait(), polled=False)
 

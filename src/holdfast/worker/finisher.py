@@ -132,14 +132,15 @@ class Finisher:
             try:
                 verdicts = await self._store.jobs.finish(batch)
             except StoreUnavailable as error:
-                self._outage.failed(error)
+                self._outage.failed("finish", error)
                 repeated = True
                 await self._outage.pause()
             except Exception as error:  # noqa: BLE001 - one bad row must not hold up the others
+                self._outage.over("finish")
                 await self._write_apart(batch, error)
                 return
             else:
-                self._outage.answered()
+                self._outage.answered("finish")
                 self._count(batch, verdicts, repeated)
                 return
 

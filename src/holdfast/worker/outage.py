@@ -14,29 +14,44 @@ LONGEST_WAIT = 5.0
 
 
 class Outage:
-    """Shared by all that talk to the store on the worker's loop."""
+    """Shared by all that talk to the store on the worker's loop.
+
+    It lasts from the first verb that failed until every verb that failed has been answered
+    again: on a full disk reads go on while writes fail, and one does not speak for the other.
+    """
 
     def __init__(self, events: Events) -> None:
         self._events = events
         self._since: float | None = None
+        self._cut_off: set[str] = set()
         self._tries = 0
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self) -> None:
+    def answered(self, verb: str) -> None:
         self.last_answer = time.monotonic()
-        if self._since is not None:
-            seconds = round(self.last_answer - self._since, 3)
+        self.over(verb)
+
+    def over(self, verb: str) -> None:
+        """Answered, or not asked any more. Whoever waits for another verb tries it now."""
+        if verb not in self._cut_off:
+            return
+        self._cut_off.remove(verb)
+        self._back.set()
+        self._back = asyncio.Event()
+        if not self._cut_off and self._since is not None:
+            seconds = round(time.monotonic() - self._since, 3)
             self._since, self._tries = None, 0
-            self._back.set()
-            self._back = asyncio.Event()
             self._events.info("worker.store_back", after=seconds)
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, verb: str, error: Exception) -> None:
         self._tries += 1
+        self._cut_off.add(verb)
         if self._since is None:
             self._since = time.monotonic()
-            self._events.warning("worker.store_unavailable", error=str(error) or repr(error))
+            self._events.warning(
+                "worker.store_unavailable", verb=verb, error=str(error) or repr(error)
+            )
 
     def wait(self) -> float:
         """Seconds until the next try: longer each time, and never the same for two workers."""

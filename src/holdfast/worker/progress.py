@@ -25,16 +25,19 @@ class ProgressReporter:
         """False when the attempt is no longer ours. An outage is waited out: a handler must
         not fail because it wanted to say how far it is."""
         report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
-        while attempt.stop is not Stop.LOST:
-            try:
-                kept = await self._batcher.submit(report)
-            except StoreUnavailable as error:
-                self._outage.failed(error)
-                await self._outage.pause()
-            else:
-                self._outage.answered()
-                return kept
-        return False
+        try:
+            while attempt.stop is not Stop.LOST:
+                try:
+                    kept = await self._batcher.submit(report)
+                except StoreUnavailable as error:
+                    self._outage.failed("report_progress", error)
+                    await self._outage.pause()
+                else:
+                    self._outage.answered("report_progress")
+                    return kept
+            return False
+        finally:
+            self._outage.over("report_progress")  # also if the handler was stopped meanwhile
 
     def report_sync(self, attempt: Attempt, progress: Progress) -> bool:
         return asyncio.run_coroutine_threadsafe(self.report(attempt, progress), self._loop).result()
