@@ -41,11 +41,11 @@ EARLY = 0.25
 """The part of its wait by which a group may be looked at early, to share another's look."""
 
 PAUSES = 30
-"""Looks may take this part of a program's time: after a look at many jobs these jobs rest so
-many times as long as it took, and so does the poller after a look at a few, once it has looked
-often for `BURST` seconds."""
+"""Looks take at most one part in so many of a program's time. Jobs that were looked at rest so
+many times as long as their look took. The poller itself rests so many times `A_FEW` seconds after
+a look, or less if the look was shorter, once it has looked that often for `BURST` seconds."""
 LONGEST_REST = 5.0
-A_FEW = 0.001
+A_FEW = 0.0005
 BURST = 0.5
 
 TRUST, LONGEST_TRUST = 1.0, 30.0
@@ -175,6 +175,8 @@ class ResultWaiter:
     async def _look(self, ids: list[JobId]) -> bool:
         """Whether the store answered. An outage is no answer: each waiter's own timeout bounds
         its patience. Any other error is for those who asked."""
+        if not ids:
+            return False
         try:
             await self._check(await self._without_outcome(ids))
         except StoreUnavailable:

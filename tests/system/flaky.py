@@ -13,13 +13,14 @@ from holdfast.store.contract import Store
 class Line:
     """The state of the line, shared by a store and its siblings.
 
-    `cut` refuses every call. `lose` names verbs of which one call each is
-    applied although its answer is lost. `hold` names verbs whose answers wait
-    for `release`; `held` those that do.
+    `cut` refuses every call, `refuse` those of the verbs it names. `lose` names
+    verbs of which one call each is applied although its answer is lost. `hold`
+    names verbs whose answers wait for `release`; `held` those that do.
     """
 
     def __init__(self) -> None:
         self.cut = False
+        self.refuse: set[str] = set()
         self.lose: set[str] = set()
         self.hold: set[str] = set()
         self.held: list[str] = []
@@ -32,7 +33,7 @@ class Line:
 
     async def carry(self, verb: str, call: Callable[[], Any]) -> Any:
         self.calls.append(verb)
-        if self.cut:
+        if self.cut or verb in self.refuse:
             raise StoreUnavailable("the line is cut")
         answer = await call()
         if verb in self.hold:

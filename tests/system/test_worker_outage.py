@@ -9,9 +9,12 @@ import pytest
 
 from holdfast.ends import WorkerLost
 from holdfast.errors import StoreError, StoreUnavailable, WorkerStalled
+from holdfast.events import Event, Events
 from holdfast.job import Claimed, JobState, Live, Policy
 from holdfast.outcome import decide
+from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.retry import Retry
+from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Topic, Wakeup
 from holdfast.worker.worker import Worker
@@ -192,6 +195,46 @@ async def wait_for_lapse(store: Store) -> list[Live]:
 
     await wait_until(look, 5, "the lease has lapsed at the store")
     return found
+
+
+async def test_a_full_disk_is_told_once_though_claims_are_answered(
+    flaky: Store, line: Line
+) -> None:
+    """Reads go on there, and claims that find nothing; what cannot be written is still away."""
+
+    async def fine() -> None: ...
+
+    shop = Shop(flaky, fine)
+    line.refuse.add("finish")
+    async with shop.worker(lease=30, poll=0.02):
+        job_id = await shop.enqueue(fine)
+        await wait_until(lambda: line.calls.count("finish") > 2, 5, "ends are refused")
+        claims = line.calls.count("claim")
+        await wait_until(lambda: line.calls.count("claim") > claims + 3, 5, "claims are answered")
+        assert shop.reported("worker.store_back") == []
+        line.refuse.clear()
+        await shop.until(job_id, lambda job: job.ended)
+    assert len(shop.reported("worker.store_unavailable")) == 1
+    assert len(shop.reported("worker.store_back")) == 1
+
+
+async def test_a_lead_that_cannot_be_written_is_told_once(flaky: Store, line: Line) -> None:
+    told: list[Event] = []
+    line.refuse.add("lead")
+    service = ScheduleService(flaky, Events(told.append), {}, Providers())
+    await service.start()
+    try:
+        await wait_until(lambda: line.calls.count("lead") > 2, 5, "the lead is asked for again")
+        line.refuse.clear()
+        await wait_until(lambda: "leader.elected" in names(told), 5, "a leader")
+    finally:
+        await service.stop()
+    outage = [name for name in names(told) if name.startswith("reconcile.store")]
+    assert outage == ["reconcile.store_unavailable", "reconcile.store_back"]
+
+
+def names(events: list[Event]) -> list[str]:
+    return [event.name for event in events]
 
 
 async def test_a_worker_that_the_store_forgot_registers_anew(live_store: Store) -> None:

@@ -217,7 +217,7 @@ def counted_finishes(store: Store) -> list[int]:
         tries.append(len(transitions))
         return await finish(transitions)
 
-    store.jobs.finish = counted  # type: ignore[method-assign, assignment]
+    store.jobs.finish = counted  # type: ignore[method-assign]
     return tries
 
 

@@ -11,6 +11,7 @@ from holdfast.cli.target import UsageProblem
 LEVELS = ("debug", "info", "warning", "error")
 LINE = "%(asctime)s %(levelname)-7s %(message)s"
 ABOUT_JOB = ("job_id", "task", "queue", "attempt")
+_OF_EVERY_LINE = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
 def set_up_logs(level: str, *, as_json: bool) -> None:
@@ -27,7 +28,8 @@ def set_up_logs(level: str, *, as_json: bool) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Constant names, one object a line; fields of an event are not parsed out of its text."""
+    """Constant names, one object a line; fields of an event are not parsed out of its text. What
+    else was given beside a message (`extra`) is in `fields` as well."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -35,10 +37,13 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        if hasattr(record, "event"):
-            line |= {"event": record.event, "fields": getattr(record, "fields", {})}
+        given = {key: value for key, value in vars(record).items() if key not in _OF_EVERY_LINE}
+        if {"event", "fields"} <= given.keys():
+            line |= {"event": given["event"], "fields": given["fields"]}
         else:
             line["message"] = record.getMessage()
+            fields = {key: value for key, value in given.items() if key not in ABOUT_JOB}
+            line |= {"fields": fields} if fields else {}
         line |= {key: getattr(record, key) for key in ABOUT_JOB if hasattr(record, key)}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

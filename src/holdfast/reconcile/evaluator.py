@@ -35,6 +35,7 @@ from holdfast.store.contract import Store
 
 REREAD = 30.0
 LEASE = 10.0
+LOOK = "schedule look"
 BEHIND = 2.0
 """Seconds that a replica which does not lead leaves to the leader."""
 MOST_LOOKS = 256
@@ -143,11 +144,12 @@ class Evaluator:
 
     async def _lead(self) -> None:
         """Ask for the lead now and then; who just got it looks at everything once."""
-        if self._monotonic() - self._asked_at < LEASE / 3:
+        asked_at = self._monotonic()
+        if asked_at - self._asked_at < LEASE / 3:
             return
-        self._asked_at = self._monotonic()
         led, self._leading = self._leading, False
         self._leading = await self.leadership.ensure()
+        self._asked_at = asked_at  # only now: a call that failed is repeated by the next tick
         if self._heap:
             await self._read_clock()  # it may have jumped: this machine may have slept
         if self._leading and not led:
@@ -263,12 +265,13 @@ class Evaluator:
         version = entry.schedule.version
         try:
             looked = await self._attention.look(entry)
+            self._outage.over(LOOK)
             if looked is not None:
                 self._count(looked)
                 again = self._attention.next_look(entry, looked)
         except StoreUnavailable as error:
             self.counters.count_error(error)
-            self._outage.noticed(self.name, error)
+            self._outage.noticed(LOOK, error)
             again = self._estimated_now() + timedelta(seconds=self._backoff.next())
         except Exception as error:  # noqa: BLE001 - counted and reported; others go on
             self.counters.count_error(error)

@@ -27,19 +27,23 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
     cooling queue cannot be run now and do not count.
     """
     before = crew.finisher.counters.ended
-    while not crew.leaving:
-        await _quiet(crew)
-        try:
-            promoted = (await store.jobs.promote_due(PROMOTE)).count
-            if not promoted and await _done(crew, store, options.queues, tuple(registry)):
-                break
-        except (StoreUnavailable, StoreRefuses) as error:
-            crew.outage.failed(error)
-            await crew.outage.pause()
-            continue
-        crew.fetcher.wake("")
-        if not promoted:
-            await asyncio.sleep(GLANCE)
+    try:
+        while not crew.leaving:
+            await _quiet(crew)
+            try:
+                promoted = (await store.jobs.promote_due(PROMOTE)).count
+                if not promoted and await _done(crew, store, options.queues, tuple(registry)):
+                    break
+            except (StoreUnavailable, StoreRefuses) as error:
+                crew.outage.failed("promote_due", error)
+                await crew.outage.pause()
+                continue
+            crew.outage.answered("promote_due")
+            crew.fetcher.wake("")
+            if not promoted:
+                await asyncio.sleep(GLANCE)
+    finally:
+        crew.outage.over("promote_due")
     return crew.finisher.counters.ended - before
 
 

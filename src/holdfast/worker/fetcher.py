@@ -15,7 +15,6 @@ jobs that must not be, nothing is claimed but what will begin.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import StoreUnavailable
@@ -197,7 +196,6 @@ class Fetcher:
             self._hungry.discard(want.queue)
         asked = {want.queue for want in wants}
         self._order.sort(key=asked.__contains__)  # those a full batch left out come first now
-        sent = time.monotonic()
         try:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
@@ -205,7 +203,7 @@ class Fetcher:
             self._hungry.update(want.queue for want in wants)
             await self._recover(error)
         else:
-            self._outage.answered(asked_at=sent)
+            self._outage.answered("claim")
             self._give_back(wants, claimed)
             self._passed_over = self._places.passes_over(tasks)
             self._learn(asked, claimed)
@@ -242,7 +240,7 @@ class Fetcher:
         looked into once the store is back, or those jobs would wait for this worker forever."""
         if not isinstance(error, StoreUnavailable):
             self._events.error("fetcher.claim_failed", error=describe(error))
-        self._outage.failed(error)
+        self._outage.failed("claim", error)
         self._after_doubt()
         await self._wait(self._outage.wait())
 

@@ -163,10 +163,11 @@ class Finisher:
             try:
                 verdicts = await self._store.jobs.finish(batch)
             except RowRefused as error:
+                self._outage.over(FINISH)
                 await self._without_the_row(batch, error)
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, the ends are kept
-                self._outage.failed(error, FINISH)
+                self._outage.failed(FINISH, error)
                 repeated = True
                 tries -= not isinstance(error, StoreUnavailable | StoreRefuses)
                 if tries == 0:

@@ -130,7 +130,7 @@ class Identity:
             except Exception as error:  # noqa: BLE001 - without a name the worker can do nothing else
                 if not isinstance(error, StoreUnavailable):
                     self._events.error("worker.renewal_failed", error=describe(error))
-                self._outage.failed(error)
+                self._outage.failed("register", error)
                 await self._outage.pause()
         self.id = new
         self.heartbeat.follow(new, sent)
@@ -150,7 +150,7 @@ class Identity:
             version=own_version(),
         )
         await self._store.workers.register(info, self._options.lease)
-        self._outage.answered()
+        self._outage.answered("register")
 
     async def _deregister(self, worker: WorkerId) -> None:
         """Best effort: a name that cannot be taken off the list lapses by itself."""

@@ -7,7 +7,6 @@ that is being restored. The worker can do nothing about it, and what it holds is
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from contextlib import suppress
@@ -22,8 +21,8 @@ LONGEST_WAIT = 5.0
 class Outage:
     """Shared by all that talk to the store on the worker's loop.
 
-    It lasts until everybody who was refused has been answered, so that one verb which fails
-    among others that work does not make it begin and end again and again.
+    It lasts from the first verb that failed until every verb that failed has been answered
+    again: on a full disk reads go on while writes fail, and one does not speak for the other.
     """
 
     def __init__(self, events: Events) -> None:
@@ -35,27 +34,29 @@ class Outage:
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self, who: str = "", *, asked_at: float = math.inf) -> None:
-        """`asked_at`: when the question was sent. What was on its way as the outage began says
-        nothing about its end."""
+    def answered(self, verb: str) -> None:
         self.last_answer = time.monotonic()
-        if self._since is None or asked_at <= self._since:
+        self.over(verb)
+
+    def over(self, verb: str) -> None:
+        """Answered, or not asked any more. Whoever waits for another verb tries it now."""
+        if verb not in self._cut_off:
             return
-        self._cut_off.discard(who)
-        if not self._cut_off:
-            seconds = round(self.last_answer - self._since, 3)
+        self._cut_off.remove(verb)
+        self._back.set()
+        self._back = asyncio.Event()
+        if not self._cut_off and self._since is not None:
+            seconds = round(time.monotonic() - self._since, 3)
             self._since, self._tries, self.reason = None, 0, ""
-            self._back.set()
-            self._back = asyncio.Event()
             self._events.info("worker.store_back", after=seconds)
 
-    def failed(self, error: Exception, who: str = "") -> None:
+    def failed(self, verb: str, error: Exception) -> None:
         self._tries += 1
-        self._cut_off.add(who)
+        self._cut_off.add(verb)
         self.reason = describe(error)
         if self._since is None:
             self._since = time.monotonic()
-            self._events.warning("worker.store_unavailable", error=self.reason)
+            self._events.warning("worker.store_unavailable", verb=verb, error=self.reason)
 
     def wait(self) -> float:
         """Seconds until the next try: longer each time, and never the same for two workers."""

@@ -49,7 +49,6 @@ class Poller:
         self._worker_id = worker_id
         self._asked: tuple[WorkerId, int] | None = None
         self._schedules: int | None = None
-        self._failing = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -70,19 +69,12 @@ class Poller:
             except Exception as error:  # noqa: BLE001 - whatever it is, polling must go on
                 if not isinstance(error, StoreUnavailable):
                     self._events.error("poller.poll_failed", error=describe(error))
-                self._failing = True
-                self._outage.failed(error)
+                self._outage.failed("poll", error)
                 await self._outage.pause()
             else:
-                self._recovered()
+                self._outage.answered("poll")
                 self._tell(worker, news)
                 await asyncio.sleep(self._poll * (1 - JITTER * random.random()))
-
-    def _recovered(self) -> None:
-        """A poll only reads: where others cannot write, that it is answered says nothing."""
-        if self._failing:
-            self._failing = False
-            self._outage.answered()
 
     def _tell(self, worker: WorkerId, news: News) -> None:
         tell = self._store.wakeups.tell

@@ -12,6 +12,8 @@ from holdfast.store.records import ProgressReport
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.outage import Outage
 
+PROGRESS = "report_progress"
+
 
 class ProgressReporter:
     """Sends progress from coroutines, threads and children through one batcher."""
@@ -27,22 +29,25 @@ class ProgressReporter:
         not fail because it wanted to say how far it is. A report that the store cannot take is
         the handler's own; those who shared a batch with it are sent alone."""
         report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
-        while attempt.stop is not Stop.LOST:
-            try:
-                return await self._sent(report)
-            except RowRefused:
-                raise
-            except Exception as error:  # noqa: BLE001 - an outage, whatever the store says
-                self._outage.failed(error)
-                await self._outage.pause()
-        return False
+        try:
+            while attempt.stop is not Stop.LOST:
+                try:
+                    return await self._sent(report)
+                except RowRefused:
+                    raise
+                except Exception as error:  # noqa: BLE001 - an outage, whatever the store says
+                    self._outage.failed(PROGRESS, error)
+                    await self._outage.pause()
+            return False
+        finally:
+            self._outage.over(PROGRESS)  # also if the handler was stopped meanwhile
 
     async def _sent(self, report: ProgressReport) -> bool:
         try:
             kept = await self._batcher.submit(report)
         except RowRefused:
             [kept] = await self._jobs.report_progress([report])
-        self._outage.answered()
+        self._outage.answered(PROGRESS)
         return kept
 
     def report_sync(self, attempt: Attempt, progress: Progress) -> bool:

@@ -92,11 +92,12 @@ class Strays:
         while True:
             try:
                 await self._return_strays()
+                self._outage.answered("page")
                 return
             except Exception as error:  # noqa: BLE001 - until it has looked, strays may be stuck
                 if not isinstance(error, StoreUnavailable):
                     self._events.error("worker.stray_search_failed", error=describe(error))
-                self._outage.failed(error)
+                self._outage.failed("page", error)
                 await self._outage.pause()
 
     async def _return_strays(self) -> None:

@@ -45,7 +45,11 @@ def changes_of(path: Path) -> Changes:
         try:
             return Told(path.with_name(path.name + "-wal"))
         except OSError as refused:
-            logger.info("sqlite watcher polls instead of inotify", extra={"error": str(refused)})
+            logger.info(
+                "sqlite watcher polls instead of inotify: %s",
+                refused,
+                extra={"error": str(refused)},
+            )
     return Polled()
 
 

@@ -107,4 +107,4 @@ class Shortcut:
             self.alone(lambda: connection.execute("PRAGMA wal_checkpoint(FULL)"))
         except sqlite3.Error as error:
             # The next one may succeed; what is committed is safe in the log.
-            logger.warning("sqlite checkpoint failed", extra={"error": str(error)})
+            logger.warning("sqlite checkpoint failed: %s", error, extra={"error": str(error)})
