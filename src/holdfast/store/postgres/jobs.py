@@ -23,6 +23,7 @@ from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, millisecond
 from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
+from holdfast.store.postgres.sweeping import Promoter, Pruner
 from holdfast.store.records import (
     JobFilter,
     Outcome,
@@ -44,6 +45,8 @@ class PostgresJobs:
         self._claimer = Claimer(connections)
         self._finisher = Finisher(connections)
         self._reader = Reader(connections)
+        self._promoter = Promoter(connections)
+        self._pruner = Pruner(connections)
 
     # Coming in -----------------------------------------------------------------------------
 
@@ -188,9 +191,7 @@ class PostgresJobs:
         return [rows.live(row) for row in found]
 
     async def promote_due(self, limit: int) -> Promoted:
-        found = await self._connections.timed("promote_due", self._channel, limit)
-        moved, queues, next_due_in, _ = found[0]
-        return Promoted(moved, tuple(queues), next_due_in)
+        return await self._promoter.promote(limit)
 
     async def due(self, limit: int, after: str | None = None) -> list[JobId]:
         return [JobId(row[0]) for row in await self._connections.timed("due", limit, after)]
@@ -227,7 +228,7 @@ class PostgresJobs:
         return await self._moved("delete", list(ids))
 
     async def prune(self, limit: int) -> int:
-        return int((await self._connections.timed("prune", limit))[0][0])
+        return await self._pruner.prune(limit)
 
     def _now(self) -> datetime | None:
         return self._connections.clock.override()

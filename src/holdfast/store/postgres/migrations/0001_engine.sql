@@ -84,7 +84,8 @@ create table {{schema}}.scheduled (
     fence bigint not null default 0,
     reason text
 );
-create index scheduled_due on {{schema}}.scheduled (due_at);
+-- With the id, so that a sweep can go on after any row although thousands are due at one moment.
+create index scheduled_due on {{schema}}.scheduled (due_at, job_id);
 
 create table {{schema}}.suspended (
     job_id uuid primary key,
@@ -97,7 +98,7 @@ create table {{schema}}.suspended (
     fence bigint not null,
     reason text
 );
-create index suspended_wake on {{schema}}.suspended (wake_at) where wake_at is not null;
+create index suspended_wake on {{schema}}.suspended (wake_at, job_id) where wake_at is not null;
 
 create table {{schema}}.outcome (
     job_id uuid primary key,

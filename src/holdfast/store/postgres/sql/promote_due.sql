@@ -1,15 +1,22 @@
 -- $1 now   $2 channel   $3 limit
+-- $4 due time and $5 id of the last scheduled job that this sweep has moved, $6 and $7 of the last
+-- suspended one: what it moved before stays in the index while an old snapshot sees it, and is not
+-- walked again. Null: from the head.
 -- Due rows that another promoter is moving right now are skipped: it will finish with them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
     where due_at <= coalesce($1::timestamptz, statement_timestamp())
-    order by due_at limit $3::int
+    and (due_at, job_id) > (coalesce($4::timestamptz, '-infinity'),
+        coalesce($5::uuid, '00000000-0000-0000-0000-000000000000'))
+    order by due_at, job_id limit $3::int
     for update skip locked
 ),
 due_suspended as materialized (
     select job_id, wake_at, true from {{schema}}.suspended
     where wake_at <= coalesce($1::timestamptz, statement_timestamp())
-    order by wake_at limit $3::int
+    and (wake_at, job_id) > (coalesce($6::timestamptz, '-infinity'),
+        coalesce($7::uuid, '00000000-0000-0000-0000-000000000000'))
+    order by wake_at, job_id limit $3::int
     for update skip locked
 ),
 due as (
@@ -52,5 +59,12 @@ select summed.moved, summed.queues,
     case when summed.moved > 0 then pg_notify($2::text,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end
-        else 'ready:' end) end as woken
+        else 'ready:' end) end as woken,
+    scheduled.due_at, scheduled.job_id::text, suspended.due_at, suspended.job_id::text
 from summed
+left join (
+    select due_at, job_id from first where not was_suspended order by due_at desc, job_id desc limit 1
+) as scheduled on true
+left join (
+    select due_at, job_id from first where was_suspended order by due_at desc, job_id desc limit 1
+) as suspended on true

@@ -1,14 +1,14 @@
--- $1 now   $2 limit
--- The same removal as delete.sql, for those whose time to be kept is over. Several may prune at
--- once: each takes rows that no other has.
+-- $1 now   $2 ids, as expired.sql found them
+-- The same removal as delete.sql, for those whose time to be kept is over still. Several may prune
+-- at once: each takes rows that no other has.
 with over as materialized (
-    select job_id from {{schema}}.outcome
-    where expires_at <= coalesce($1::timestamptz, statement_timestamp())
-    order by expires_at limit $2::int
+    select ctid from {{schema}}.outcome
+    where job_id = any ($2::uuid[])
+    and expires_at <= coalesce($1::timestamptz, statement_timestamp())
     for update skip locked
 ),
 gone as (
-    delete from {{schema}}.outcome where job_id = any (array(select job_id from over))
+    delete from {{schema}}.outcome where ctid = any (array(select ctid from over))
     returning job_id
 ),
 ids as materialized (
