@@ -18,10 +18,10 @@ if not lease or tonumber(lease) <= moment then
     return {moment}
 end
 
-local known, ids, served = cmsgpack.unpack(tasks), {}, {}
+local ids, served = {}, {}
 for _, want in ipairs(cmsgpack.unpack(wants)) do
     if is_open(want[1]) then
-        local picked, lines = pick(want[1], known, want[2])
+        local picked, lines = pick(want[1], want[2])
         for n = 1, #picked, 2 do
             ids[#ids + 1] = string.sub(picked[n], 18)
         end
@@ -73,9 +73,7 @@ for first = 1, #ids, CHUNK do
     end
 end
 
-for n = 1, #served do
-    redis.call('ZREMRANGEBYRANK', served[n].key, 0, served[n].taken - 1)
-end
+take_off(served)
 for first = 1, #texts, 2 * CHUNK do
     local last = math.min(first + 2 * CHUNK - 1, #texts)
     redis.call('MSET', unpack(texts, first, last))
