@@ -1,6 +1,6 @@
 -- The first jobs of a queue among the tasks that are known: their lines, merged by priority and then
--- arrival. A line is opened when its first job may be the next to be served; the open ones are kept
--- in a heap. Lines of other tasks are passed over without being read.
+-- arrival. A line is opened when its first job may be the next to be served. Lines of other tasks
+-- are passed over without being read.
 -- uses: heads
 local MERGED_AT_ONCE = 16
 local MOST_AT_ONCE = 256
@@ -17,42 +17,37 @@ local function is_known(task)
     return known[task]
 end
 
--- The lines of a queue that are not empty, in the order of their first jobs.
-local function heads_of(queue, limit)
-    return {
-        key = partition .. ':heads:' .. queue, queue = queue, read = 0, at = 1, chunk = {},
-        size = math.min(limit + 1, MERGED_AT_ONCE)
-    }
-end
-
--- The next line of a known task: its head's priority and member, and nil when there is none.
+-- The next line of a known task that is not empty, in the order in which lines begin; not opened yet.
 local function next_line(heads)
     while true do
-        local member = heads.chunk[heads.at]
-        if not member then
-            if heads.is_short then
-                return nil
+        local at = heads.at
+        local entry = heads.chunk[at]
+        if entry then
+            local task = string.sub(entry, SEQ_DIGITS + 1)
+            heads.at = at + 2
+            if is_known(task) then
+                local name = line(heads.queue, task)
+                return {
+                    queue = heads.queue, task = task, name = name,
+                    key = partition .. ':ready:' .. name, head = entry, member = entry,
+                    priority = tonumber(heads.chunk[at + 1]), read = 0, taken = 0, chunk = {}, at = 1
+                }
             end
+        elseif heads.is_short then
+            return nil
+        else
             local last = heads.read + heads.size - 1
             heads.chunk = redis.call('ZRANGE', heads.key, heads.read, last, 'WITHSCORES')
             heads.is_short = #heads.chunk < 2 * heads.size
             heads.in_all = heads.read + #heads.chunk / 2
             heads.read, heads.at = last + 1, 1
             heads.size = math.min(2 * heads.size, MOST_AT_ONCE)
-        else
-            local priority = tonumber(heads.chunk[heads.at + 1])
-            local task = string.sub(member, SEQ_DIGITS + 1)
-            heads.at = heads.at + 2
-            if is_known(task) then
-                return {queue = heads.queue, task = task, head = member,
-                        member = member, priority = priority}
-            end
         end
     end
 end
 
--- Stand at the next job of an open line; false when there is none. One job more than `size` is read
--- at once: the one behind those that are served heads the line from then on.
+-- Stand at the next job of a line; false when there is none. One job more than `size` is read at
+-- once: the line begins with the one behind those that are served.
 local function step(one, size)
     local chunk, at = one.chunk, one.at
     if at > #chunk then
@@ -76,58 +71,18 @@ local function goes_before(one, other)
     return one.member < other.member
 end
 
-local function sift_down(heap)
-    local n, size, moved = 1, #heap, heap[1]
-    while 2 * n <= size do
-        local child = 2 * n
-        if child < size and goes_before(heap[child + 1], heap[child]) then
-            child = child + 1
+-- Put an open line in its place among the others: the last of them is served next.
+local function place(open, one)
+    local low, high = 1, #open + 1
+    while low < high do
+        local middle = math.floor((low + high) / 2)
+        if goes_before(one, open[middle]) then
+            low = middle + 1
+        else
+            high = middle
         end
-        if not goes_before(heap[child], moved) then
-            break
-        end
-        heap[n], n = heap[child], child
     end
-    heap[n] = moved
-end
-
-local function push(heap, one)
-    local n = #heap + 1
-    while n > 1 do
-        local parent = math.floor(n / 2)
-        if not goes_before(one, heap[parent]) then
-            break
-        end
-        heap[n], n = heap[parent], parent
-    end
-    heap[n] = one
-end
-
-local function pop(heap)
-    heap[1] = heap[#heap]
-    heap[#heap] = nil
-    if heap[1] then
-        sift_down(heap)
-    end
-end
-
-local function open(one, size)
-    one.name = line(one.queue, one.task)
-    one.key = partition .. ':ready:' .. one.name
-    one.read, one.taken, one.chunk, one.at = 0, 0, {}, 1
-    return step(one, size)
-end
-
--- Who would be served next but for the first of the heap.
-local function rival_in(heap, coming)
-    local second, third = heap[2], heap[3]
-    if third and goes_before(third, second) then
-        second = third
-    end
-    if coming and (not second or goes_before(coming, second)) then
-        return coming
-    end
-    return second
+    table.insert(open, low, one)
 end
 
 -- Serve a line as far as it is read and no rival goes before it. Returns how many are picked by then.
@@ -147,28 +102,30 @@ end
 -- Returns member, priority, member, priority, … of at most `limit` jobs, and their lines, each with
 -- its name and how many of them were `taken`.
 local function pick(queue, limit)
-    local heads, heap, picked, served, count = heads_of(queue, limit), {}, {}, {}, 0
+    local heads = {
+        key = partition .. ':heads:' .. queue, queue = queue, read = 0, at = 1, chunk = {},
+        size = math.min(limit + 1, MERGED_AT_ONCE)
+    }
+    local open, picked, served, count = {}, {}, {}, 0
     local coming = next_line(heads)
-    while count < limit and (coming or heap[1]) do
-        local best, is_new = heap[1], false
-        if coming and (not best or goes_before(coming, best)) then
-            best, coming, is_new = coming, next_line(heads), true
+    while count < limit and (coming or #open > 0) do
+        local one = open[#open]
+        if coming and (not one or goes_before(coming, one)) then
+            one, coming = coming, next_line(heads)
         else
-            if best.taken == 0 then
-                served[#served + 1] = best
+            open[#open] = nil
+            if one.taken == 0 then
+                served[#served + 1] = one
             end
-            count = serve(best, rival_in(heap, coming), picked, count, limit)
+            local rival = open[#open]
+            if coming and (not rival or goes_before(coming, rival)) then
+                rival = coming
+            end
+            count = serve(one, rival, picked, count, limit)
         end
-        local is_alone = not coming and #heap < 2
-        local size = is_alone and limit - count or math.min(limit - count, MERGED_AT_ONCE)
-        if is_new then
-            if open(best, size) then
-                push(heap, best)
-            end
-        elseif not step(best, size) then
-            pop(heap)
-        else
-            sift_down(heap)
+        local is_alone = not coming and #open == 0
+        if step(one, is_alone and limit - count or math.min(limit - count, MERGED_AT_ONCE)) then
+            place(open, one)
         end
     end
     if #served == 1 then
