@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -49,13 +50,13 @@ class Twin:
 
     async def insert(self) -> None:
         """Some that are written without a look at each, and some that are not."""
-        plain = self.chance.random() < 0.7
+        options: dict[str, Any] = {} if self.chance.random() < 0.7 else {"deadline_in": 1e6}
         jobs = [
             new_job(
                 self.chance.choice(self.tasks),
                 queue=self.chance.choice(QUEUES),
                 priority=self.chance.choice([0, 0, 0, -1, 3]),
-                **({} if plain else {"deadline_in": 1e6}),
+                **options,
             )
             for _ in range(self.chance.choice([1, 1, 2, 30]))
         ]
