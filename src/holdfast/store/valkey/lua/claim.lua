@@ -7,8 +7,8 @@
 -- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
 -- jobs come without their bodies.
 --
--- A fence is at least the server's time in microseconds. A server that lost its last writes counts on
--- from an older record, and must not give a fence that it gave before.
+-- A fence is at least the server's time in microseconds. A server that lost its last writes counts
+-- on from an older record, and must not give a fence that it gave before.
 --
 -- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
 -- first: they are allowed when memory is short, and after a first write so is the rest.
