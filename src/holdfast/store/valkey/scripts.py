@@ -6,7 +6,8 @@
     -- uses: time record
 
 The loader turns the header into locals of these names, so that a script reads `worker` and not
-`ARGV[2]`, and puts the parts named by `uses` (files in `lua/lib`) before the verb. A call gives
+`ARGV[2]`, and puts the parts named by `uses` (files in `lua/lib`) before the verb, each behind the
+parts that it uses itself. A call gives
 its arguments by name and is checked against the header: one too many, or one missing, is an error
 here and not a nil there.
 """
@@ -54,7 +55,7 @@ def script(verb: str) -> Script:
     parts = [
         *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
         *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-        *(_read(f"lib/{part}.lua") for part in _declared(verb, text, "uses")),
+        *(_read(f"lib/{part}.lua") for part in _parts(verb, text)),
         text,
     ]
     whole = "\n".join(parts)
@@ -66,6 +67,14 @@ def verbs() -> list[str]:
     """Every verb that has a script."""
     folder = files(__package__).joinpath("lua")
     return sorted(f.name.removesuffix(".lua") for f in folder.iterdir() if f.name.endswith(".lua"))
+
+
+def _parts(verb: str, text: str) -> list[str]:
+    """The parts that a text uses, each once, and each behind those that it uses."""
+    found: dict[str, None] = {}
+    for part in _declared(verb, text, "uses"):
+        found |= dict.fromkeys([*_parts(verb, _read(f"lib/{part}.lua")), part])
+    return list(found)
 
 
 def _declared(verb: str, text: str, what: str) -> tuple[str, ...]:

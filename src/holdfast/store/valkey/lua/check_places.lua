@@ -2,7 +2,23 @@
 -- KEYS: partition
 -- ARGV: chosen
 -- uses: record counts changes names places
+local served = {}
+
+-- Whether a claim would find the line of a ready job.
+local function is_served(queue, task)
+    if not served[queue] then
+        served[queue] = {}
+        for _, entry in ipairs(redis.call('ZRANGE', partition .. ':heads:' .. queue, 0, -1)) do
+            served[queue][string.sub(entry, SEQ_DIGITS + 1)] = true
+        end
+    end
+    return served[queue][task]
+end
+
 local function is_there(id, record)
+    if record[STATE] == 'ready' and not is_served(record[QUEUE], record[TASK]) then
+        return false
+    end
     sorted = {}
     settle(id, record, true)
     for name, members in pairs(sorted) do

@@ -22,7 +22,7 @@ if not lease or tonumber(lease) <= moment then
     return {moment}
 end
 
-local known, wanted = cmsgpack.unpack(tasks), cmsgpack.unpack(wants)
+local wanted = cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
 local ids, served, ahead, answer, texts, held, timeouts
 
@@ -30,7 +30,7 @@ local function choose()
     ids, served, ahead = {}, {}, {}
     for _, want in ipairs(wanted) do
         if is_open(want[1]) then
-            local picked, lines = pick(want[1], known, want[2])
+            local picked, lines = pick(want[1], want[2])
             for n = 1, #picked, 2 do
                 ids[#ids + 1] = string.sub(picked[n], 18)
                 ahead[#ids] = n > 2 * want[3]
@@ -95,7 +95,9 @@ local function drop_from_line(id)
     for _, head in ipairs(served) do
         for _, member in ipairs(redis.call('ZRANGE', head.key, 0, head.taken - 1)) do
             if string.sub(member, 18) == id then
+                local before = first_of(head.key)
                 redis.call('ZREM', head.key, member)
+                lead(head.queue, head.task, before, first_of(head.key))
                 tally('ready:' .. head.name, -1)
                 head.taken = head.taken - 1
                 return
@@ -128,9 +130,7 @@ if #ids == 0 then
     return {moment}
 end
 
-for n = 1, #served do
-    redis.call('ZREMRANGEBYRANK', served[n].key, 0, served[n].taken - 1)
-end
+take_off(served)
 for first = 1, #texts, 2 * CHUNK do
     local last = math.min(first + 2 * CHUNK - 1, #texts)
     redis.call('MSET', unpack(texts, first, last))

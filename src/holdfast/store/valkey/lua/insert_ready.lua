@@ -1,7 +1,7 @@
 -- Add jobs that are ready at once and have neither a unique key nor a deadline: most of them.
 -- KEYS: partition
 -- ARGV: now arrival channel lines
--- uses: time arrival
+-- uses: time arrival heads
 --
 -- `lines`: [queue, task, priority, four pieces of a record, [id, body, index, …]]. Answers 1; or 0,
 -- and nothing is changed, when one of the ids is there already: then insert.lua has to look at each.
@@ -37,8 +37,14 @@ for n = 1, #given do
     local queue, task = given[n][1], given[n][2]
     woken[queue] = (woken[queue] or 0) + #entering[n] / 2
     local name = #queue .. ':' .. queue .. ':' .. task
-    redis.call('ZADD', partition .. ':ready:' .. name, unpack(entering[n]))
-    redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #entering[n] / 2)
+    local key, members = partition .. ':ready:' .. name, entering[n]
+    redis.call('ZADD', key, unpack(members))
+    local first = first_of(key)
+    if first[1] == members[2] then
+        local behind = #members / 2
+        lead(queue, task, redis.call('ZRANGE', key, behind, behind, 'WITHSCORES'), first)
+    end
+    redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #members / 2)
 end
 for queue, jobs in pairs(woken) do
     redis.call('PUBLISH', channel, 'ready:' .. queue .. '=' .. jobs)

@@ -2,8 +2,8 @@
 -- KEYS: partition
 -- ARGV: now wants tasks
 -- uses: time names queues lines
-local known, answer = cmsgpack.unpack(tasks), {}
+local answer = {}
 for n, want in ipairs(cmsgpack.unpack(wants)) do
-    answer[n] = is_open(want[1]) and (pick(want[1], known, want[2])) or {}
+    answer[n] = is_open(want[1]) and (pick(want[1], want[2])) or {}
 end
 return answer

@@ -4,9 +4,11 @@
 -- Removals go first: they are allowed when memory is short, and after a first write so is the
 -- rest. Only a verb that removes nothing, an insert, begins with a write that is refused then,
 -- and so is refused as a whole.
+-- uses: heads
 local CHUNK = 2000
 local sorted, texts, counted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}
 local after_all = {}
+local lines_touched = {} -- set → queue and task
 
 local function each(command, key, list)
     for first = 1, #list, CHUNK do
@@ -96,8 +98,21 @@ local function note_holders()
     end
 end
 
+local function firsts_of_lines()
+    local firsts = {}
+    for name in pairs(lines_touched) do
+        firsts[name] = first_of(partition .. ':' .. name)
+    end
+    return firsts
+end
+
 local function flush()
+    local before = firsts_of_lines()
     write_sorted_and_texts()
+    local firsts = firsts_of_lines()
+    for name, of in pairs(lines_touched) do
+        lead(of[1], of[2], before[name], firsts[name])
+    end
     for key, id in pairs(taken) do
         redis.call('HSET', partition .. ':unique', key, id)
     end

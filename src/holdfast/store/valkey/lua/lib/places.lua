@@ -5,7 +5,9 @@ local function settle(id, record, enters)
     local state = record[STATE]
     local name = line(record[QUEUE], record[TASK])
     if state == 'ready' then
-        put(behind('ready', name), record[SEQ] .. id, enters and record[PRIORITY])
+        local set = behind('ready', name)
+        put(set, record[SEQ] .. id, enters and record[PRIORITY])
+        lines_touched[set] = lines_touched[set] or {record[QUEUE], record[TASK]}
     elseif state == 'running' then
         put(behind('held', record[WORKER]), id, enters and 0)
         workers_touched[record[WORKER]] = true
