@@ -15,6 +15,7 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.migrate import load_migrations, pending
+from holdfast.store.sqlite.giving_way import GivingWay
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.scripts import statements, steps
@@ -42,6 +43,7 @@ class Engine:
         self._users = 0
         self._opening = 0
         self._shortcut = Shortcut(location)
+        self._giving_way = GivingWay(location.path)
         self._writer = ConnectionThread(
             f"holdfast-sqlite-writer {location.shown}", self._connect_writer
         )
@@ -93,11 +95,16 @@ class Engine:
             if self._shortcut.is_untidy():
                 self._writer.post(self._shortcut.tidy)
             return answer
-        return await self._writer.run(
-            lambda connection: self._shortcut.alone(
-                lambda: self._patiently(lambda: once(connection))
-            )
-        )
+        return await self._writer.run(lambda connection: self._in_turn(lambda: once(connection)))
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        """In the writer's thread."""
+        self._giving_way.before_writing()
+        began = time.monotonic()
+        try:
+            return self._shortcut.alone(lambda: self._patiently(work))
+        finally:
+            self._giving_way.wrote(began)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` against one snapshot, beside the writer."""
@@ -157,7 +164,8 @@ class Engine:
         return self._patiently(lambda: connect(self.location))
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        return patiently(work, self.location.patience, self.location.shown)
+        waited = self._giving_way.waited
+        return patiently(work, self.location.patience, self.location.shown, waited)
 
 
 def connect(location: Location) -> sqlite3.Connection:

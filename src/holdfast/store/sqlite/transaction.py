@@ -28,6 +28,8 @@ _OUT_OF_REACH = frozenset(
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
+LONGEST_PAUSE = 0.005
+
 MANY = 1_000
 """Jobs that a wakeup tells of when nobody has counted them."""
 
@@ -104,8 +106,11 @@ def write(
     return answer
 
 
-def patiently(work: Callable[[], T], patience: float, where: str) -> T:
-    """Repeat what another process keeps from happening, as long as patience lasts."""
+def patiently(
+    work: Callable[[], T], patience: float, where: str, waited: Callable[[], None] = lambda: None
+) -> T:
+    """Repeat what another process keeps from happening, as long as patience lasts; `waited` is
+    called each time once the sleeps are at their longest."""
     give_up = time.monotonic() + patience
     pause = 0.0005
     while True:
@@ -115,6 +120,8 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in _BUSY:
                 raise _named(error, code, where) from error
+            if pause == LONGEST_PAUSE:
+                waited()
             if time.monotonic() > give_up:
                 raise StoreUnavailable(
                     f"{where} was busy for {patience:g} s: another program holds a write "
@@ -125,7 +132,7 @@ def patiently(work: Callable[[], T], patience: float, where: str) -> T:
                 raise StoreError(f"{where}: {error}") from error
             raise
         time.sleep(pause * random.uniform(0.5, 1.5))
-        pause = min(pause * 1.5, 0.01)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
 def _named(error: sqlite3.OperationalError, code: int, where: str) -> Exception:
