@@ -260,7 +260,9 @@ class _OpenedWorker:
             replicas = Replicas()
             services: list[Service] = [
                 ReconcileService(app.store, app.events, replicas=replicas),
-                ScheduleService(app.store, app.events, app.schedules, app.providers),
+                ScheduleService(
+                    app.store, app.events, app.schedules, app.providers, replicas=replicas
+                ),
             ]
             self._worker = Worker(
                 app.store, app.registry, self._options, app.events, services, replicas

@@ -25,6 +25,7 @@ from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.leader import Leadership
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.schedule.look import Looked
 from holdfast.schedule.providers import Providers
@@ -54,6 +55,7 @@ class Evaluator:
         providers: Providers | None = None,
         options: ReconcileOptions | None = None,
         *,
+        replicas: Replicas | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         options = options or ReconcileOptions()
@@ -64,6 +66,7 @@ class Evaluator:
         self._attention = Attention(store, events, providers or Providers())
         self._outage = Outage(events)
         self._monotonic = monotonic
+        self._replicas = replicas or Replicas()
         self._entries: dict[str, Entry] = {}
         self._heap: list[tuple[datetime, str]] = []
         self._unseen: dict[str, None] = {}
@@ -136,7 +139,7 @@ class Evaluator:
 
     async def _lead(self) -> None:
         """Ask for the lead now and then; who just got it looks at everything once."""
-        if self._monotonic() - self._asked_at < LEASE / 3:
+        if self._monotonic() - self._asked_at < self._pace(LEASE / 3):
             return
         self._asked_at = self._monotonic()
         led, self._leading = self._leading, False
@@ -147,8 +150,13 @@ class Evaluator:
             self._stale = True
             self._unseen.update(dict.fromkeys(self._entries))
 
+    def _pace(self, interval: float) -> float:
+        """Those who do not lead look the less often the more they are: any one of them is enough
+        to find a lead that is free or a change that nobody was woken for."""
+        return interval if self._leading else self._replicas.stretched(interval)
+
     async def _reread(self) -> None:
-        if not self._stale and self._monotonic() - self._read_at < REREAD:
+        if not self._stale and self._monotonic() - self._read_at < self._pace(REREAD):
             return
         self._stale = False
         try:
@@ -201,7 +209,7 @@ class Evaluator:
         return due if self._leading else due + timedelta(seconds=BEHIND)
 
     def _until_next(self) -> float:
-        waits = [self._read_at + REREAD, self._asked_at + LEASE / 3]
+        waits = [self._read_at + self._pace(REREAD), self._asked_at + self._pace(LEASE / 3)]
         wait = min(waits) - self._monotonic()
         if self._heap and len(self._looks) < MOST_LOOKS:
             due_in = (self._heap[0][0] - self._estimated_now()).total_seconds()

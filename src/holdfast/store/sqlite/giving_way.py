@@ -1,10 +1,10 @@
 """Room for other processes between two long writes of this one.
 
-Who finds the database locked sleeps for a moment and tries again. A process that drains a long line
-takes the lock again within microseconds of giving it back, so sleepers hardly ever find it free
-and wait for seconds. Therefore a process that has slept for a while marks a file beside the database,
-and whoever finds a fresh mark after a long write leaves a gap of about one sleep before the
-next. A process that has the database to itself makes no mark and leaves no gap.
+Who finds the database locked sleeps for a moment and tries again. A process that drains a long
+line takes the lock again within microseconds of giving it back, so sleepers hardly ever find it
+free and wait for seconds. Therefore a process that has slept for a while marks a file beside the
+database, and whoever finds a fresh mark after a long write leaves a gap of about one sleep before
+the next. A process that has the database to itself makes no mark and leaves no gap.
 """
 
 from __future__ import annotations
