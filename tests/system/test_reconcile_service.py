@@ -28,7 +28,9 @@ from holdfast.store.records import Topic, Wakeup
 from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
 from tests.leaks import nothing_leaks
+from tests.system.flaky import FlakyStore, Line
 from tests.system.reconcile_scene import counting
+from tests.waiting import wait_until
 
 SOON = 10.0
 
@@ -132,8 +134,7 @@ async def test_an_idle_fleet_of_reconcilers_costs_at_most_two_statements_a_secon
 async def test_followers_of_a_large_fleet_seldom_ask_for_the_lead(
     monkeypatch: pytest.MonkeyPatch, replicas: int, least: int, most: int
 ) -> None:
-    calls: Counter[str] = Counter()
-    now = 0.0
+    line, now = Line(), 0.0
 
     async def pass_time(seconds: float, stop: asyncio.Event, *more: asyncio.Event) -> None:
         nonlocal now
@@ -145,10 +146,10 @@ async def test_followers_of_a_large_fleet_seldom_ask_for_the_lead(
     async with opened("sqlite://") as store:
         await store.workers.lead("schedules", new_worker_id(), 3_600)
         evaluator = Evaluator(
-            counting(store, calls), Events(), replicas=Replicas(replicas), monotonic=lambda: now
+            FlakyStore(store, line), Events(), replicas=Replicas(replicas), monotonic=lambda: now
         )
         await evaluator.run(asyncio.Event())
-    assert least <= calls["lead"] <= most
+    assert least <= line.calls.count("lead") <= most
 
 
 async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
@@ -170,6 +171,19 @@ async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
         )
         await sweep.run(asyncio.Event())
     assert 100 <= calls["expired_leases"] <= 115  # of the 1,000 intervals that passed
+
+
+async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store: Store) -> None:
+    """And not at the slow pace of the fleet that it was."""
+    replicas = Replicas(200)
+    service = ReconcileService(live_store, Events(), replicas=replicas)
+    sweeps = service.counters["lease_expiry"]
+    await service.start()
+    await wait_until(lambda: sweeps.ticks == 1, SOON, "the first sweep")
+    await asyncio.sleep(0.1)
+    replicas.recount(1)
+    await wait_until(lambda: sweeps.ticks == 2, SOON, "another sweep")
+    await service.stop()
 
 
 async def test_the_service_starts_and_stops_twice_and_leaves_nothing(backend: Backend) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,8 +59,12 @@ async def test_who_waits_for_the_lock_is_not_passed_over_while_another_drains(
         assert sum(passed) <= 25 * 6
 
 
+def marks_in(folder: Path) -> list[Path]:
+    return list(folder.glob("*-waiting"))
+
+
 async def test_who_has_the_file_alone_leaves_no_mark_and_no_gap(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "a.db") as engine:
         for _ in range(20):
             await asyncio.gather(engine.write(long_write), engine.write(short_write, little=True))
-    assert not [name for name in os.listdir(tmp_path) if name.endswith("-waiting")]
+    assert marks_in(tmp_path) == []

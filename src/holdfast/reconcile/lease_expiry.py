@@ -18,6 +18,7 @@ from holdfast.store.records import Verdict
 
 class LeaseExpiry(JobSweep):
     name = "lease_expiry"
+    on_fewer = True
 
     @property
     def interval(self) -> float:
