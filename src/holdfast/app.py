@@ -323,7 +323,9 @@ class _OpenedWorker:
             replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
             services: list[Service] = [
                 ReconcileService(app.store, app.events, options, replicas=replicas),
-                ScheduleService(app.store, app.events, app.schedules, app.providers),
+                ScheduleService(
+                    app.store, app.events, app.schedules, app.providers, replicas=replicas
+                ),
             ]
             self._worker = Worker(
                 app.store, app.registry, self._options, app.events, services, replicas

@@ -15,16 +15,22 @@ import pytest
 import holdfast.reconcile
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
-from holdfast.job import JobState
+from holdfast.job import JobState, new_worker_id
 from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
+from holdfast.reconcile import evaluator as evaluator_module
 from holdfast.reconcile import reconciler as reconciler_module
+from holdfast.reconcile.evaluator import Evaluator
+from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
 from tests.leaks import nothing_leaks
+from tests.system.flaky import FlakyStore, Line
 from tests.system.reconcile_scene import counting
+from tests.waiting import wait_until
 
 SOON = 10.0
 
@@ -122,6 +128,62 @@ async def test_an_idle_fleet_of_reconcilers_costs_at_most_two_statements_a_secon
                 group.create_task(each.run(asyncio.Event()), name=each.name)
     assert calls.keys() >= {"expired_leases", "overdue_attempts", "past_deadline", "promote_due"}
     assert calls.total() <= 2 * minute, calls
+
+
+@pytest.mark.parametrize(("replicas", "least", "most"), [(1, 165, 200), (100, 15, 25)])
+async def test_followers_of_a_large_fleet_seldom_ask_for_the_lead(
+    monkeypatch: pytest.MonkeyPatch, replicas: int, least: int, most: int
+) -> None:
+    line, now = Line(), 0.0
+
+    async def pass_time(seconds: float, stop: asyncio.Event, *more: asyncio.Event) -> None:
+        nonlocal now
+        now += seconds
+        if now > 600:
+            stop.set()
+
+    monkeypatch.setattr(evaluator_module, "pause", pass_time)
+    async with opened("sqlite://") as store:
+        await store.workers.lead("schedules", new_worker_id(), 3_600)
+        evaluator = Evaluator(
+            FlakyStore(store, line), Events(), replicas=Replicas(replicas), monotonic=lambda: now
+        )
+        await evaluator.run(asyncio.Event())
+    assert least <= line.calls.count("lead") <= most
+
+
+async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: Counter[str] = Counter()
+    elapsed = 0.0
+
+    async def pass_time(seconds: float, stop: asyncio.Event, *more: asyncio.Event) -> None:
+        nonlocal elapsed
+        elapsed += max(0.0, seconds)
+        if elapsed >= 1_500:
+            stop.set()
+
+    monkeypatch.setattr(reconciler_module, "pause", pass_time)
+    async with opened("sqlite://") as store:
+        sweep = LeaseExpiry(
+            counting(store, calls), Events(), ReconcileOptions(), replicas=Replicas(100)
+        )
+        await sweep.run(asyncio.Event())
+    assert 100 <= calls["expired_leases"] <= 115  # of the 1,000 intervals that passed
+
+
+async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store: Store) -> None:
+    """And not at the slow pace of the fleet that it was."""
+    replicas = Replicas(200)
+    service = ReconcileService(live_store, Events(), replicas=replicas)
+    sweeps = service.counters["lease_expiry"]
+    await service.start()
+    await wait_until(lambda: sweeps.ticks == 1, SOON, "the first sweep")
+    await asyncio.sleep(0.1)
+    replicas.recount(1)
+    await wait_until(lambda: sweeps.ticks == 2, SOON, "another sweep")
+    await service.stop()
 
 
 async def test_the_service_starts_and_stops_twice_and_leaves_nothing(backend: Backend) -> None:

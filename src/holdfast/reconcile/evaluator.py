@@ -25,6 +25,7 @@ from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.leader import Leadership
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.schedule.asking import PATIENCE
 from holdfast.schedule.look import Looked
@@ -56,6 +57,7 @@ class Evaluator:
         providers: Providers | None = None,
         options: ReconcileOptions | None = None,
         *,
+        replicas: Replicas | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         options = options or ReconcileOptions()
@@ -67,6 +69,7 @@ class Evaluator:
         self._attention = Attention(store, events, self._providers)
         self._outage = Outage(events)
         self._monotonic = monotonic
+        self._replicas = replicas or Replicas()
         self._entries: dict[str, Entry] = {}
         self._heap: list[tuple[datetime, str]] = []
         self._unseen: dict[str, None] = {}
@@ -145,7 +148,7 @@ class Evaluator:
     async def _lead(self) -> None:
         """Ask for the lead now and then; who just got it looks at everything once."""
         asked_at = self._monotonic()
-        if asked_at - self._asked_at < LEASE / 3:
+        if asked_at - self._asked_at < self._pace(LEASE / 3):
             return
         led, self._leading = self._leading, False
         self._leading = await self.leadership.ensure()
@@ -156,8 +159,13 @@ class Evaluator:
             self._stale = True
             self._unseen.update(dict.fromkeys(self._entries))
 
+    def _pace(self, interval: float) -> float:
+        """Those who do not lead look the less often the more they are: any one of them is enough
+        to find a lead that is free or a change that nobody was woken for."""
+        return interval if self._leading else self._replicas.stretched(interval)
+
     async def _reread(self) -> None:
-        if not self._stale and self._monotonic() - self._read_at < REREAD:
+        if not self._stale and self._monotonic() - self._read_at < self._pace(REREAD):
             return
         self._stale = False
         try:
@@ -213,7 +221,7 @@ class Evaluator:
         return timedelta(seconds=0 if self._leading else BEHIND)
 
     def _until_next(self) -> float:
-        waits = [self._read_at + REREAD, self._asked_at + LEASE / 3]
+        waits = [self._read_at + self._pace(REREAD), self._asked_at + self._pace(LEASE / 3)]
         wait = min(waits) - self._monotonic()
         if self._heap and not self._has_room(MOST_LOOKS):
             wait = min(wait, PATIENCE)

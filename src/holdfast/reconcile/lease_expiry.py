@@ -27,6 +27,7 @@ class LeaseExpiry(JobMender):
     worker held."""
 
     name = "lease_expiry"
+    on_fewer = True
     _judge: WorkerInfo | None = None
 
     @property

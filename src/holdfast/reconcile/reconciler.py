@@ -42,12 +42,13 @@ class Reconciler(ABC):
 
     `gap` is the least pause between two sweeps, whatever woke the second: it bounds
     what a burst of wakeups or of due times can cost. `on_due` asks for an early wake
-    when something was scheduled.
+    when something was scheduled, `on_fewer` when replicas are gone.
     """
 
     name: ClassVar[str]
     gap: ClassVar[float] = 0.02
     on_due: ClassVar[bool] = False
+    on_fewer: ClassVar[bool] = False
 
     def __init__(
         self,

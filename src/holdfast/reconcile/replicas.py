@@ -7,6 +7,7 @@ chance. Chance may leave a moment to nobody, so a poll stands behind all that is
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from math import sqrt
 
 FEW = 8
@@ -18,6 +19,17 @@ class Replicas:
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
+        self._on_fewer: list[Callable[[], None]] = []
+
+    def on_fewer(self, call: Callable[[], None]) -> None:
+        """Call this when replicas are gone: who died has left jobs behind."""
+        self._on_fewer.append(call)
+
+    def recount(self, count: int) -> None:
+        fewer, self.count = count < self.count, count
+        if fewer and self.chosen():
+            for call in self._on_fewer:
+                call()
 
     def stretched(self, interval: float) -> float:
         """How long one replica waits between two sweeps, so that the fleet of n sweeps √n

@@ -12,6 +12,7 @@ from holdfast.plan import Definition
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.reconcile.options import ReconcileOptions
+from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.supervisor import Supervisor
 from holdfast.reconcile.waiting import pause
 from holdfast.schedule.providers import Providers
@@ -61,9 +62,11 @@ class ScheduleService:
         declared: Mapping[str, Definition],
         providers: Providers | None = None,
         options: ReconcileOptions | None = None,
+        *,
+        replicas: Replicas | None = None,
     ) -> None:
         options = options or ReconcileOptions()
-        self.evaluator = Evaluator(store, events, providers, options)
+        self.evaluator = Evaluator(store, events, providers, options, replicas=replicas)
         self._declaring = Declaring(store, events, declared)
         self._store = store
         loops = (self.evaluator, self._declaring)

@@ -60,6 +60,9 @@ class ReconcileService:
     ) -> None:
         options, self._replicas = options or ReconcileOptions(), replicas or Replicas()
         self.reconcilers = standard_reconcilers(store, events, options, self._replicas)
+        for each in self.reconcilers:
+            if each.on_fewer:
+                self._replicas.on_fewer(each.wake)
         self._store = store
         self._supervisor = Supervisor(self.reconcilers, events, name=self.name, grace=options.grace)
         self._unsubscribe: Callable[[], None] | None = None

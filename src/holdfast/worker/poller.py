@@ -78,7 +78,7 @@ class Poller:
 
     def _tell(self, worker: WorkerId, news: News) -> None:
         tell = self._store.wakeups.tell
-        self._replicas.count = news.replicas
+        self._replicas.recount(news.replicas)
         if news.ready:
             tell(Wakeup(Topic.READY))
         if news.due_in is not None and news.due_in <= self._poll:

@@ -16,6 +16,7 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.store.migrate import load_migrations, pending, require_current
 from holdfast.store.sqlite.anchor import Anchor
+from holdfast.store.sqlite.giving_way import GivingWay
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.scripts import statements, steps
@@ -52,6 +53,7 @@ class Engine:
         self._opening = 0
         self._anchor = Anchor(location.path)
         self._shortcut = Shortcut(location)
+        self._giving_way = GivingWay(location.path)
         self._writer = ConnectionThread(
             f"holdfast-sqlite-writer {location.shown}", self._connect_writer, self._anchor
         )
@@ -107,11 +109,16 @@ class Engine:
             if self._shortcut.is_untidy():
                 self._writer.post(self._shortcut.tidy)
             return answer
-        return await self._writer.run(
-            lambda connection: self._shortcut.alone(
-                lambda: self._patiently(lambda: once(connection))
-            )
-        )
+        return await self._writer.run(lambda connection: self._in_turn(lambda: once(connection)))
+
+    def _in_turn(self, work: Callable[[], T]) -> T:
+        """In the writer's thread."""
+        self._giving_way.before_writing()
+        began = time.monotonic()
+        try:
+            return self._shortcut.alone(lambda: self._patiently(work))
+        finally:
+            self._giving_way.wrote(began)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` against one snapshot, beside the writer."""
@@ -201,7 +208,13 @@ class Engine:
         anchor.drop()
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        return patiently(work, self.location.patience, self.location.shown, self._is_closing)
+        return patiently(
+            work,
+            self.location.patience,
+            self.location.shown,
+            closing=self._is_closing,
+            waited=self._giving_way.waited,
+        )
 
     def _is_closing(self) -> bool:
         return self._closing

@@ -39,6 +39,8 @@ _NO_ACCESS = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 OF_THE_ROW = (sqlite3.DataError, sqlite3.IntegrityError, UnicodeError, OverflowError)
 
 
+LONGEST_PAUSE = 0.005
+
 MANY = 1_000
 """Jobs that a wakeup tells of when nobody has counted them."""
 
@@ -115,9 +117,17 @@ def write(
     return answer
 
 
-def patiently(work: Callable[[], T], patience: float, where: str, closing: Callable[[], bool]) -> T:
+def patiently(
+    work: Callable[[], T],
+    patience: float,
+    where: str,
+    *,
+    closing: Callable[[], bool],
+    waited: Callable[[], None],
+) -> T:
     """Repeat what another process keeps from happening, as long as patience lasts and the store
-    is not being closed: who closes it would have to wait as long."""
+    is not being closed: who closes it would have to wait as long. `waited` is called each time
+    once the sleeps are at their longest."""
     give_up = time.monotonic() + patience
     pause = 0.0005
     while True:
@@ -127,6 +137,8 @@ def patiently(work: Callable[[], T], patience: float, where: str, closing: Calla
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in _BUSY:
                 raise _named(error, code, where) from error
+            if pause == LONGEST_PAUSE:
+                waited()
             if time.monotonic() > give_up or closing():
                 raise StoreUnavailable(
                     f"{where} was busy for {patience:g} s: another program holds a write "
@@ -137,7 +149,7 @@ def patiently(work: Callable[[], T], patience: float, where: str, closing: Calla
         except sqlite3.Error as error:  # not a database, or a damaged one, or a defect of ours
             raise _unbound(error, where) or StoreError(f"{where}: {error}") from error
         time.sleep(pause * random.uniform(0.5, 1.5))
-        pause = min(pause * 1.5, 0.01)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
 def _named(error: sqlite3.OperationalError, code: int, where: str) -> Exception:

@@ -1,0 +1,55 @@
+"""Room for other processes between two long writes of this one.
+
+Who finds the database locked sleeps for a moment and tries again. A process that drains a long
+line takes the lock again within microseconds of giving it back, so sleepers hardly ever find it
+free and wait for seconds. Therefore a process that has slept for a while marks a file beside the
+database, and whoever finds a fresh mark after a long write leaves a gap of about one sleep before
+the next. A process that has the database to itself makes no mark and leaves no gap.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+LONG = 0.002
+GAP = 0.004
+FRESH = 1.0
+MARK_EVERY = 0.2
+
+
+class GivingWay:
+    """Used in the writer's thread, but for `waited`; without a path there is nobody else."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._mark = None if path is None else path.with_name(f"{path.name}-waiting")
+        self._marked_at = 0.0
+        self._free_until = 0.0
+
+    def waited(self) -> None:
+        """The lock was found taken again and again. A folder that cannot be written to only
+        costs the courtesy of the others."""
+        now = time.monotonic()
+        if self._mark is not None and now - self._marked_at > MARK_EVERY:
+            self._marked_at = now
+            with suppress(OSError):
+                self._mark.touch()
+
+    def wrote(self, began: float) -> None:
+        now = time.monotonic()
+        if now - began > LONG and self._somebody_waits():
+            self._free_until = now + GAP
+
+    def before_writing(self) -> None:
+        left = self._free_until - time.monotonic()
+        if left > 0:
+            time.sleep(left)
+
+    def _somebody_waits(self) -> bool:
+        if self._mark is None:
+            return False
+        try:
+            return time.time() - self._mark.stat().st_mtime < FRESH
+        except OSError:
+            return False

@@ -1,0 +1,37 @@
+"""One job does not make every idle worker of a fleet claim."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from holdfast.store.contract import Store
+from tests.system.flaky import FlakyStore, Line
+from tests.system.working import Shop
+from tests.waiting import wait_until
+
+WORKERS = 40
+LEARNING, JOBS = 30, 15
+
+
+async def test_one_enqueue_wakes_a_few_of_many_idle_workers(live_store: Store) -> None:
+    done = 0
+
+    async def note() -> None:
+        nonlocal done
+        done += 1
+
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), note)
+    async with AsyncExitStack() as stack:
+        for _ in range(WORKERS):
+            await stack.enter_async_context(shop.worker(poll=0.5))
+        await wait_until(lambda: line.calls.count("poll") > 2 * WORKERS, 10, "the fleet is known")
+        for number in range(LEARNING + JOBS):
+            if number == LEARNING:
+                await asyncio.sleep(0.1)
+                line.calls.clear()
+            await shop.enqueue(note)
+            await wait_until(lambda n=number: done > n, 5, "the job ran", look_every=0.002)
+        await asyncio.sleep(0.05)
+    assert line.calls.count("claim") / JOBS < WORKERS * 0.75
