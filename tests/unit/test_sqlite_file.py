@@ -173,14 +173,19 @@ async def test_a_file_put_beside_the_log_of_the_former_is_not_touched(
     assert contents(path) == before
 
 
+def with_a_table_of_its_own(path: Path) -> None:
+    run_on(path, "create table mine (n)")
+
+
+@pytest.mark.parametrize("make", [with_a_table_of_its_own, no_database, newer])
 async def test_a_strange_file_in_the_place_of_the_store_is_not_touched(
-    path: Path, store: Store
+    path: Path, store: Store, make: Callable[[Path], None]
 ) -> None:
     remove(path)
-    run_on(path, "create table mine (n)")
+    make(path)
     before = contents(path)
     for call in (store.jobs.insert([new_job()]), store.jobs.count(JobFilter())):
-        with pytest.raises(StoreUnavailable, match="another file took the place of the store"):
+        with pytest.raises(StoreUnavailable, match="not the store that was opened"):
             await call
     assert contents(path) == before
 

@@ -31,11 +31,12 @@ from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.sqlite.changes import Polled
 from holdfast.store.sqlite.claiming import Claimer
-from holdfast.store.sqlite.engine import connect, migrate
+from holdfast.store.sqlite.engine import connect
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.moves import finish
 from holdfast.store.sqlite.reading import count, live, page
+from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
 from tests.backends import opened

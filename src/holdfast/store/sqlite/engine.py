@@ -14,12 +14,12 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.migrate import load_migrations, pending, require_current
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.giving_way import GivingWay
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.rows import to_micros
-from holdfast.store.sqlite.scripts import statements, steps
+from holdfast.store.sqlite.schema import migrate, require_own
+from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.shortcut import Shortcut
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import State, Transaction, patiently, state_of, write
@@ -29,7 +29,6 @@ from holdfast.store.sqlite.watcher import Bump, Key
 T = TypeVar("T")
 
 OLDEST = (3, 35, 0)  # the first with RETURNING
-RECORDED = ["version", "name", "checksum", "applied_at"]
 
 
 def _unknown(state: State) -> None:
@@ -187,19 +186,27 @@ class Engine:
         return connection
 
     def _connect(self, anchor: Anchor) -> sqlite3.Connection:
-        """Also when the file was replaced, hence what was read from the other is forgotten."""
-        if self.is_there:
-            anchor.require_file()
-        connection = self._patiently(lambda: connect(self.location, create=not self.is_there))
+        """Also when the file was replaced, hence what was read from the other is forgotten. It
+        may have been replaced by anything: then it is away until the store is in its place."""
+        self._opening += 1
+        if not self.is_there:
+            anchor.lift()
+            return self._patiently(lambda: connect(self.location))
+        anchor.require_file()
         try:
-            if self.is_there:
-                self._take_hold(connection, anchor)
-            else:
-                anchor.lift()
+            return self._connect_again(anchor)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            raise StoreUnavailable(f"this is not the store that was opened: {error}") from error
+
+    def _connect_again(self, anchor: Anchor) -> sqlite3.Connection:
+        connection = self._patiently(lambda: connect(self.location, create=False))
+        try:
+            self._take_hold(connection, anchor)
         except BaseException:
             connection.close()
             raise
-        self._opening += 1
         return connection
 
     def _take_hold(self, connection: sqlite3.Connection, anchor: Anchor) -> None:
@@ -250,43 +257,6 @@ def bump(tx: Transaction) -> dict[Key, Bump]:
         [(n,)] = tx.rows(sql, (topic.value, name, jobs))
         bumped[topic, name] = (n, jobs)
     return bumped
-
-
-def migrate(tx: Transaction, where: str) -> list[str]:
-    """Apply what is missing. The write lock is held, so several processes may try at once."""
-    migration = steps("migrate")
-    missing = pending(load_migrations(__package__), _applied(tx, where), where)
-    if missing:
-        tx.run(migration["create"])
-    for step in missing:
-        for statement in statements(step.sql):
-            tx.run(statement)
-        tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
-    return [step.name for step in missing]
-
-
-def require_own(connection: sqlite3.Connection, where: str) -> None:
-    """Of a file that was in use before: it may have been replaced by one that is not the store."""
-    try:
-        applied = _applied(Transaction(connection.cursor(), 0), where)
-        require_current(load_migrations(__package__), applied, where)
-    except StoreError as error:
-        raise StoreUnavailable(f"another file took the place of the store: {error}") from error
-
-
-def _applied(tx: Transaction, where: str) -> dict[int, str]:
-    """The versions and checksums of what was applied. Users share their own files with us: a
-    name of ours without our record of migrations is a table of theirs."""
-    migration = steps("migrate")
-    columns = [name for (name,) in tx.rows(migration["columns"])]
-    if columns == RECORDED:
-        return dict(tx.rows(migration["applied"]))
-    for (name,) in tx.rows(migration["taken names"]):
-        raise StoreError(
-            f"{where} holds {name!r}, which Holdfast did not make: rename it, or give Holdfast "
-            "a file of its own"
-        )
-    return {}
 
 
 def _casefold(text: str | None) -> str | None:

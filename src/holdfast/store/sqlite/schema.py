@@ -1,0 +1,46 @@
+"""The schema in a file: whether it is ours, what is missing, and how that is applied."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from holdfast.errors import StoreError
+from holdfast.store.migrate import load_migrations, pending, require_current
+from holdfast.store.sqlite.scripts import statements, steps
+from holdfast.store.sqlite.transaction import Transaction
+
+RECORDED = ["version", "name", "checksum", "applied_at"]
+
+
+def migrate(tx: Transaction, where: str) -> list[str]:
+    """Apply what is missing. The write lock is held, so several processes may try at once."""
+    migration = steps("migrate")
+    missing = pending(load_migrations(__package__), _applied(tx, where), where)
+    if missing:
+        tx.run(migration["create"])
+    for step in missing:
+        for statement in statements(step.sql):
+            tx.run(statement)
+        tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
+    return [step.name for step in missing]
+
+
+def require_own(connection: sqlite3.Connection, where: str) -> None:
+    """Raise unless the file holds the schema that this program knows."""
+    applied = _applied(Transaction(connection.cursor(), 0), where)
+    require_current(load_migrations(__package__), applied, where)
+
+
+def _applied(tx: Transaction, where: str) -> dict[int, str]:
+    """The versions and checksums of what was applied. Users share their own files with us: a
+    name of ours without our record of migrations is a table of theirs."""
+    migration = steps("migrate")
+    columns = [name for (name,) in tx.rows(migration["columns"])]
+    if columns == RECORDED:
+        return dict(tx.rows(migration["applied"]))
+    for (name,) in tx.rows(migration["taken names"]):
+        raise StoreError(
+            f"{where} holds {name!r}, which Holdfast did not make: rename it, or give Holdfast "
+            "a file of its own"
+        )
+    return {}
