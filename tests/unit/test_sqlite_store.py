@@ -439,7 +439,10 @@ def ids_ready(tx: Transaction) -> list[str]:
 
 def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
-    tx.run("insert into holdfast_worker values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?)", (worker, 2**60))
+    tx.run(
+        "insert into holdfast_worker values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?)",
+        (worker, 2**60),
+    )
     return worker
 
 
