@@ -1,9 +1,9 @@
 """One look at one schedule: scopes → cursors → plans → overlap → record.
 
 Any replica may look at any schedule at any moment, several at once: the ledger's rows are unique,
-so of two that decide the same plan one writes it and the other finds it written. Nothing here is
-remembered between looks, and the store's clock is read anew for each batch of scopes, so a slow
-one makes no later decision old.
+so of two that decide the same plan one writes it and the other finds it written. Nothing that
+another replica would miss is remembered between looks, and the store's clock is read anew for each
+batch of scopes, so a slow one makes no later decision old.
 
 A scoped schedule keeps one cursor more, under no scope: up to there a look has gone through all
 scopes. It saves the others the way through ten thousand, and tells a scope that is new from one
@@ -25,7 +25,7 @@ from holdfast.schedule.book import Book
 from holdfast.schedule.overlap import Start, start
 from holdfast.schedule.plans import Due, Pause, Planned, plans
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.retrying import Retrying, StillOpen
+from holdfast.schedule.retrying import Place, Retrying, StillOpen
 from holdfast.schedule.rule import Listed, shift_of, times_of
 from holdfast.schedule.starting import Starter
 from holdfast.schedule.zone import MICRO
@@ -61,18 +61,26 @@ class Looker:
         self._store = store
         self._providers = providers
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._tried_up_to: dict[str, Place] = {}
 
     async def look(self, schedule: Schedule) -> Looked:
-        return await _Look(self._store, self._providers, self._turns, schedule).run()
+        look = _Look(self._store, self._providers, self._turns, schedule, self._tried_up_to)
+        return await look.run()
 
 
 class _Look:
     def __init__(
-        self, store: Store, providers: Providers, turns: asyncio.Semaphore, schedule: Schedule
+        self,
+        store: Store,
+        providers: Providers,
+        turns: asyncio.Semaphore,
+        schedule: Schedule,
+        tried_up_to: dict[str, Place],
     ) -> None:
         self._store = store
         self._providers = providers
         self._turns = turns
+        self._tried_up_to = tried_up_to
         self._schedule = schedule
         self._name, self._definition = schedule.name, schedule.definition
         self._starter = Starter(schedule.name, schedule.definition)
@@ -124,8 +132,13 @@ class _Look:
     async def _retry(self) -> StillOpen:
         if self._schedule.paused:
             return StillOpen()
+        behind = self._tried_up_to.pop(self._name, None)
+        work = Retrying(self._store, self._schedule, self._starter, self._book, behind)
         async with self._turns:
-            return await Retrying(self._store, self._schedule, self._starter, self._book).run()
+            still_open = await work.run()
+        if still_open.tried_up_to is not None:
+            self._tried_up_to[self._name] = still_open.tried_up_to
+        return still_open
 
     # Scopes ------------------------------------------------------------------------------
 
