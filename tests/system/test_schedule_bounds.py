@@ -16,7 +16,7 @@ from holdfast.clock import ManualClock
 from holdfast.plan import Decision, Plan
 from holdfast.reconcile.attention import Attention, Entry
 from holdfast.schedule import asking, providers
-from holdfast.schedule.providers import Providers
+from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract import Store
 from tests.system.schedule_scene import Scene
 from tests.system.test_schedule_regressions import Refusing
@@ -307,8 +307,7 @@ async def test_a_look_asks_planners_for_a_bounded_time(
         time.sleep(0.02)
         return []
 
-    scene.providers = Providers(limit=0.05)
-    scene.evaluator = scene.another()
+    monkeypatch.setattr(scene.providers, "patience", lambda: Patience(0.2))
     scene.providers.planners["slow"] = slow
     scene.providers.scopes["many"] = lambda: [f"s{n}" for n in range(200)]
     await scene.declare(cron="@hourly", planner="slow", scopes="many")

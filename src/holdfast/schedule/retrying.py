@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from holdfast.job import JobId
 from holdfast.plan import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
+from holdfast.schedule.deciding import unfinished_jobs
 from holdfast.schedule.overlap import start
 from holdfast.schedule.plans import too_late
 from holdfast.schedule.starting import Starter
@@ -64,7 +65,8 @@ class Retrying:
 
     async def _try(self, page: Sequence[LedgerEntry]) -> None:
         now = await self._store.now()
-        live = await self._unfinished(page)
+        scopes = list(dict.fromkeys(entry.scope for entry in page))
+        live = await unfinished_jobs(self._store, self._schedule, scopes)
         for entry in page:
             if not self._has_its_turn(entry):
                 self._stays(entry)
@@ -92,13 +94,6 @@ class Retrying:
             self._waiting.add(entry.scope)
         else:
             self._book.failed = True
-
-    async def _unfinished(self, page: Sequence[LedgerEntry]) -> dict[str, list[JobId]]:
-        if self._schedule.definition.overlap is Overlap.ALLOW:
-            return {}
-        scopes = list(dict.fromkeys(entry.scope for entry in page))
-        found = await self._store.schedules.unfinished(self._schedule.name, scopes)
-        return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
 
     def _decided(self, entry: LedgerEntry, now: datetime, live: list[JobId]) -> Plan | None:
         """The row that takes the place of the open one; None if it stays as it is."""
