@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.plan import Decision
+from holdfast.plan import Decision, Plan
 from holdfast.reconcile.attention import Attention, Entry
 from holdfast.schedule import asking, providers
-from holdfast.schedule.providers import Providers
+from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract import Store
 from tests.system.schedule_scene import Scene
+from tests.system.test_schedule_regressions import Refusing
 from tests.waiting import wait_until
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
@@ -186,6 +187,30 @@ async def fires_on(scene: Scene, name: str, number: int) -> None:
         await running
 
 
+# What fails to start --------------------------------------------------------------------------
+
+
+async def test_a_look_tries_a_bounded_number_of_open_plans_and_the_next_goes_on(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.schedule.retrying.TRIES", 4)
+    await scene.declare(cron="@yearly")
+    refusing = Refusing(scene.store, "s0", "s1", "s2", "s3", "s4")
+    evaluator = scene.another(refusing)
+    at = START + timedelta(minutes=1)
+    await scene.store.schedules.record(
+        [Plan("job", f"s{n}", at, Decision.FAILED) for n in range(10)]
+    )
+    scene.clock.advance(minutes=2)
+    started: list[int] = []
+    for _ in range(3):
+        refusing.batches.clear()
+        await evaluator.run_once()
+        assert len(refusing.batches) <= 2 * 4
+        started.append(await scene.jobs())
+    assert started == [0, 3, 5]
+
+
 # What vanished ----------------------------------------------------------------------------------
 
 
@@ -282,8 +307,7 @@ async def test_a_look_asks_planners_for_a_bounded_time(
         time.sleep(0.02)
         return []
 
-    scene.providers = Providers(limit=0.05)
-    scene.evaluator = scene.another()
+    monkeypatch.setattr(scene.providers, "patience", lambda: Patience(0.2))
     scene.providers.planners["slow"] = slow
     scene.providers.scopes["many"] = lambda: [f"s{n}" for n in range(200)]
     await scene.declare(cron="@hourly", planner="slow", scopes="many")

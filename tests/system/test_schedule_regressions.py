@@ -16,7 +16,9 @@ from holdfast.job import JobState, Policy, encode_policy
 from holdfast.outcome import MESSAGE_LIMIT, Transition, decide
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.reconcile.attention import Attention, Entry
+from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.retry import Retry
+from holdfast.schedule.standing import contested
 from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.contract import Store
 from holdfast.store.records import Held
@@ -191,6 +193,30 @@ async def test_a_plan_that_was_backfilled_first_is_not_decided_again_and_again(
     assert looked is not None
     assert not looked.more
     assert await scene.jobs() == 2
+
+
+# Two deployments declare one schedule differently ---------------------------------------------
+
+
+async def test_two_deployments_that_differ_do_not_change_a_schedule_back_and_forth(
+    scene: Scene,
+) -> None:
+    def deployment(cron: str) -> ScheduleService:
+        declared = {"job": Definition(Rule(cron=cron), task=TASK, queue="default")}
+        return ScheduleService(scene.store, scene.events, declared)
+
+    old, new = deployment("*/30 * * * *"), deployment("*/10 * * * *")
+    await old.run_once()
+    scene.clock.advance(1)
+    for _ in range(12):
+        await new.run_once()
+        await old.run_once()
+        scene.clock.advance(minutes=10)
+    found = await scene.schedule()
+    assert (found.definition.rule.cron, found.revision) == ("*/10 * * * *", 2)
+    assert "cron '*/30 * * * *' instead of '*/10 * * * *'" in str(contested(found, scene.clock.now))
+    assert {row.decision for row in await scene.rows()} == {FIRED}
+    assert len(await scene.rows()) == 11
 
 
 # A bad expression or zone; others go on -------------------------------------------------------

@@ -15,7 +15,7 @@ import asyncio
 import heapq
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
@@ -26,6 +26,7 @@ from holdfast.reconcile.leader import Leadership
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.reconcile.outage import Outage
 from holdfast.reconcile.replicas import Replicas
+from holdfast.reconcile.store_clock import StoreClock
 from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.schedule.asking import PATIENCE
 from holdfast.schedule.look import Looked
@@ -78,7 +79,7 @@ class Evaluator:
         self._stale = True
         self._leading = False
         self._read_at = self._asked_at = float("-inf")
-        self._clock = datetime(1970, 1, 1, tzinfo=UTC), 0.0
+        self._clock = StoreClock(store, monotonic)
         self._backoff = Backoff(first=0.25, cap=5.0)
 
     @property
@@ -154,7 +155,7 @@ class Evaluator:
         self._leading = await self.leadership.ensure()
         self._asked_at = asked_at  # only now: a call that failed is repeated by the next tick
         if self._heap:
-            await self._read_clock()  # it may have jumped: this machine may have slept
+            await self._clock.read()  # it may have jumped: this machine may have slept
         if self._leading and not led:
             self._stale = True
             self._unseen.update(dict.fromkeys(self._entries))
@@ -169,7 +170,7 @@ class Evaluator:
             return
         self._stale = False
         try:
-            now = await self._read_clock()
+            now = await self._clock.read()
             schedules = await self._store.schedules.list()
         except BaseException:
             self._stale = True
@@ -226,16 +227,16 @@ class Evaluator:
         if self._heap and not self._has_room(MOST_LOOKS):
             wait = min(wait, PATIENCE)
         elif self._heap:
-            due_in = (self._heap[0][0] + self._lag - self._estimated_now()).total_seconds()
+            due_in = (self._heap[0][0] + self._lag - self._clock.estimate()).total_seconds()
             wait = min(wait, due_in + TIMER_SLACK)
         return max(TIMER_SLACK, wait)
 
     # Looks -------------------------------------------------------------------------------
 
     async def _start_due(self) -> None:
-        if not self._heap or self._heap[0][0] + self._lag > self._estimated_now():
+        if not self._heap or self._heap[0][0] + self._lag > self._clock.estimate():
             return
-        by = await self._read_clock() - self._lag
+        by = await self._clock.read() - self._lag
         while self._heap and self._heap[0][0] <= by and self._has_room(MOST_LOOKS):
             due, name = heapq.heappop(self._heap)
             entry = self._entries.get(name)
@@ -280,11 +281,11 @@ class Evaluator:
         except StoreUnavailable as error:
             self.counters.count_error(error)
             self._outage.noticed(LOOK, error)
-            again = self._estimated_now() + timedelta(seconds=self._backoff.next())
+            again = self._clock.estimate() + timedelta(seconds=self._backoff.next())
         except Exception as error:  # noqa: BLE001 - counted and reported; others go on
             self.counters.count_error(error)
             self._events.error("schedule.look_failed", schedule=entry.name, error=repr(error))
-            again = self._estimated_now() + timedelta(seconds=entry.backoff.next())
+            again = self._clock.estimate() + timedelta(seconds=entry.backoff.next())
         finally:
             entry.busy = False
             self._put(entry, again, version)
@@ -307,15 +308,3 @@ class Evaluator:
             task.cancel()
         if self._looks:
             await asyncio.wait(self._looks)
-
-    # The store's clock, guessed between two readings -------------------------------------------
-
-    async def _read_clock(self) -> datetime:
-        before = self._monotonic()
-        now = await self._store.now()
-        self._clock = now, (before + self._monotonic()) / 2
-        return now
-
-    def _estimated_now(self) -> datetime:
-        now, read = self._clock
-        return now + timedelta(seconds=self._monotonic() - read)

@@ -1,9 +1,9 @@
 """One look at one schedule: scopes → cursors → plans → overlap → record.
 
 Any replica may look at any schedule at any moment, several at once: the ledger's rows are unique,
-so of two that decide the same plan one writes it and the other finds it written. Nothing here is
-remembered between looks, and the store's clock is read anew for each batch of scopes, so a slow
-one makes no later decision old.
+so of two that decide the same plan one writes it and the other finds it written. Nothing that
+another replica would miss is remembered between looks, and the store's clock is read anew for each
+batch of scopes, so a slow one makes no later decision old.
 
 A scoped schedule keeps one cursor more, under no scope: up to there a look has gone through all
 scopes. It saves the others the way through ten thousand, and tells a scope that is new from one
@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
-
 from holdfast.job import JobId
-from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
+from holdfast.plan import NO_SCOPE, Schedule
 from holdfast.schedule.book import Book
-from holdfast.schedule.overlap import Start, start
-from holdfast.schedule.plans import Due, Pause, Planned, plans
+from holdfast.schedule.deciding import Deciding
+from holdfast.schedule.plans import Due, Pause, plans
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.retrying import Retrying, StillOpen
+from holdfast.schedule.retrying import Place, Retrying, StillOpen
 from holdfast.schedule.rule import Listed, shift_of, times_of
 from holdfast.schedule.starting import Starter
 from holdfast.schedule.zone import MICRO
@@ -61,21 +59,30 @@ class Looker:
         self._store = store
         self._providers = providers
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._tried_up_to: dict[str, Place] = {}
 
     async def look(self, schedule: Schedule) -> Looked:
-        return await _Look(self._store, self._providers, self._turns, schedule).run()
+        look = _Look(self._store, self._providers, self._turns, schedule, self._tried_up_to)
+        return await look.run()
 
 
 class _Look:
     def __init__(
-        self, store: Store, providers: Providers, turns: asyncio.Semaphore, schedule: Schedule
+        self,
+        store: Store,
+        providers: Providers,
+        turns: asyncio.Semaphore,
+        schedule: Schedule,
+        tried_up_to: dict[str, Place],
     ) -> None:
         self._store = store
         self._providers = providers
         self._turns = turns
+        self._tried_up_to = tried_up_to
         self._schedule = schedule
         self._name, self._definition = schedule.name, schedule.definition
         self._starter = Starter(schedule.name, schedule.definition)
+        self._deciding = Deciding(store, schedule, self._starter)
         self._book = Book(store)
         self._times = times_of(self._definition.rule)
         self._shift = shift_of(self._definition.rule, schedule.name)
@@ -124,8 +131,13 @@ class _Look:
     async def _retry(self) -> StillOpen:
         if self._schedule.paused:
             return StillOpen()
+        behind = self._tried_up_to.pop(self._name, None)
+        work = Retrying(self._store, self._schedule, self._starter, self._book, behind)
         async with self._turns:
-            return await Retrying(self._store, self._schedule, self._starter, self._book).run()
+            still_open = await work.run()
+        if still_open.tried_up_to is not None:
+            self._tried_up_to[self._name] = still_open.tried_up_to
+        return still_open
 
     # Scopes ------------------------------------------------------------------------------
 
@@ -172,7 +184,7 @@ class _Look:
         due = await self._due(lasts, now)
         self._more = self._more or any(each.more for each in due.values())
         async with self._turns:
-            refused = await self._book.write(await self._decided(due, based))
+            refused = await self._book.write(await self._deciding.rows(due, self._waiting, based))
         return list({plan.scope: None for plan in refused})
 
     async def _due(self, lasts: dict[str, datetime | None], now: datetime) -> dict[str, Due]:
@@ -219,79 +231,6 @@ class _Look:
         except Exception as error:  # noqa: BLE001 - a user's code; told when the look ends
             self._book.blame(error)
             return Due()
-
-    # Decisions ---------------------------------------------------------------------------
-
-    async def _decided(self, due: dict[str, Due], based: dict[str, list[JobId]]) -> list[Plan]:
-        """`based` are the jobs that earlier rounds rested on. Where the same run still, the plan
-        was refused because somebody else had written it."""
-        if self._definition.scopes is not None and NO_SCOPE in due:
-            return [self._row(NO_SCOPE, each, _without_scope(each)) for each in due[NO_SCOPE].plans]
-        starting = {
-            scope
-            for scope, each in due.items()
-            if any(planned.decision is Decision.FIRED for planned in each.plans)
-        }
-        unfinished = await unfinished_jobs(self._store, self._schedule, [*starting])
-        rows: list[Plan] = []
-        for scope, each in due.items():
-            live = unfinished.get(scope, [])
-            mine = self._rows(scope, each.plans, live) if based.get(scope) != live else []
-            based[scope] = live
-            resting = self._definition.overlap is not Overlap.ALLOW and scope in starting
-            rows += [_resting_on(live, row) for row in mine] if resting else mine
-        return rows
-
-    def _rows(self, scope: str, due: Sequence[Planned], live: list[JobId]) -> list[Plan]:
-        rows: list[Plan] = []
-        waiting = scope in self._waiting
-        firing = [each.at for each in due if each.decision is Decision.FIRED]
-        replacing = self._definition.overlap is Overlap.REPLACE
-        for each in due:
-            if each.decision is not Decision.FIRED:
-                rows.append(self._row(scope, each, Start(each.decision, each.reason)))
-                continue
-            if replacing and each.at < firing[-1]:
-                told = f"replaced at once by {firing[-1].isoformat()}"
-                rows.append(self._row(scope, each, Start(Decision.COALESCED, told)))
-                continue
-            row = self._row(scope, each, start(self._definition.overlap, live, waiting))
-            waiting = waiting or row.decision is Decision.WAITING
-            live = live if row.job is None else [*live, row.job.id]
-            rows.append(row)
-        return rows
-
-    def _row(self, scope: str, planned: Planned, begun: Start) -> Plan:
-        fires = begun.decision is Decision.FIRED
-        return Plan(
-            self._name,
-            scope,
-            planned.at,
-            begun.decision,
-            begun.reason,
-            self._starter.job(scope, planned.at) if fires else None,
-            begun.cancel,
-        )
-
-
-async def unfinished_jobs(
-    store: Store, schedule: Schedule, scopes: Sequence[str]
-) -> dict[str, list[JobId]]:
-    """The live jobs of scopes about to start, unless nobody asks."""
-    if schedule.definition.overlap is Overlap.ALLOW or not scopes:
-        return {}
-    found = await store.schedules.unfinished(schedule.name, scopes)
-    return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
-
-
-def _resting_on(live: Sequence[JobId], plan: Plan) -> Plan:
-    return msgspec.structs.replace(plan, beside=tuple(live))
-
-
-def _without_scope(planned: Planned) -> Start:
-    if planned.decision is Decision.FIRED:
-        return Start(Decision.SKIPPED, "no scope")
-    return Start(planned.decision, planned.reason)
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

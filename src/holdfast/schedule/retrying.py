@@ -1,7 +1,7 @@
 """Tries plans again that could not be started: those that failed, those behind another.
 
 Oldest first and page by page to the end, so that neither a newer plan nor a bad one before it
-strands an older one.
+strands an older one. A look writes a bounded number of them; the next goes on behind these.
 """
 
 from __future__ import annotations
@@ -13,56 +13,87 @@ from datetime import datetime, timedelta
 from holdfast.job import JobId
 from holdfast.plan import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
+from holdfast.schedule.deciding import unfinished_jobs
 from holdfast.schedule.overlap import start
 from holdfast.schedule.plans import too_late
 from holdfast.schedule.starting import Starter
 from holdfast.store.contract import Store
 
 PAGE = 500
+TRIES = 500
+Place = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)
 class StillOpen:
-    """The scopes in which a plan waits, and whether any plan still fails to start."""
+    """The scopes in which a plan waits, and whether any plan still fails to start. `tried_up_to`
+    if there were more than one look may write."""
 
     waiting: frozenset[str] = frozenset()
     failed: bool = False
+    tried_up_to: Place | None = None
 
 
 class Retrying:
-    def __init__(self, store: Store, schedule: Schedule, starter: Starter, book: Book) -> None:
+    def __init__(
+        self,
+        store: Store,
+        schedule: Schedule,
+        starter: Starter,
+        book: Book,
+        behind: Place | None = None,
+    ) -> None:
         self._store = store
         self._schedule = schedule
         self._starter = starter
         self._book = book
         self._waiting: set[str] = set()
+        self._behind = behind
+        self._tried: Place | None = None
+        self._tries = 0
 
     async def run(self) -> StillOpen:
-        after: tuple[datetime, str] | None = None
+        after: Place | None = None
         verbs = self._store.schedules
         while page := await verbs.failed_plans(self._schedule.name, PAGE, after):
             after = page[-1].at, page[-1].scope
             await self._try(page)
             if len(page) < PAGE:
                 break
-        return StillOpen(frozenset(self._waiting), self._book.failed)
+        tried_up_to = self._tried if self._tries == TRIES else None
+        return StillOpen(frozenset(self._waiting), self._book.failed, tried_up_to)
 
     async def _try(self, page: Sequence[LedgerEntry]) -> None:
         now = await self._store.now()
-        live = await self._unfinished(page)
+        scopes = list(dict.fromkeys(entry.scope for entry in page))
+        live = await unfinished_jobs(self._store, self._schedule, scopes)
         for entry in page:
+            if not self._has_its_turn(entry):
+                self._stays(entry)
+                continue
             row = self._decided(entry, now, live.setdefault(entry.scope, []))
-            if row is None or await self._book.write([row]):
+            if row is None:
                 self._waiting.add(entry.scope)
-            elif row.job is not None:
+            elif await self._written(row) and row.job is not None:
                 live[entry.scope].append(row.job.id)
 
-    async def _unfinished(self, page: Sequence[LedgerEntry]) -> dict[str, list[JobId]]:
-        if self._schedule.definition.overlap is Overlap.ALLOW:
-            return {}
-        scopes = list(dict.fromkeys(entry.scope for entry in page))
-        found = await self._store.schedules.unfinished(self._schedule.name, scopes)
-        return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
+    def _has_its_turn(self, entry: LedgerEntry) -> bool:
+        passed = self._behind is not None and (entry.at, entry.scope) <= self._behind
+        return not passed and self._tries < TRIES
+
+    async def _written(self, row: Plan) -> bool:
+        self._tries += 1
+        self._tried = row.at, row.scope
+        before = self._book.written
+        if await self._book.write([row]):
+            self._waiting.add(row.scope)
+        return self._book.written > before
+
+    def _stays(self, entry: LedgerEntry) -> None:
+        if entry.decision is Decision.WAITING:
+            self._waiting.add(entry.scope)
+        else:
+            self._book.failed = True
 
     def _decided(self, entry: LedgerEntry, now: datetime, live: list[JobId]) -> Plan | None:
         """The row that takes the place of the open one; None if it stays as it is."""

@@ -1,0 +1,25 @@
+"""The store's clock, guessed between two readings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from holdfast.store.contract import Store
+
+
+class StoreClock:
+    def __init__(self, store: Store, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self._read = datetime(1970, 1, 1, tzinfo=UTC), 0.0
+
+    async def read(self) -> datetime:
+        before = self._monotonic()
+        now = await self._store.now()
+        self._read = now, (before + self._monotonic()) / 2
+        return now
+
+    def estimate(self) -> datetime:
+        now, read = self._read
+        return now + timedelta(seconds=self._monotonic() - read)
