@@ -192,6 +192,28 @@ async def test_a_claim_that_is_never_answered_does_not_keep_a_hurried_worker(
     assert await live_store.workers.list() == []
 
 
+async def test_a_store_that_answers_nothing_does_not_keep_a_worker_that_stops(
+    live_store: Store,
+) -> None:
+    started = asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), slow)
+    await shop.enqueue(slow)
+    worker = shop.new_worker(grace=0.0)
+    await worker.start()
+    await started.wait()
+    line.hold.update({"finish", "claim", "heartbeat", "deregister", "page"})
+    async with asyncio.timeout(6):
+        await worker.stop()
+    assert shop.reported("worker.ends_not_written")
+    line.release()
+
+
 async def test_run_in_a_burst_ends_when_nothing_is_left(sealed_store: Store) -> None:
     async def fine() -> None: ...
 
