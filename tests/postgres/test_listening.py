@@ -26,7 +26,7 @@ async def test_a_listener_that_lost_its_line_comes_back_and_says_look_at_everyth
         await wait_until(lambda: Wakeup(Topic.READY) in heard, 10, "the listener is back")
         assert heard == [Wakeup(Topic.READY), Wakeup(Topic.DUE), Wakeup(Topic.SCHEDULES)]
         await store.jobs.insert([new_job(queue="mail")])
-        await wait_until(lambda: Wakeup(Topic.READY, "mail") in heard, 5, "it hears again")
+        await wait_until(lambda: Wakeup(Topic.READY, "mail", 1) in heard, 5, "it hears again")
 
 
 async def test_a_listener_comes_back_after_an_error_that_nobody_foresaw(
@@ -43,7 +43,7 @@ async def test_a_listener_comes_back_after_an_error_that_nobody_foresaw(
         monkeypatch.setattr(asyncpg, "connect", odd)
         await store.wakeups.subscribe(heard.append)
         await store.jobs.insert([new_job(queue="mail")])
-        await wait_until(lambda: Wakeup(Topic.READY, "mail") in heard, 5, "it hears again")
+        await wait_until(lambda: Wakeup(Topic.READY, "mail", 1) in heard, 5, "it hears again")
 
 
 async def test_one_statement_wakes_each_queue_once(url: str) -> None:
@@ -52,7 +52,7 @@ async def test_one_statement_wakes_each_queue_once(url: str) -> None:
         await store.wakeups.subscribe(heard.append)
         await store.jobs.insert([new_job(queue=name) for name in ("a", "b", "a", "b", "a")])
         await store.jobs.insert([new_job(queue="last")])
-        await wait_until(lambda: Wakeup(Topic.READY, "last") in heard, 5, "all was heard")
+        await wait_until(lambda: Wakeup(Topic.READY, "last", 1) in heard, 5, "all was heard")
         assert [wakeup.name for wakeup in heard] == ["a", "b", "last"]
 
 
@@ -88,6 +88,7 @@ async def test_a_listener_that_fails_does_not_silence_the_others(url: str) -> No
 def test_a_payload_of_another_version_is_ignored() -> None:
     assert parse("weather:sunny") == []
     assert parse("ready:a,b") == [Wakeup(Topic.READY, "a"), Wakeup(Topic.READY, "b")]
+    assert parse("ready:a=1,b=20") == [Wakeup(Topic.READY, "a", 1), Wakeup(Topic.READY, "b", 20)]
     assert parse("due") == [Wakeup(Topic.DUE)]
 
 

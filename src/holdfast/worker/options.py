@@ -25,7 +25,7 @@ class WorkerOptions:
 
     `queues` gives each queue its slots. `lease` is how long the store trusts the
     worker without a heartbeat; `grace` how long running work may go on after a
-    stop; `poll` how often ready jobs are looked for when no wakeup comes.
+    stop; `poll` how often the store is asked for what no wakeup told of.
     `patience` is how long a handler that was told to stop is waited for before
     its attempt is ended without it; the handler is then stuck and keeps its slot.
     When `stuck_share` of a queue's slots are lost that way, the worker leaves.

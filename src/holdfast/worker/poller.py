@@ -66,15 +66,18 @@ class Poller:
             worker = self._worker_id()
             try:
                 news = await self._store.workers.poll(worker, self._queues, self._tasks)
-            except Exception as error:  # noqa: BLE001 - whatever it is, polling must go on
-                if not isinstance(error, StoreUnavailable):
-                    self._events.error("poller.poll_failed", error=describe(error))
-                self._outage.failed("poll", error)
-                await self._outage.pause()
-            else:
                 self._outage.answered("poll")
                 self._tell(worker, news)
+            except Exception as error:  # noqa: BLE001 - whatever it is, polling must go on
+                await self._recover(error)
+            else:
                 await asyncio.sleep(self._poll * (1 - JITTER * random.random()))
+
+    async def _recover(self, error: Exception) -> None:
+        if not isinstance(error, StoreUnavailable):
+            self._events.error("poller.poll_failed", error=describe(error))
+        self._outage.failed("poll", error)
+        await self._outage.pause()
 
     def _tell(self, worker: WorkerId, news: News) -> None:
         tell = self._store.wakeups.tell
