@@ -203,7 +203,7 @@ async def test_listeners_hear_of_the_file_that_replaced_the_former(
     await wait_until(lambda: Wakeup(Topic.READY) in heard, 5, "the new file is looked at")
     async with opened(f"sqlite:///{path}") as other:
         await other.jobs.insert([new_job()])
-        await wait_until(lambda: Wakeup(Topic.READY, "q") in heard, 5, "a commit is heard")
+        await wait_until(lambda: Wakeup(Topic.READY, "q", 1) in heard, 5, "a commit is heard")
     assert caplog.text.count("is gone") == 1
 
 
