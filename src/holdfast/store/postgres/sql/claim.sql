@@ -56,17 +56,6 @@ taken as (
     where ctid = any (array(select ctid from picked))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence
 ),
-found as materialized (
-    -- one body per row by lateral with a constant limit: an index lookup each, never a hash of
-    -- all bodies
-    select taken.*, body.args, body.policy, body.tags, body.headers, body.timeout,
-        body.deadline_at, body.created_at
-    from taken
-    cross join lateral (
-        select args, policy, tags, headers, timeout, deadline_at, created_at
-        from {{schema}}.job where job.id = taken.job_id limit 1
-    ) as body
-),
 behind as materialized (
     -- where in each line those begin that are claimed ahead; nothing while all begin at once
     select asked.queue, first.priority, first.seq
@@ -78,13 +67,20 @@ behind as materialized (
     ) as first
     where asked.free < asked.slots
 ),
-given as materialized (
-    select found.*, exists (
-        select from behind
-        where behind.queue = found.queue
-        and (found.priority, found.seq) >= (behind.priority, behind.seq)
-    ) as ahead
-    from found
+found as materialized (
+    -- one body per row by lateral with a constant limit: an index lookup each, never a hash of
+    -- all bodies
+    select taken.*, body.args, body.policy, body.tags, body.headers, body.timeout,
+        body.deadline_at, body.created_at, exists (
+            select from behind
+            where behind.queue = taken.queue
+            and (taken.priority, taken.seq) >= (behind.priority, behind.seq)
+        ) as ahead
+    from taken
+    cross join lateral (
+        select args, policy, tags, headers, timeout, deadline_at, created_at
+        from {{schema}}.job where job.id = taken.job_id limit 1
+    ) as body
 ),
 leased as (
     insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
@@ -92,7 +88,7 @@ leased as (
     select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
         coalesce($1::timestamptz, now()),
         coalesce($1::timestamptz, now()) + timeout * interval '1 second', ahead
-    from given
+    from found
 )
 -- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
 -- other columns, and an empty array more than none
@@ -105,7 +101,7 @@ select job_id::text, task, queue, priority, args, policy, attempts, crashes, fen
     case when cardinality(tags) > 0 then tags end as tags, headers,
     -- only a job that was claimed before can have left a checkpoint
     case when fence > 0 then (
-        select checkpoint from {{schema}}.progress where progress.job_id = given.job_id
+        select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
     ) end as checkpoint, ahead, seq
-from given
+from found
 order by priority, seq
