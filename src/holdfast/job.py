@@ -234,6 +234,12 @@ class Inserted(msgspec.Struct, frozen=True, gc=False):
     how: Literal["created", "existing", "replaced", "debounced", "taken"]
 
 
+def times_taken(fence: int) -> int:
+    """How often a job was claimed, or taken from its worker, when it got this fence. The last six
+    bits of a fence count that: a hint, which a job of many claims outgrows."""
+    return fence % 64
+
+
 class Claimed(msgspec.Struct, frozen=True, gc=False):
     """One attempt that a worker now owns, with all it needs to run and to end it.
 
@@ -265,9 +271,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def times_taken(self) -> int:
-        """How often the job was claimed so far, this time included, or taken from its worker.
-        The last six bits of a fence count that: a hint which a job of many claims outgrows."""
-        return self.fence % 64
+        return times_taken(self.fence)
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -289,6 +293,10 @@ class Live(msgspec.Struct, frozen=True):
     @property
     def attempt(self) -> int:
         return self.attempts + 1
+
+    @property
+    def times_taken(self) -> int:
+        return times_taken(self.fence)
 
 
 class ErrorEntry(msgspec.Struct, frozen=True):

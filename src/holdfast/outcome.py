@@ -39,6 +39,7 @@ from holdfast.job import (
     Policy,
     decode_policy,
     readable_part,
+    times_taken,
 )
 from holdfast.retry import UniformRandom
 
@@ -157,10 +158,10 @@ def decide(  # noqa: C901 - one arm per line of the table it states
 def leave(job_id: JobId, fence: int, problem: Exception) -> Transition:
     """A claimed job that this version cannot read goes back unspent, for a worker that can.
 
-    It waits longer each time, as its fence says how often it was claimed: a fleet that cannot read
+    It waits longer each time it was claimed: a fleet that cannot read
     it does not claim it over and over, and a worker of another release finds it within minutes.
     """
-    wait = min(LEFT_FOR * 2.0 ** min(fence, 20), LEFT_AT_MOST)
+    wait = min(LEFT_FOR * 2.0 ** min(times_taken(fence), 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
     return Transition(job_id, fence, JobState.SCHEDULED, delay=wait, reason=reason)
 

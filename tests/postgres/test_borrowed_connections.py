@@ -199,10 +199,10 @@ async def test_workers_are_woken_on_commit_and_not_before(
     await store.wakeups.subscribe(heard.append)
     await caller.insert(store, [new_job()])
     await store.jobs.insert([new_job(queue="other")])
-    await wait_until(lambda: Wakeup(Topic.READY, "other") in heard, 5, "the other queue woke")
-    assert Wakeup(Topic.READY, QUEUE) not in heard
+    await wait_until(lambda: Wakeup(Topic.READY, "other", 1) in heard, 5, "the other queue woke")
+    assert QUEUE not in {wakeup.name for wakeup in heard}
     await caller.commit()
-    await wait_until(lambda: Wakeup(Topic.READY, QUEUE) in heard, 5, "the queue woke")
+    await wait_until(lambda: Wakeup(Topic.READY, QUEUE, 1) in heard, 5, "the queue woke")
 
 
 async def test_unique_keys_are_honoured_in_every_way(

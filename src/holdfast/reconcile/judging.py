@@ -100,7 +100,7 @@ def _spared(job: Live) -> Reclaimed:
     if job.ahead:
         return Reclaimed("its worker died before the job had begun")
     # Spared twice it may be the one: let it run apart from the others that are suspected.
-    suspected = job.crashes == 0 and job.fence - 1 - job.attempts >= RETURNED_BEFORE
+    suspected = job.crashes == 0 and job.times_taken - 1 - job.attempts >= RETURNED_BEFORE
     return Reclaimed("its worker died beside a job that is suspected", suspected)
 
 
