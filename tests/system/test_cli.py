@@ -212,7 +212,7 @@ async def test_a_killed_child_is_replaced_and_a_signal_ends_them_all(
 def test_children_that_were_called_wrongly_are_not_started_again(shell: Shell) -> None:
     code, _, err = shell.run("worker", "shop:app", "--processes", "2", "--queues", "mail:0")
     assert code == 2
-    assert "error: queue 'mail': slots must be at least 1, got 0" in err
+    assert "error: queue 'mail': slots must be a whole number, at least 1, got 0" in err
 
 
 async def test_children_leave_when_their_parent_is_killed(shell: Shell, store: Store) -> None:

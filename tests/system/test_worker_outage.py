@@ -10,7 +10,7 @@ import pytest
 from holdfast.ends import WorkerLost
 from holdfast.errors import StoreError, StoreUnavailable, WorkerStalled
 from holdfast.events import Event, Events
-from holdfast.job import Claimed, JobState, Live, Policy
+from holdfast.job import Claimed, JobState, Live, Policy, times_taken
 from holdfast.outcome import decide
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.retry import Retry
@@ -154,7 +154,11 @@ async def test_a_worker_whose_lease_ran_out_keeps_what_it_runs_and_its_name(
         assert worker.id == name
         release.set()
         job = await shop.until(job_id, lambda job: job.ended)
-    assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, '"first run"', 1)
+    assert (job.state, job.result, times_taken(job.fence)) == (
+        JobState.SUCCEEDED,
+        '"first run"',
+        1,
+    )
     assert shop.reported("worker.lease_lost") == []
 
 
@@ -197,10 +201,8 @@ async def wait_for_lapse(store: Store) -> list[Live]:
     return found
 
 
-async def test_a_full_disk_is_told_once_though_claims_are_answered(
-    flaky: Store, line: Line
-) -> None:
-    """Reads go on there, and claims that find nothing; what cannot be written is still away."""
+async def test_a_full_disk_is_told_once_though_polls_are_answered(flaky: Store, line: Line) -> None:
+    """Reads go on there; what cannot be written is still away."""
 
     async def fine() -> None: ...
 
@@ -209,8 +211,8 @@ async def test_a_full_disk_is_told_once_though_claims_are_answered(
     async with shop.worker(lease=30, poll=0.02):
         job_id = await shop.enqueue(fine)
         await wait_until(lambda: line.calls.count("finish") > 2, 5, "ends are refused")
-        claims = line.calls.count("claim")
-        await wait_until(lambda: line.calls.count("claim") > claims + 3, 5, "claims are answered")
+        polls = line.calls.count("poll")
+        await wait_until(lambda: line.calls.count("poll") > polls + 3, 5, "polls are answered")
         assert shop.reported("worker.store_back") == []
         line.refuse.clear()
         await shop.until(job_id, lambda job: job.ended)

@@ -97,5 +97,5 @@ class ScheduleService:
     def _wake(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.SCHEDULES:
             self.evaluator.wake()
-        elif wakeup == Wakeup(Topic.LEAD, self.evaluator.leadership.role):
+        elif wakeup.topic is Topic.LEAD and wakeup.name == self.evaluator.leadership.role:
             self.evaluator.lead_is_free()

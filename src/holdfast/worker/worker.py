@@ -211,10 +211,12 @@ class Worker:
                 for task in done:
                     task.result()
                 waiting -= done - {asked}
-                # Twice in a row: a process that was stopped and goes on has not tried yet.
-                if suspicious and self._stalled_for and not self._holds_anything:
-                    raise WorkerStalled(self._stalled_for, self._running_crew.outage.reason)
-                suspicious = bool(self._stalled_for)
+                # Twice in a row: a process that was stopped and goes on has not tried yet, and
+                # one that has just written its last end has not beaten yet.
+                stalled = 0.0 if self._holds_anything else self._stalled_for
+                if suspicious and stalled:
+                    raise WorkerStalled(stalled, self._running_crew.outage.reason)
+                suspicious = bool(stalled)
         finally:
             for task in waiting:
                 task.cancel()
