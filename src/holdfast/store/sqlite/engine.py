@@ -117,6 +117,7 @@ class Engine:
         try:
             return self._shortcut.alone(lambda: self._patiently(work))
         finally:
+            self._giving_way.served()
             self._giving_way.wrote(began)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:

@@ -3,8 +3,8 @@
 Who finds the database locked sleeps for a moment and tries again. A process that drains a long
 line takes the lock again within microseconds of giving it back, so sleepers hardly ever find it
 free and wait for seconds. Therefore a process that has slept for a while marks a file beside the
-database, and whoever finds a fresh mark after a long write leaves a gap of about one sleep before
-the next. A process that has the database to itself makes no mark and leaves no gap.
+database, and removes the mark when it has had its turn. Whoever finds a mark after a long write
+leaves a gap of about one sleep before the next. A mark that is old is one of a process that died.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 LONG = 0.002
 GAP = 0.004
 FRESH = 1.0
-MARK_EVERY = 0.2
 
 
 class GivingWay:
@@ -24,17 +23,23 @@ class GivingWay:
 
     def __init__(self, path: Path | None) -> None:
         self._mark = None if path is None else path.with_name(f"{path.name}-waiting")
-        self._marked_at = 0.0
+        self._is_marked = False
         self._free_until = 0.0
 
     def waited(self) -> None:
         """The lock was found taken again and again. A folder that cannot be written to only
         costs the courtesy of the others."""
-        now = time.monotonic()
-        if self._mark is not None and now - self._marked_at > MARK_EVERY:
-            self._marked_at = now
+        if self._mark is not None:
+            self._is_marked = True
             with suppress(OSError):
                 self._mark.touch()
+
+    def served(self) -> None:
+        """Others who wait mark again at their next try."""
+        if self._mark is not None and self._is_marked:
+            self._is_marked = False
+            with suppress(OSError):
+                self._mark.unlink(missing_ok=True)
 
     def wrote(self, began: float) -> None:
         now = time.monotonic()
