@@ -40,6 +40,9 @@ OF_THE_ROW = (sqlite3.DataError, sqlite3.IntegrityError, UnicodeError, OverflowE
 
 
 LONGEST_PAUSE = 0.005
+OVERTAKEN = 0.025
+"""Seconds after which others have plainly passed us by."""
+EAGER_PAUSE = 0.002
 
 MANY = 1_000
 """Jobs that a wakeup tells of when nobody has counted them."""
@@ -126,10 +129,9 @@ def patiently(
     waited: Callable[[], None],
 ) -> T:
     """Repeat what another process keeps from happening, as long as patience lasts and the store
-    is not being closed: who closes it would have to wait as long. `waited` is called each time
-    once the sleeps are at their longest."""
-    give_up = time.monotonic() + patience
-    pause = 0.0005
+    is not being closed: who closes it would have to wait as long. Who is overtaken says so by
+    `waited`, and sleeps so little that it meets the gap which others then leave."""
+    began, pause = time.monotonic(), 0.0005
     while True:
         try:
             return work()
@@ -137,9 +139,8 @@ def patiently(
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code not in _BUSY:
                 raise _named(error, code, where) from error
-            if pause == LONGEST_PAUSE:
-                waited()
-            if time.monotonic() > give_up or closing():
+            lasted = time.monotonic() - began
+            if lasted > patience or closing():
                 raise StoreUnavailable(
                     f"{where} was busy for {patience:g} s: another program holds a write "
                     "transaction open; end it, or raise busy_timeout in the URL"
@@ -148,6 +149,9 @@ def patiently(
             raise RowRefused(f"{where} cannot take a value: {error}") from error
         except sqlite3.Error as error:  # not a database, or a damaged one, or a defect of ours
             raise _unbound(error, where) or StoreError(f"{where}: {error}") from error
+        if lasted > OVERTAKEN:
+            waited()
+            pause = EAGER_PAUSE
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
