@@ -83,11 +83,11 @@ class Client(ScheduleVerbs):
     async def _insert_keyed(self, job: NewJob) -> Inserted:
         return stands(job, await self._keyed.submit(job))
 
-    async def _insert_each(self, jobs: Sequence[NewJob]) -> list[Inserted | HoldfastError]:
+    async def _insert_each(self, jobs: Sequence[NewJob]) -> Sequence[Inserted | HoldfastError]:
         """Callers that share a round trip do not share a refusal: whose job stands hears so, and
         a key that another transaction holds keeps only its own callers waiting."""
         try:
-            return list(await self._insert(jobs))
+            return await self._insert(jobs)
         except PartlyInserted as error:
             return [answer or error.reason for answer in error.answers]
         except KeyHeld as held:

@@ -22,8 +22,8 @@ import redis
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayPostgres, ThrowawayValkey
 from holdfast.testing.servers.resp import Refusal
-from tests.chaos.proxy import Mode, Proxy
 from tests.system.program import SteppedClock
+from tests.system.proxy import Mode, Proxy
 
 
 class Place:
@@ -90,12 +90,10 @@ class PostgresPlace(Place):
         self._server = server
         self._admin = server.new_database()
         self._role = f"app_{secrets.token_hex(4)}"
-        parts = urlsplit(self._admin)
-        assert parts.hostname is not None
-        assert parts.port is not None
-        self._proxy = Proxy(parts.hostname, parts.port)
-        host = f"127.0.0.1:{self._proxy.port}"
-        super().__init__(f"postgres://{self._role}:first@{host}{parts.path}", folder)
+        self._proxy = Proxy(self._admin)
+        place = urlsplit(self._proxy.url)
+        own = place._replace(netloc=f"{self._role}:first@{place.hostname}:{place.port}")
+        super().__init__(own.geturl(), folder)
 
     async def prepare(self) -> None:
         """A role of its own with a password and no more rights than it needs."""
@@ -182,9 +180,8 @@ class PostgresPlace(Place):
 class ValkeyPlace(Place):
     def __init__(self, server: ThrowawayValkey, folder: Path) -> None:
         self._server = server
-        self._proxy = Proxy("127.0.0.1", server.port)
-        url = server.new_namespace()
-        super().__init__(url.replace(f":{server.port}", f":{self._proxy.port}"), folder)
+        self._proxy = Proxy(server.new_namespace())
+        super().__init__(self._proxy.url, folder)
 
     async def prepare(self) -> None:
         await open_store(self.url).migrate()

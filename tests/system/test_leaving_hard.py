@@ -19,7 +19,7 @@ from holdfast.job import JobState
 from holdfast.store.contract import Store
 from holdfast.worker.last_resort import FROZEN, LATE
 from tests.system import rough
-from tests.system.black_hole import black_hole
+from tests.system.proxy import proxy_to
 from tests.system.real_worker import RealWorkers, real_workers, seconds_to_leave
 from tests.system.working import Shop
 from tests.waiting import wait_until
@@ -172,7 +172,7 @@ async def locked_file(url: str) -> AsyncIterator[Any]:
 
 
 def silenced(url: str) -> AbstractAsyncContextManager[Any]:
-    return locked_file(url) if url.startswith("sqlite") else black_hole(url)
+    return locked_file(url) if url.startswith("sqlite") else proxy_to(url)
 
 
 @pytest.fixture

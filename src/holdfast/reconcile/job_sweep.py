@@ -20,7 +20,6 @@ from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict
 
-IDS_SHOWN = 5
 BATCHES_A_PAGE = 10
 """A page is by id, and to find the lowest ids a store reads all that is late by time. So a page is
 larger than what is written at once: a hundred thousand late jobs are read twenty times, not two
@@ -37,7 +36,7 @@ class JobMender(Reconciler):
         tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
         mended = await self._mend_page(_decide(tried, end_of, blamed), blamed)
-        self._report_blamed(blamed)
+        self.report_blamed(blamed)
         return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
 
     async def _mend_page(
@@ -72,19 +71,6 @@ class JobMender(Reconciler):
             self.failures.succeeded(verdict.id)
         mended = sum(verdict.accepted for verdict in verdicts)
         return Tally(mended=mended, refused=len(verdicts) - mended)
-
-    def _report_blamed(self, blamed: dict[JobId, Exception]) -> None:
-        if not blamed:
-            return
-        resting = sum([self.failures.failed(job_id) for job_id in blamed])
-        self.events.error(
-            "reconciler.items_failed",
-            reconciler=self.name,
-            failed=len(blamed),
-            resting=resting,
-            jobs=tuple(blamed)[:IDS_SHOWN],
-            error=repr(next(iter(blamed.values()))),
-        )
 
 
 class JobSweep(JobMender):

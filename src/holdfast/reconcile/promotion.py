@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job import JobId
 from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.job_sweep import IDS_SHOWN
 from holdfast.reconcile.reconciler import AGAIN, Reconciler
 from holdfast.store.records import Topic, Wakeup
 
@@ -39,7 +38,7 @@ class Promotion(Reconciler):
             return await self._step_apart(cursor)
         try:
             promoted = await self.store.jobs.promote_due(self.options.batch)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreRefuses):
             raise
         except Exception:  # noqa: BLE001 - the job found to be its cause is reported
             return await self._step_apart(None)
@@ -59,7 +58,7 @@ class Promotion(Reconciler):
         tried = [job_id for job_id in page if not self.failures.skips(job_id)]
         blamed: dict[JobId, Exception] = {}
         mended = await self._promote(tried, blamed)
-        self._report_blamed(blamed)
+        self.report_blamed(blamed)
         skipped = len(page) - len(tried)
         tally = Tally(found=len(page), mended=mended, failed=len(blamed), skipped=skipped)
         return tally, page[-1] if len(page) >= self.options.batch else None
@@ -69,7 +68,7 @@ class Promotion(Reconciler):
             return 0
         try:
             return await self.store.jobs.promote(ids)
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreRefuses):
             raise
         except Exception as error:  # noqa: BLE001 - reported when it is alone
             if len(ids) == 1:
@@ -77,16 +76,3 @@ class Promotion(Reconciler):
                 return 0
         half = len(ids) // 2
         return await self._promote(ids[:half], blamed) + await self._promote(ids[half:], blamed)
-
-    def _report_blamed(self, blamed: dict[JobId, Exception]) -> None:
-        if not blamed:
-            return
-        resting = sum([self.failures.failed(job_id) for job_id in blamed])
-        self.events.error(
-            "reconciler.items_failed",
-            reconciler=self.name,
-            failed=len(blamed),
-            resting=resting,
-            jobs=tuple(blamed)[:IDS_SHOWN],
-            error=repr(next(iter(blamed.values()))),
-        )

@@ -13,10 +13,12 @@ import asyncio
 import random
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
+from holdfast.job import JobId
 from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.failures import FailureTracker
 from holdfast.reconcile.options import ReconcileOptions
@@ -35,6 +37,7 @@ TIMER_SLACK = 0.001
 """Added to a sleep until a due time, lest the timer fire a hair early and find nothing."""
 
 LONGEST_BACKOFF = 5.0
+IDS_SHOWN = 5
 
 
 class Reconciler(ABC):
@@ -116,6 +119,20 @@ class Reconciler(ABC):
         finally:
             self._report(total, time.perf_counter() - started)
         return total
+
+    def report_blamed(self, blamed: Mapping[JobId, Exception]) -> None:
+        """Count against the jobs that a sweep could not mend, and name the first of them."""
+        if not blamed:
+            return
+        resting = sum([self.failures.failed(job_id) for job_id in blamed])
+        self.events.error(
+            "reconciler.items_failed",
+            reconciler=self.name,
+            failed=len(blamed),
+            resting=resting,
+            jobs=tuple(blamed)[:IDS_SHOWN],
+            error=repr(next(iter(blamed.values()))),
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sweep until told to stop; a stop is seen between batches."""

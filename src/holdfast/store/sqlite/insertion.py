@@ -6,7 +6,6 @@ holder is now; a holder outside the states it asked for has lost the key.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from holdfast.ends import Cancelled
@@ -139,8 +138,8 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     tx.each(steps("finish")["schedule"], scheduled)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
-    for queue, count in Counter(row[1] for row in ready).items():
-        tx.wake(Topic.READY, queue, count)
+    for row in ready:
+        tx.wake(Topic.READY, row[1])
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
 

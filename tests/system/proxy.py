@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import Enum, auto
+from urllib.parse import urlsplit
 
 
 class Mode(Enum):
@@ -17,8 +20,8 @@ class Mode(Enum):
 class Proxy:
     """Runs on a loop and thread of its own, so that a busy test cannot slow it down."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = (host, port)
+    def __init__(self, url: str) -> None:
+        self._server = urlsplit(url)
         self.mode = Mode.PASS
         self.swallowed = 0
         self.port = 0
@@ -28,6 +31,15 @@ class Proxy:
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
         self._thread.start()
         self._started.wait(10)
+
+    @property
+    def url(self) -> str:
+        """The same place, by way of the proxy."""
+        who, at, _ = self._server.netloc.rpartition("@")
+        return self._server._replace(netloc=f"{who}{at}127.0.0.1:{self.port}").geturl()
+
+    def go_silent(self) -> None:
+        self.mode = Mode.BLACK_HOLE
 
     def break_connections(self) -> None:
         """End every connection of this moment."""
@@ -54,7 +66,7 @@ class Proxy:
             back.transport.abort()
             return
         try:
-            far, forth = await asyncio.open_connection(*self._target)
+            far, forth = await asyncio.open_connection(self._server.hostname, self._server.port)
         except OSError:
             back.transport.abort()
             return
@@ -81,3 +93,12 @@ class Proxy:
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxy_to(url: str) -> AsyncIterator[Proxy]:
+    proxy = Proxy(url)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
