@@ -10,7 +10,7 @@ from holdfast.ends import WasSuspended
 from holdfast.job import JobState
 from holdfast.store.records import Promoted
 from tests.backends import siblings
-from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene
+from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene, ids
 
 
 async def test_an_idle_store_has_nothing_to_promote(scene: Scene) -> None:
@@ -42,6 +42,14 @@ async def test_it_says_so_when_more_is_due_already(scene: Scene) -> None:
     assert promoted.count == 3
     assert promoted.next_due_in is not None
     assert promoted.next_due_in <= 0
+
+
+async def test_sleepers_and_delayed_jobs_line_up_in_one_order_of_their_times(scene: Scene) -> None:
+    sleeper = await scene.ended(WasSuspended(5.0))
+    delayed = [await scene.enqueue(delay=seconds) for seconds in (4.0, 6.0)]
+    scene.clock.advance(10)
+    assert (await scene.store.jobs.promote_due(10)).count == 3
+    assert ids(await scene.claim(3)) == [delayed[0], sleeper.id, delayed[1]]
 
 
 async def test_the_earliest_due_is_promoted_first(scene: Scene) -> None:

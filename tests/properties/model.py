@@ -130,7 +130,7 @@ class Model:
             and job.due is not None
             and job.due <= self.now
         ]
-        for job in sorted(due, key=lambda job: job.due or 0.0):
+        for job in sorted(due, key=lambda job: (job.due or 0.0, job.id)):
             self._line_up(job)
         return len(due)
 

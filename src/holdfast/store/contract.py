@@ -143,7 +143,7 @@ class Jobs(Protocol):
 
     async def promote_due(self, limit: int) -> Promoted:
         """Make ready what is due: scheduled jobs, and suspended ones whose timer ended.
-        Earliest due first; workers of their queues are woken."""
+        Earliest due first, then by id; workers of their queues are woken."""
         ...
 
     async def due(self, limit: int, after: str | None = None) -> list[JobId]:

@@ -69,12 +69,23 @@ def _stands(tx: Transaction, by: WorkerInfo | None) -> bool:
 
 
 def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
-    """Put narrow rows at the end of their lines."""
-    sql = steps("finish")
-    tx.run(sql[f"drop {source}"], (to_json(row[0] for row in rows),))
+    """Move narrow rows from one place to the ends of their lines."""
+    leave(tx, source, rows)
+    line_up(tx, rows)
+
+
+def leave(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
+    if rows:
+        tx.run(steps("finish")[f"drop {source}"], (to_json(row[0] for row in rows),))
+
+
+def line_up(tx: Transaction, rows: Sequence[Row]) -> None:
+    """In this order, whatever places they come from."""
+    if not rows:
+        return
     first = take_numbers(tx, len(rows))
     tx.each(
-        sql["ready"],
+        steps("finish")["ready"],
         [(*row[:3], seq, *row[4:NARROW], tx.now) for seq, row in enumerate(rows, first)],
     )
     for queue, jobs in Counter(row[1] for row in rows).items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.job import JobId, JobState, Live
 from holdfast.store.records import Promoted
-from holdfast.store.sqlite.moves import to_ready
+from holdfast.store.sqlite.moves import leave, line_up, to_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
@@ -60,12 +60,11 @@ def promote_due(tx: Transaction, limit: int) -> Promoted:
         for source in (JobState.SCHEDULED, JobState.SUSPENDED)
         for row in tx.rows(sql[source], (tx.now, limit))
     ]
-    due = sorted(due, key=lambda entry: entry[0])[:limit]
+    due = sorted(due, key=lambda entry: (entry[0], entry[2][0]))[:limit]
     queues = tuple(sorted({row[1] for _, _, row in due}))
     for source in (JobState.SCHEDULED, JobState.SUSPENDED):
-        rows = [row for _, its_source, row in due if its_source is source]
-        if rows:
-            to_ready(tx, source, rows)
+        leave(tx, source, [row for _, its_source, row in due if its_source is source])
+    line_up(tx, [row for _, _, row in due])
     [(next_due,)] = tx.rows(sql["next"])
     wait = None if next_due is None else max(0.0, seconds_until(next_due, tx.now))
     return Promoted(len(due), queues, wait)
