@@ -46,8 +46,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._abort)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._abort)
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._end)
         self._thread.join(5)
 
     def _serve(self) -> None:
@@ -56,6 +55,18 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         self._loop.run_forever()
+        self._loop.run_until_complete(self._wind_up())
+        self._loop.close()
+
+    def _end(self) -> None:
+        self._abort()
+        self._loop.stop()
+
+    async def _wind_up(self) -> None:
+        carrying = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in carrying:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
 
     def _abort(self) -> None:
         for writer in self._writers:
