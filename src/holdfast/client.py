@@ -116,9 +116,10 @@ class Client(ScheduleVerbs):
     async def count(self, **which: Any) -> dict[JobState, int]:
         return await self._jobs.count(job_filter(**which))
 
-    async def result(self, job_id: str, timeout: float | None = None) -> str | None:
+    async def result(self, job_id: str, timeout: Seconds | None = None) -> str | None:
         """The result as JSON text, once the job has succeeded; a typed error otherwise."""
-        outcome = await self._results.wait(check_job_id(job_id), timeout)
+        seconds = None if timeout is None else checks.wait("timeout", timeout)
+        outcome = await self._results.wait(check_job_id(job_id), seconds)
         raise_unless_succeeded(outcome)
         return outcome.result
 

@@ -130,10 +130,11 @@ async def _about_ready(store: Store, job: Job) -> list[Reason]:
     queue = queues[0] if queues else None
     serving = [w for w in await store.workers.list() if w.alive]
     ahead = await store.jobs.ahead(job.id)
-    return [
+    reasons = [
         *_about_queue(job, queue),
         *(_about_service(job, serving) or _about_room(job, queue, serving, ahead)),
     ]
+    return reasons or [Reason("next", "a worker claims it at its next look", Who.WORKER)]
 
 
 def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:
@@ -182,7 +183,7 @@ def _about_room(
         fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"
         advice = f"to jump the line: holdfast jobs reprioritise {job.id} --to {job.priority - 1}"
         reasons.append(Reason("in-line", fact, Who.WORKER, advice))
-    return reasons or [Reason("next", "a worker claims it at its next look", Who.WORKER)]
+    return reasons
 
 
 def _ago(later: datetime, earlier: datetime) -> str:

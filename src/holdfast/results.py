@@ -34,6 +34,7 @@ from holdfast.job import JobId, JobState
 from holdfast.store.contract import Jobs
 from holdfast.store.records import Outcome
 
+ONE_LOOK = 1.0
 FIRST_WAIT = 0.002
 LONGEST_WAIT = 0.25
 GROWTH = 1.4
@@ -96,7 +97,9 @@ class ResultWaiter:
 
     async def wait(self, job_id: JobId, timeout: float | None) -> Outcome:
         """The job's outcome; UnknownJob if the store does not hold it (any more), ResultTimeout
-        when time is up. An outage of the store is waited out."""
+        when time is up. An outage of the store is waited out. Without any time it is one look."""
+        if timeout == 0:
+            return await self._look_once(job_id)
         answer = self._join(job_id)
         watched = self._watched[job_id]
         try:
@@ -108,6 +111,19 @@ class ResultWaiter:
             watched.answers.remove(answer)
             if not watched.answers:
                 self._watched.pop(job_id, None)
+
+    async def _look_once(self, job_id: JobId) -> Outcome:
+        try:
+            async with asyncio.timeout(ONE_LOOK):
+                found = await self._jobs.get([job_id])
+        except (TimeoutError, StoreUnavailable):
+            raise ResultTimeout(job_id, 0.0, None) from None
+        if not found:
+            raise UnknownJob(job_id)
+        [job] = found
+        if not job.ended:
+            raise ResultTimeout(job_id, 0.0, job.state)
+        return Outcome(job.id, job.state, job.result, job.reason)
 
     async def aclose(self) -> None:
         """Whoever still waits is told: no answer can come any more."""

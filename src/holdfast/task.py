@@ -18,7 +18,7 @@ from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
 from holdfast.job import Inserted, Job, JobId, JobState, NewJob
-from holdfast.options import EnqueueOptions, JobMaker, Options, check_job_id
+from holdfast.options import EnqueueOptions, JobMaker, Options, Seconds, check_job_id
 from holdfast.plan import Definition
 from holdfast.schedule.defining import ScheduleCall, define
 from holdfast.store.contract import Store
@@ -62,7 +62,7 @@ class JobHandle(Generic[R]):
     def created(self) -> bool:
         return self.how in ("created", "replaced")
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: Seconds | None = None) -> R:
         """What the function returned, once it has; a typed error if the job ends otherwise."""
         text = await self._task.client.result(self.id, timeout)
         return self._task.read_result(text)

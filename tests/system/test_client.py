@@ -342,7 +342,7 @@ async def test_every_reason_of_a_ready_job_is_named(client: Client, scene: Scene
 
 async def test_a_cooling_queue_is_a_reason(client: Client, scene: Scene) -> None:
     await scene.ended(WasThrottled(60.0, "slow down"))
-    assert await codes(client, await scene.enqueue()) == ["queue-cooling", "next"]
+    assert await codes(client, await scene.enqueue()) == ["queue-cooling"]
 
 
 async def test_without_workers_that_is_the_reason(client: Client, scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from holdfast import results
 from holdfast.client import Client
 from holdfast.clock import ManualClock
 from holdfast.ends import Returned
-from holdfast.errors import ResultTimeout, UnknownJob
+from holdfast.errors import BadOption, ResultTimeout, UnknownJob
 from holdfast.store.contract import Store
 from tests.conformance.builders import Scene
 from tests.system.flaky import FlakyStore, Line
@@ -87,3 +88,14 @@ async def test_a_timeout_holds_while_the_store_does_not_answer(
         with pytest.raises(ResultTimeout, match="is still ready" if looks else "not answered"):
             await waiting
     line.release()
+
+
+async def test_a_result_that_is_there_is_had_without_waiting(client: Client, scene: Scene) -> None:
+    claimed = await scene.running()
+    with pytest.raises(ResultTimeout, match="still running"):
+        await client.result(claimed.id, timeout=0)
+    await scene.finish(claimed, Returned("7"))
+    assert await client.result(claimed.id, timeout=0) == "7"
+    assert await client.result(claimed.id, timeout=timedelta(seconds=5)) == "7"
+    with pytest.raises(BadOption, match="timeout"):
+        await client.result(claimed.id, timeout="1")  # type: ignore[arg-type]

@@ -9,9 +9,11 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.doctor import Facts, check_workers
+from holdfast.ends import TimedOut
 from holdfast.errors import SlotsLost
 from holdfast.insights import explain
 from holdfast.job import JobState, Policy
+from holdfast.outcome import decide
 from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.worker.worker import Worker
@@ -101,6 +103,28 @@ async def test_a_coroutine_that_swallows_its_cancellation_is_given_up_and_shown(
         release.set()
         await stuck(worker, 0)
     assert len(shop.reported("job.stuck_handler_returned")) == 1
+
+
+async def test_lost_attempts_whose_handlers_return_at_once_cost_no_worker(
+    live_store: Store,
+) -> None:
+    """A process that was stopped for a while is told of many lost attempts in one beat."""
+    release = threading.Event()
+
+    def slow() -> None:
+        release.wait(30)
+
+    shop = Shop(live_store, slow)
+    ids = [await shop.enqueue(slow) for _ in range(3)]
+    async with shop.worker({"default": 4}, lease=0.6, patience=1.0) as worker:
+        await wait_until(lambda: worker.health()["running"] == 3, 10, "all of them run")
+        lost = [decide(live, TimedOut(1.0)) for live in await live_store.jobs.live(ids)]
+        await live_store.jobs.finish(lost)
+        await stuck(worker, 3)
+        release.set()
+        await stuck(worker, 0)
+        await asyncio.sleep(1.2)
+        assert shop.reported("worker.slots_lost") == []
 
 
 async def test_slots_lost_to_stuck_handlers_are_listed_examined_and_explained(

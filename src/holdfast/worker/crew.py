@@ -242,7 +242,10 @@ class Crew:
             self._report(attempt, transition)
 
     def _returned(self, attempt: Attempt) -> None:
-        """A stuck handler has come back after all, and its slot is free again."""
+        """A stuck handler has come back after all, and its slot is free again. While the worker
+        leaves, its slots are ended and their handlers may still go on."""
+        if self.leaving:
+            return
         job = attempt.job
         self._events.info("job.stuck_handler_returned", job=job.id, task=job.task, queue=job.queue)
         self.slots.ended(job.queue)
@@ -263,8 +266,19 @@ class Crew:
             stuck=stuck,
             slots=slots,
         )
+        self._loop.call_later(self._options.patience, self._judge_stuck, job.queue)
+
+    def _judge_stuck(self, queue: str) -> None:
+        """Only those count that had time to return: a process that was stopped for a while is told
+        of many lost attempts at once, and most of their handlers are about to end."""
+        for_long = self._loop.time() - self._options.patience
+        stuck = sum(
+            attempt.job.queue == queue and since <= for_long
+            for attempt, since in self.runner.stuck.items()
+        )
+        slots = self._options.queues[queue]
         if stuck >= slots * self._options.stuck_share and not self.leaving:
-            self._on_exhausted(job.queue, stuck, slots)
+            self._on_exhausted(queue, stuck, slots)
 
     def _close_line(self, queue: str, until_written: JobId | None) -> None:
         """The store gives nothing of this queue from now on, or once this job's end is written:

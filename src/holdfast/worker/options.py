@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class WorkerOptions:
         checks.seconds("grace", self.grace)
         checks.seconds("patience", self.patience)
         checks.text("name", self.name, 512)
-        if self.max_block is not None:
+        if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
         for name in ("batch", "max_unwritten", "max_payload"):

@@ -44,7 +44,7 @@ class Runner:
         self._on_return = on_return
         self._loop = asyncio.get_running_loop()
         self.running: dict[JobId, Attempt] = {}
-        self.stuck: set[Attempt] = set()
+        self.stuck: dict[Attempt, float] = {}
         self.quiet = asyncio.Event()
         self.quiet.set()
         variables = copy_context()
@@ -126,14 +126,14 @@ class Runner:
         if not attempt.ended:
             self._finish(attempt, transition)
         elif attempt.stuck:
-            self.stuck.discard(attempt)
+            self.stuck.pop(attempt, None)
             self._on_return(attempt)
 
     def _give_up(self, attempt: Attempt) -> None:
         if attempt.ended or attempt.task is None:
             return
         attempt.stuck = True
-        self.stuck.add(attempt)
+        self.stuck[attempt] = self._loop.time()
         self._finish(attempt, settle(attempt, HandedBack()))
 
     def hand_back(self, attempts: Iterable[Attempt]) -> None:

@@ -125,8 +125,8 @@ class ValkeySchedules:
         while len(old) < FORGOTTEN_AT_ONCE:
             command = ("HSCAN", key, position, "COUNT", BITE)
             position, found = await self._connections.command(*command)
-            pairs = zip(found[::2], found[1::2], strict=True)
-            old += [scope.decode() for scope, at in pairs if scope and at.decode() < before]
+            pairs = paired(found)
+            old += [scope for scope, at in pairs if scope and at.decode() < before]
             if int(position) == 0:
                 break
         for some in bites(old, BITE):
