@@ -291,7 +291,7 @@ class SlotsLost(HoldfastError):
     def __init__(self, queue: str, stuck: int, slots: int) -> None:
         super().__init__(
             f"queue {queue!r}: handlers that went on after their time hold {stuck} of {slots} "
-            "slots: the worker leaves, start it again; let coroutines end when they are "
+            "slots or threads: the worker leaves, start it again; let coroutines end when they are "
             "cancelled, and run plain functions that may hang with process=True"
         )
         self.queue = queue

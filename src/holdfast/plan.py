@@ -74,6 +74,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
         if (self.cron is None) == (self.every is None):
             got = "neither" if self.cron is None else "both"
             raise BadOption("schedule", "either a cron expression or every=…", got)
+        if self.every is not None and self.timezone != "UTC":
+            raise BadOption("timezone", "left out with every=…, which knows no wall clock", "both")
         if self.every is not None and not 1 <= self.every < 36_500 * DAY:
             raise BadOption("every", "at least 1 second", self.every)
 

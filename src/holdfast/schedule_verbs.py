@@ -157,6 +157,7 @@ def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:
         of_rule["every"] = None
     if "every" in of_rule and "cron" not in of_rule:
         of_rule["cron"] = None
+        of_rule.setdefault("timezone", "UTC")
     rest = {key: value for key, value in changes.items() if key not in of_rule}
     known = [*Definition.__struct_fields__, *Rule.__struct_fields__]
     for unknown in set(rest) - set(known) | ({"rule"} & set(rest)):

@@ -177,10 +177,44 @@ async def test_a_worker_that_lost_half_of_a_queues_slots_drains_and_leaves(
     await wait_until(lambda: bool(shop.reported("worker.slots_lost")), 10, "it gives up")
     waiting = await shop.enqueue(slow)
     healthy.set()
-    with pytest.raises(SlotsLost, match=r"queue 'default': .* hold 2 of 4 slots"):
+    with pytest.raises(SlotsLost, match=r"queue 'default': .* hold 2 of 4 slots or threads"):
         async with asyncio.timeout(10):
             await run
     release.set()
     assert [(await shop.get(one)).state for one in bad] == [JobState.FAILED] * 2
     assert (await shop.get(good)).result == '"done"'
     assert (await shop.get(waiting)).state is JobState.READY
+
+
+async def test_an_embedded_worker_that_lost_its_slots_leaves_by_itself(live_store: Store) -> None:
+    """Nobody waits in `run` there: it went on beating and claimed nothing."""
+    release = threading.Event()
+
+    def deaf() -> None:
+        release.wait(30)
+
+    shop = Shop(live_store, deaf)
+    await shop.enqueue(deaf, policy=BRIEF)
+    async with shop.worker({"default": 1}, patience=0.2) as worker:
+        await wait_until(lambda: bool(shop.reported("worker.stopped")), 10, "it has left")
+        assert worker.health()["alive"] is False
+        assert await live_store.workers.list() == []
+        release.set()
+
+
+async def test_a_worker_whose_threads_are_stuck_leaves_though_slots_are_free(
+    live_store: Store,
+) -> None:
+    release = threading.Event()
+
+    def deaf() -> None:
+        release.wait(30)
+
+    shop = Shop(live_store, deaf)
+    for _ in range(2):
+        await shop.enqueue(deaf, policy=BRIEF)
+    worker = shop.new_worker({"default": 50}, threads=2, patience=0.2)
+    with pytest.raises(SlotsLost, match="2 of 2 slots or threads"):
+        async with asyncio.timeout(10):
+            await worker.run()
+    release.set()

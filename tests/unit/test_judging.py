@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from holdfast.ends import Reclaimed, WorkerLost
 from holdfast.job import JobId, JobState, Live, Policy, WorkerId, encode_policy
 from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
+from holdfast.retry import Retry
 from holdfast.store.records import WorkerInfo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,6 +145,15 @@ def test_what_had_not_begun_does_not_pay() -> None:
 
 def test_beside_a_suspect_the_others_do_not_pay() -> None:
     assert charged(held("a"), held("b", crashes=1), held("c", ahead=True)) == {"b"}
+
+
+def test_a_job_that_may_run_once_pays_beside_a_suspect_if_it_had_begun() -> None:
+    once = encode_policy(Policy(retry=Retry.never()))
+    begun, ahead = (
+        msgspec.structs.replace(held(name, ahead=name == "ahead"), policy=once)
+        for name in ("begun", "ahead")
+    )
+    assert charged(begun, ahead, held("b", crashes=1)) == {"begun", "b"}
 
 
 def test_of_several_suspects_those_with_the_most_crashes_pay() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
@@ -109,3 +110,21 @@ async def test_a_closed_pool_lets_go_of_calls_that_do_not_return() -> None:
     with pytest.raises(asyncio.CancelledError):
         await call
     release.set()
+
+
+async def test_a_cancel_that_meets_the_answer_on_its_way_loses_nothing() -> None:
+    """The slot of such a call was lost for ever."""
+    threads, release = Threads(1), threading.Event()
+
+    def slow() -> str:
+        release.wait(10)
+        return "done"
+
+    call = asyncio.create_task(threads.run(slow, nothing))
+    await asyncio.sleep(0.05)
+    release.set()
+    time.sleep(0.05)  # noqa: ASYNC251 - the answer is queued while the loop does not turn
+    call.cancel()
+    async with asyncio.timeout(5):
+        assert await call == "done"
+    threads.close()

@@ -26,6 +26,7 @@ class _Call:
         "answer",
         "begin",
         "context",
+        "delivered",
         "error",
         "function",
         "started",
@@ -41,6 +42,7 @@ class _Call:
         self.context = copy_context()
         self.started = False
         self.abandoned = False
+        self.delivered = False
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -113,6 +115,8 @@ class Threads:
             return True
         if call.answer.cancelled():
             call.answer = self._loop.create_future()
+            if call.delivered:  # the cancel came first, and the answer found nobody
+                call.answer.set_result(None)
         return False
 
     def _work(self) -> None:
@@ -147,5 +151,6 @@ class Threads:
         with self._lock:
             done, self._done = self._done, deque()
         for call in done:
+            call.delivered = True
             if not call.answer.done():
                 call.answer.set_result(None)

@@ -11,7 +11,8 @@ for at most a third, so by then it has been heard.
 Of a dead worker's jobs those pay that may have killed it. A job that had not
 begun pays nothing. Where jobs are among them that were running when a worker
 died before, only such a suspect pays: the one claimed first, since a worker
-begins no second one beside it, unless the first has run for long.
+begins no second one beside it, unless the first has run for long. A job that may
+run once pays in any case, once it had begun.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from holdfast.ends import End, Reclaimed, WorkerLost
-from holdfast.job import JobId, Live
+from holdfast.errors import Unreadable
+from holdfast.job import JobId, Live, decode_policy
 from holdfast.store.records import WorkerInfo
 
 PATIENCE = 0.5
@@ -75,7 +77,16 @@ def ends_of(held: Sequence[Live]) -> dict[JobId, End]:
     begun = [job for job in held if not job.ahead]
     suspects = [job for job in begun if job.crashes]
     blamed = {job.id for job in _blamed(suspects)} if suspects else {job.id for job in begun}
+    blamed |= {job.id for job in begun if _may_run_once(job)}
     return {job.id: WorkerLost() if job.id in blamed else _spared(job) for job in held}
+
+
+def _may_run_once(job: Live) -> bool:
+    """Whether its user wants it begun once and not again, whoever is to blame for its end."""
+    try:
+        return decode_policy(job.policy).retry.max_attempts == 1
+    except Unreadable:
+        return False
 
 
 def _blamed(suspects: Sequence[Live]) -> list[Live]:

@@ -111,7 +111,7 @@ class Crew:
         self.fetcher = Fetcher(
             store,
             self.slots,
-            Places(registry, _bounds(options), self.runner.running),
+            Places(registry, _bounds(options), self.runner.running, self.runner.stuck),
             events,
             self.outage,
             replicas,
@@ -272,13 +272,15 @@ class Crew:
         """Only those count that had time to return: a process that was stopped for a while is told
         of many lost attempts at once, and most of their handlers are about to end."""
         for_long = self._loop.time() - self._options.patience
-        stuck = sum(
-            attempt.job.queue == queue and since <= for_long
-            for attempt, since in self.runner.stuck.items()
-        )
-        slots = self._options.queues[queue]
-        if stuck >= slots * self._options.stuck_share and not self.leaving:
-            self._on_exhausted(queue, stuck, slots)
+        stuck = [one for one, since in self.runner.stuck.items() if since <= for_long]
+        of_queue = sum(one.job.queue == queue for one in stuck)
+        threads = sum(one.handler.mode is Mode.THREAD for one in stuck)
+        for lost, of in (
+            (of_queue, self._options.queues[queue]),
+            (threads, self._options.thread_count),
+        ):
+            if lost >= of * self._options.stuck_share and not self.leaving:
+                self._on_exhausted(queue, lost, of)
 
     def _close_line(self, queue: str, until_written: JobId | None) -> None:
         """The store gives nothing of this queue from now on, or once this job's end is written:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from holdfast.handlers.registry import Mode, Registry
 from holdfast.job import JobId
@@ -11,22 +12,27 @@ from holdfast.worker.attempt import Attempt
 
 class Places:
     """Threads and children, as far as the tasks need them. An attempt has its place from the
-    claim on, also while it waits for a slot."""
+    claim on, also while it waits for a slot; a stuck handler keeps it."""
 
     def __init__(
-        self, registry: Registry, sizes: Mapping[Mode, int], running: Mapping[JobId, Attempt]
+        self,
+        registry: Registry,
+        sizes: Mapping[Mode, int],
+        running: Mapping[JobId, Attempt],
+        stuck: Collection[Attempt],
     ) -> None:
         self._mode_of = {task: registry[task].mode for task in registry}
         used = set(self._mode_of.values())
         self._sizes = {mode: size for mode, size in sizes.items() if mode in used}
         self._running = running
+        self._stuck = stuck
         self._tasks = tuple(registry)
 
     def free(self) -> dict[Mode, int]:
         """Of each kind that is bounded."""
         left = dict(self._sizes)
         if left:
-            for attempt in self._running.values():
+            for attempt in chain(self._running.values(), self._stuck):
                 mode = attempt.handler.mode
                 if mode in left:
                     left[mode] -= 1

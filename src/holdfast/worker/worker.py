@@ -229,7 +229,7 @@ class Worker:
         self._failure = SlotsLost(queue, stuck, slots)
         self._events.error("worker.slots_lost", queue=queue, stuck=stuck, slots=slots)
         self._running_crew.leaving = True
-        self.request_stop()
+        self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:
         again = self._asked.is_set()
@@ -258,11 +258,15 @@ class Worker:
     def _give_up(self, error: WorkerFrozen | None) -> None:
         """On the loop, which turns again: nothing that it holds is ours any more."""
         self._failure = error
-        crew = self._running_crew
-        crew.runner.stop_all(Stop.LOST)
+        self._running_crew.runner.stop_all(Stop.LOST)
+        self._leave_soon()
+
+    def _leave_soon(self) -> None:
+        """Also where nobody waits in `run` to be asked."""
         self.request_stop()
         if self._departure is None:
-            self._departure = asyncio.create_task(self._leave(crew), name="holdfast-leave")
+            leaving = self._leave(self._running_crew)
+            self._departure = asyncio.create_task(leaving, name="holdfast-leave")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
