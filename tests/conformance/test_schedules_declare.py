@@ -13,7 +13,6 @@ from tests.conformance.planning import NAME, Diary, definition
 RICH = Definition(
     Rule(
         every=90.5,
-        timezone="Europe/Berlin",
         anchor=datetime(2028, 1, 1, 1, tzinfo=UTC),
         delay=1.5,
         jitter=3.0,
