@@ -36,6 +36,14 @@ RICH = Definition(
 )
 
 
+async def test_the_time_zone_of_a_schedule_is_kept(scene: Scene) -> None:
+    rule = Rule(cron="0 9 * * mon-fri", timezone="Europe/Berlin")
+    given = Definition(rule, task="t", queue="mail")
+    await scene.store.schedules.declare({NAME: given})
+    [found] = await scene.store.schedules.list()
+    assert found.definition == given
+
+
 async def test_declaring_nothing_does_nothing(scene: Scene) -> None:
     await scene.store.schedules.declare({})
     assert await scene.store.schedules.list() == []
