@@ -16,6 +16,7 @@ from tests.conformance.builders import QUEUE, RAISED, Scene
 from tests.waiting import wait_until
 
 PATIENCE = 10.0
+TURNED = 0.1
 
 
 class Ear:
@@ -47,6 +48,18 @@ async def listening(store: Store) -> AsyncIterator[Ear]:
         yield ear
     finally:
         unsubscribe()
+
+
+@asynccontextmanager
+async def dozing(store: Store, ear: Ear) -> AsyncIterator[None]:
+    """A line is turned by a call of its own, after `doze` has returned."""
+    store.wakeups.doze(ear, True)
+    await asyncio.sleep(TURNED)
+    try:
+        yield
+    finally:
+        store.wakeups.doze(ear, False)
+        await asyncio.sleep(TURNED)
 
 
 @pytest.fixture(params=["itself", "a sibling"])
@@ -224,6 +237,47 @@ async def test_many_ready_jobs_are_never_told_of_as_fewer(scene: Scene, far_scen
             return sum(jobs) >= 40 or 0 in jobs
 
         await wait_until(all_told_of, PATIENCE, "all are told of")
+
+
+async def test_who_dozes_hears_of_many_jobs_and_not_of_a_few(
+    scene: Scene, far_scene: Scene
+) -> None:
+    async with listening(scene.store) as ear, dozing(scene.store, ear):
+        await far_scene.enqueue(queue="mail")
+        await far_scene.store.queues.pause(["mail"])
+        assert await ear.hears(Topic.PAUSED, "mail")
+        assert Topic.READY not in {one.topic for one in ear.heard}
+        await far_scene.enqueue_many(40, queue="letters")
+        assert await ear.hears(Topic.READY, "letters")
+
+
+async def test_who_dozed_hears_again(scene: Scene, far_scene: Scene) -> None:
+    async with listening(scene.store) as ear:
+        async with dozing(scene.store, ear):
+            pass
+        await far_scene.enqueue(queue="mail")
+        assert await ear.hears(Topic.READY, "mail")
+
+
+async def test_one_that_dozes_takes_nothing_from_another(scene: Scene, far_scene: Scene) -> None:
+    async with (
+        listening(scene.store) as ear,
+        listening(scene.store) as other,
+        dozing(scene.store, ear),
+    ):
+        await far_scene.enqueue(queue="mail")
+        assert await other.hears(Topic.READY, "mail")
+        assert ear.heard == []
+
+
+async def test_who_listens_for_some_topics_hears_of_those(scene: Scene, far_scene: Scene) -> None:
+    ear = Ear()
+    unsubscribe = await scene.store.wakeups.subscribe(ear, {Topic.DUE})
+    await far_scene.enqueue(queue="mail")
+    await far_scene.enqueue(delay=60.0)
+    assert await ear.hears(Topic.DUE)
+    assert {one.topic for one in ear.heard} == {Topic.DUE}
+    unsubscribe()
 
 
 async def test_what_a_poll_found_is_told_to_the_listeners_here(scene: Scene) -> None:

@@ -77,7 +77,9 @@ class ScheduleService:
     async def start(self) -> None:
         async with self._turn:
             if self._unsubscribe is None:
-                self._unsubscribe = await self._store.wakeups.subscribe(self._wake)
+                self._unsubscribe = await self._store.wakeups.subscribe(
+                    self._wake, {Topic.SCHEDULES, Topic.LEAD}
+                )
                 await self._declaring.declare()
             await self._supervisor.start()
 
@@ -97,5 +99,5 @@ class ScheduleService:
     def _wake(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.SCHEDULES:
             self.evaluator.wake()
-        elif wakeup.topic is Topic.LEAD and wakeup.name == self.evaluator.leadership.role:
+        elif wakeup.name == self.evaluator.leadership.role:
             self.evaluator.lead_is_free()

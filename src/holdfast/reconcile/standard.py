@@ -75,7 +75,7 @@ class ReconcileService:
     async def start(self) -> None:
         async with self._turn:
             if self._unsubscribe is None:
-                self._unsubscribe = await self._store.wakeups.subscribe(self._wake)
+                self._unsubscribe = await self._store.wakeups.subscribe(self._wake, {Topic.DUE})
             await self._supervisor.start()
 
     async def stop(self) -> None:
@@ -91,9 +91,9 @@ class ReconcileService:
         """One sweep of each, in order, with no waiting: for tests that move the clock."""
         return {each.name: await each.run_once() for each in self.reconcilers}
 
-    def _wake(self, wakeup: Wakeup) -> None:
+    def _wake(self, _: Wakeup) -> None:
         """A few replicas look at what is due; if none of them did, a poll tells of it again."""
-        if wakeup.topic is Topic.DUE and self._replicas.chosen():
+        if self._replicas.chosen():
             for each in self.reconcilers:
                 if each.on_due:
                     each.wake()

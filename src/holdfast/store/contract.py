@@ -19,7 +19,7 @@ Rules that hold for every verb, on every backend:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, 
 from holdfast.outcome import Transition
 from holdfast.plan import Definition, LedgerEntry, Plan, Schedule
 from holdfast.store.records import (
+    EVERY_TOPIC,
     Beat,
     Capability,
     Finding,
@@ -39,6 +40,7 @@ from holdfast.store.records import (
     Promoted,
     QueueInfo,
     QueueSettings,
+    Topic,
     Verdict,
     Wakeup,
     Want,
@@ -399,10 +401,17 @@ Listener = Callable[[Wakeup], None]
 class Wakeups(Protocol):
     """Hints that something may be worth a look. They may be lost; polling is the truth."""
 
-    async def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` on this loop for each wakeup, until the returned function is
-        called. Reconnects by itself. After a reconnect every topic may have been missed,
-        so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
+    async def subscribe(
+        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+    ) -> Callable[[], None]:
+        """Call `listener` on this loop for each wakeup of these topics, until the returned
+        function is called. Reconnects by itself. After a reconnect every topic may have been
+        missed, so the listener gets READY, DUE and SCHEDULES with an empty name, meaning any."""
+        ...
+
+    def doze(self, listener: Listener, dozes: bool) -> None:
+        """Whether `listener` goes without READY of up to `FEW_JOBS` jobs from now on: where
+        many could do a job, a message to each of them costs more than the job."""
         ...
 
     def tell(self, wakeup: Wakeup) -> None:

@@ -1,8 +1,9 @@
 """Wakeups over one connection that listens, and comes back by itself.
 
 What a line says is `ready:mail=1,default` (one job, and some), `due`, `schedules` or
-`cancel:<worker>`. A backend only knows how to hold one line; losing it, waiting, and telling the
-listeners what they may have missed is the same everywhere.
+`cancel:<worker>`. What is about a few jobs is said on a channel of its own, which is not listened
+to while everybody here dozes. A backend only knows how to open one line; losing it, waiting, and
+telling the listeners what they may have missed is the same everywhere.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import contextlib
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from typing import Protocol
 
+from holdfast.store.audience import Audience
 from holdfast.store.contract import Listener
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.records import EVERY_TOPIC, Topic, Wakeup
 
 log = logging.getLogger("holdfast.store")
 
@@ -28,35 +31,63 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 _TOPICS = {topic.value: topic for topic in Topic}
 
 
+class Ear(Protocol):
+    """One connection that listens. `gone` is done once nothing more will be heard."""
+
+    gone: asyncio.Future[None]
+
+    async def listen(self, channel: str) -> None: ...
+    async def unlisten(self, channel: str) -> None: ...
+    async def ask(self) -> None:
+        """Raises unless the other side answers."""
+
+    def cut(self) -> None: ...
+
+
+def channel_of_few(channel: str) -> str:
+    """The scripts know it too."""
+    return f"{channel}_few"
+
+
 class LineWakeups(ABC):
     """See `holdfast.store.contract.Wakeups`. Without `listen` nobody is ever called."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen
-        self._listeners: list[Listener] = []
+        self._audience = Audience()
+        self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._missed = False
 
     @abstractmethod
-    async def hold_a_line(self) -> None:
-        """One connection's life: call `up` when it listens and `heard` for what it says;
-        return or raise when it is gone."""
+    async def open_ear(self) -> Ear:
+        """A connection that calls `heard` for what it hears."""
 
-    async def subscribe(self, listener: Listener) -> Callable[[], None]:
+    @property
+    @abstractmethod
+    def channel(self) -> str: ...
+
+    async def subscribe(
+        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+    ) -> Callable[[], None]:
         """Returns once the line listens, so that nothing sent after this call is missed;
         or at once while the server is out of reach: the line comes back by itself."""
-        self._listeners.append(listener)
+        self._audience.add(listener, topics)
         if self._listen:
             if self._task is None:
                 self._task = asyncio.create_task(self._keep_listening(), name="holdfast-listen")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._listening.wait(), ASK_TIMEOUT)
-        return lambda: self._unsubscribe(listener)
+        return lambda: self._audience.remove(listener)
+
+    def doze(self, listener: Listener, dozes: bool) -> None:
+        self._audience.doze(listener, dozes)
+        self._turned.set()
 
     async def close(self) -> None:
         task, self._task = self._task, None
-        self._listeners.clear()
+        self._audience.clear()
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -67,7 +98,7 @@ class LineWakeups(ABC):
     def hears(self) -> bool:
         return self._listening.is_set()
 
-    def up(self) -> None:
+    def _up(self) -> None:
         """The line listens from now on; what was said before it did may have been missed."""
         self._listening.set()
         if self._missed:
@@ -78,15 +109,49 @@ class LineWakeups(ABC):
         for wakeup in parse(message):
             self.tell(wakeup)
 
-    def _unsubscribe(self, listener: Listener) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+    async def _hold_a_line(self) -> None:
+        """One connection's life; returns or raises when it is gone."""
+        ear = await self.open_ear()
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT):
+                await ear.listen(self.channel)
+            hears_few = await self._turn(ear, False)
+            self._up()
+            while not ear.gone.done():
+                if await self._is_turned(ear):
+                    hears_few = await self._turn(ear, hears_few)
+                else:
+                    async with asyncio.timeout(ASK_TIMEOUT):
+                        await ear.ask()
+        finally:
+            ear.cut()
+
+    async def _turn(self, ear: Ear, hears_few: bool) -> bool:
+        """Listen to what is said of a few jobs, unless nobody would hear it."""
+        self._turned.clear()
+        wanted = not self._audience.dozes
+        if wanted != hears_few:
+            change = ear.listen if wanted else ear.unlisten
+            async with asyncio.timeout(ASK_TIMEOUT):
+                await change(channel_of_few(self.channel))
+        return wanted
+
+    async def _is_turned(self, ear: Ear) -> bool:
+        """Waits until somebody dozes or no longer does, the line is gone, or silent for long."""
+        turned = asyncio.ensure_future(self._turned.wait())
+        try:
+            await asyncio.wait(
+                (turned, ear.gone), timeout=ASK_EVERY, return_when=asyncio.FIRST_COMPLETED
+            )
+            return turned.done()
+        finally:
+            turned.cancel()
 
     async def _keep_listening(self) -> None:
         pause = FIRST_PAUSE
         while True:
             try:
-                await self.hold_a_line()
+                await self._hold_a_line()
             except Exception as error:  # noqa: BLE001 - whatever ended it, polling alone is slow
                 # Once an outage: what fails again before it ever listened is no news.
                 level = (
@@ -103,7 +168,7 @@ class LineWakeups(ABC):
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def tell(self, wakeup: Wakeup) -> None:
-        for listener in tuple(self._listeners):
+        for listener in self._audience.of(wakeup):
             try:
                 listener(wakeup)
             except Exception:

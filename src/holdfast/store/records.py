@@ -214,6 +214,11 @@ class Topic(StrEnum):
     LEAD = "lead"  # the leader of role `name` has left
 
 
+EVERY_TOPIC = frozenset(Topic)
+FEW_JOBS = 8
+"""Up to so many new jobs concern a part of a large fleet only; who dozes does not hear of them."""
+
+
 class Wakeup(msgspec.Struct, frozen=True):
     """`jobs`: how many became ready; 0 where that is not known or they are many."""
 

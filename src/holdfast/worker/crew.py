@@ -32,6 +32,7 @@ from holdfast.worker.runner import Runner
 from holdfast.worker.settle import settle
 from holdfast.worker.slots import Slots
 from holdfast.worker.strays import Strays
+from holdfast.worker.watch import Watch
 from holdfast.worker.watchdog import Frozen
 
 GLANCE = 0.005
@@ -108,13 +109,16 @@ class Crew:
             is_claiming=lambda: self.fetcher.claiming,
             hand_back=self.finisher.add,
         )
+        watch = Watch(
+            replicas, options.queues, lambda dozes: store.wakeups.doze(self.on_wakeup, dozes)
+        )
         self.fetcher = Fetcher(
             store,
             self.slots,
             Places(registry, _bounds(options), self.runner.running, self.runner.stuck),
             events,
             self.outage,
-            replicas,
+            watch,
             poll=options.poll,
             batch=options.batch,
             worker_id=lambda: self.identity.id,
@@ -130,13 +134,14 @@ class Crew:
             events,
             self.outage,
             replicas,
+            watch,
             poll=options.poll,
             worker_id=lambda: self.identity.id,
         )
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
-            self.fetcher.wake(wakeup.name, wakeup.jobs)
+            self.fetcher.wake(wakeup.name)
         elif wakeup.topic is Topic.PAUSED and wakeup.name in self._options.queues:
             self._close_line(wakeup.name, None)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):

@@ -22,13 +22,12 @@ from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
 from holdfast.job import Claimed, WorkerId
-from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import ALL, Want
-from holdfast.worker.eagerness import Eagerness
 from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.slots import Slots
+from holdfast.worker.watch import Watch
 
 PACE = 0.005
 """Seconds between two claims that would each bring only a small part of what may be held."""
@@ -44,7 +43,7 @@ class Fetcher:
         places: Places,
         events: Events,
         outage: Outage,
-        replicas: Replicas,
+        watch: Watch,
         *,
         poll: float,
         batch: int,
@@ -59,6 +58,7 @@ class Fetcher:
         self._places = places
         self._events = events
         self._outage = outage
+        self._watch = watch
         self._poll = poll
         self._batch = batch
         self._worker_id = worker_id
@@ -68,7 +68,6 @@ class Fetcher:
         self._after_doubt = after_doubt
         self._loop = asyncio.get_running_loop()
         self._hungry = set(slots.sizes)
-        self._eagerness = {queue: Eagerness(replicas) for queue in slots.sizes}
         self._woken: set[str] = set()
         self._order = sorted(slots.sizes)
         self._waiter: asyncio.Future[None] | None = None
@@ -98,22 +97,17 @@ class Fetcher:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    def wake(self, queue: str, jobs: int = 0) -> None:
-        """So many jobs, if that is known, may have come to this queue; an empty name means to
-        any. Who has no room keeps it in mind; of those that have, the eager ones look."""
+    def wake(self, queue: str) -> None:
+        """Jobs may have come to this queue; an empty name means to any. Who has no room keeps it
+        in mind."""
         if not queue:
             self._hungry.update(self._slots.sizes)
-        elif self._may_look(queue, jobs):
+        elif queue in self._slots.sizes:
             self._hungry.add(queue)
             self._woken.add(queue)
         else:
             return
         self.look()
-
-    def _may_look(self, queue: str, jobs: int) -> bool:
-        if queue not in self._slots.sizes:
-            return False
-        return not jobs or self._slots.room(queue) <= 0 or self._eagerness[queue].looks(jobs)
 
     def room_in(self, queue: str) -> None:
         """A job of this queue has ended."""
@@ -228,11 +222,10 @@ class Fetcher:
                 self._hungry.add(want.queue)
 
     def _learn(self, asked: set[str], claimed: Sequence[Claimed]) -> None:
-        served = {job.queue for job in claimed}
-        for queue in served:
-            self._eagerness[queue].won()
-        for queue in self._woken & asked - served:
-            self._eagerness[queue].lost()
+        if claimed:
+            self._watch.won()
+        elif self._woken & asked:
+            self._watch.lost()
         self._woken -= asked
 
     async def _recover(self, error: Exception) -> None:

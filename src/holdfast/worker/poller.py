@@ -19,7 +19,10 @@ from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import News, Topic, Wakeup
 from holdfast.worker.outage import Outage
+from holdfast.worker.watch import Watch
 
+CENSUS = 10.0
+"""Seconds between two looks at who else serves these queues, in a fleet of one; see `stretched`."""
 JITTER = 0.1
 """How much a pause is shortened at random, so that workers do not poll in step."""
 
@@ -35,6 +38,7 @@ class Poller:
         events: Events,
         outage: Outage,
         replicas: Replicas,
+        watch: Watch,
         *,
         poll: float,
         worker_id: Callable[[], WorkerId],
@@ -45,6 +49,8 @@ class Poller:
         self._events = events
         self._outage = outage
         self._replicas = replicas
+        self._watch = watch
+        self._next_census = 0.0
         self._poll = poll
         self._worker_id = worker_id
         self._asked: tuple[WorkerId, int] | None = None
@@ -68,10 +74,18 @@ class Poller:
                 news = await self._store.workers.poll(worker, self._queues, self._tasks)
                 self._outage.answered("poll")
                 self._tell(worker, news)
+                await self._keep_watch()
             except Exception as error:  # noqa: BLE001 - whatever it is, polling must go on
                 await self._recover(error)
             else:
                 await asyncio.sleep(self._poll * (1 - JITTER * random.random()))
+
+    async def _keep_watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._watch.is_crowd and loop.time() >= self._next_census:
+            self._next_census = loop.time() + self._replicas.stretched(CENSUS)
+            self._watch.recount(await self._store.workers.list())
+        self._watch.polled()
 
     async def _recover(self, error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):

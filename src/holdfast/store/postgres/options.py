@@ -56,8 +56,9 @@ class Options:
 
     @property
     def channel(self) -> str:
-        """One channel a schema, short enough to be an identifier whatever the schema is."""
-        return f"holdfast_{self.schema}"[:63]
+        """One channel a schema, short enough that with `_few` it is an identifier whatever the
+        schema is."""
+        return f"holdfast_{self.schema}"[:59]
 
 
 def _schema(name: str) -> str:

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import asyncpg
 
-from holdfast.store.listening import ASK_EVERY, ASK_TIMEOUT, LineWakeups
+from holdfast.store.listening import LineWakeups
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.lines import Line
 
 
 class PostgresWakeups(LineWakeups):
-    """NOTIFY reaches every connection that listens on the channel of the schema."""
+    """NOTIFY reaches every connection that listens on a channel of the schema."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(listen=connections.options.listen)
         self._connections = connections
 
-    async def hold_a_line(self) -> None:
-        line = await asyncpg.connect(
-            **self._connections.settings(f"{self._connections.role}-listen")
-        )
-        gone = asyncio.Event()
-        line.add_termination_listener(lambda _: gone.set())
-        try:
-            await line.add_listener(self._connections.options.channel, self._notified)
-            self.up()
-            while not gone.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(gone.wait(), ASK_EVERY)
-                    return
-                await line.fetch(self._connections.scripts["ping"], timeout=ASK_TIMEOUT)
-        finally:
-            line.terminate()
+    @property
+    def channel(self) -> str:
+        return self._connections.options.channel
+
+    async def open_ear(self) -> _Ear:
+        connections = self._connections
+        line = await asyncpg.connect(**connections.settings(f"{connections.role}-listen"))
+        return _Ear(line, connections.scripts["ping"], self.heard)
+
+
+class _Ear:
+    def __init__(self, line: Line, ping: str, heard: Callable[[str], None]) -> None:
+        self._line = line
+        self._ping = ping
+        self._heard = heard
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.add_termination_listener(self._terminated)
+
+    async def listen(self, channel: str) -> None:
+        await self._line.add_listener(channel, self._notified)
+
+    async def unlisten(self, channel: str) -> None:
+        await self._line.remove_listener(channel, self._notified)
+
+    async def ask(self) -> None:
+        await self._line.fetch(self._ping)
+
+    def cut(self) -> None:
+        self._line.terminate()
 
     def _notified(self, _line: Any, _pid: int, _channel: str, payload: Any) -> None:
-        self.heard(str(payload))
+        self._heard(str(payload))
+
+    def _terminated(self, _line: Any) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)

@@ -5,6 +5,7 @@ waking up. On Linux the kernel tells when the write-ahead log is written to (ino
 an idle process sleeps and still hears of a commit within a millisecond. It is only a hint:
 the log is written a moment before the commit can be seen, so a look is repeated, and a slow
 poll goes on underneath. Elsewhere, or where inotify is refused, polling is all there is.
+Who dozes is left to the slow poll: every commit of a large fleet would wake all of it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ BRISK, CALM, BRISK_FOR = 0.004, 0.010, 2.0
 
 class Changes(Protocol):
     """`pause` returns when it is time to look again (`stirred`: the last look found a change);
-    `stop` ends a pause, from any thread."""
+    `stop` ends a pause, from any thread, and `doze` makes the next ones longer or not."""
 
     def pause(self, stirred: bool) -> None: ...
+    def doze(self, dozes: bool) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...
 
@@ -59,12 +61,17 @@ class Polled:
     def __init__(self) -> None:
         self._stopped = threading.Event()
         self._calm_at = 0.0
+        self._dozes = False
 
     def pause(self, stirred: bool) -> None:
         moment = time.monotonic()
         if stirred:
             self._calm_at = moment + BRISK_FOR
-        self._stopped.wait(BRISK if moment < self._calm_at else CALM)
+        awake = BRISK if moment < self._calm_at else CALM
+        self._stopped.wait(SAFETY if self._dozes else awake)
+
+    def doze(self, dozes: bool) -> None:
+        self._dozes = dozes
 
     def stop(self) -> None:
         self._stopped.set()
@@ -81,18 +88,20 @@ class Told:
         self._bell_lock = threading.Lock()
         self._descriptor = _inotify(log)
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._poll = select.poll()  # select.select fails in a process with many open files
-        self._poll.register(self._descriptor, select.POLLIN)
-        self._poll.register(self._bell, select.POLLIN)
+        self._both = _poll_of(self._descriptor, self._bell)
+        self._bell_alone = _poll_of(self._bell)
         self._quiet = LOOKS
         self._streak = 0
+        self._dozes = False
         self._closed = False
 
     def pause(self, stirred: bool) -> None:
-        if self._heard(LOOK_AGAIN if self._quiet < LOOKS else SAFETY):
+        if self._dozes:
+            self._heard(SAFETY, self._bell_alone)
+        elif self._heard(LOOK_AGAIN if self._quiet < LOOKS else SAFETY, self._both):
             self._quiet = 0
             time.sleep(min(SHORTEST * 2**self._streak, LONGEST))
-            self._heard(0)  # the look that follows sees what was written meanwhile
+            self._heard(0, self._both)  # the look that follows sees what was written meanwhile
             self._streak = min(self._streak + 1, 8)
         else:
             self._quiet += 1
@@ -100,6 +109,15 @@ class Told:
                 self._streak = 0
 
     def stop(self) -> None:
+        self._ring()
+
+    def doze(self, dozes: bool) -> None:
+        """Rings, so that a watcher which sleeps with the other ear open changes over."""
+        if dozes != self._dozes:
+            self._dozes = dozes
+            self._ring()
+
+    def _ring(self) -> None:
         with self._bell_lock:
             if not self._closed:
                 os.eventfd_write(self._bell, 1)
@@ -111,12 +129,21 @@ class Told:
                 os.close(self._descriptor)
                 os.close(self._bell)
 
-    def _heard(self, seconds: float) -> bool:
-        heard = [descriptor for descriptor, _ in self._poll.poll(seconds * 1000)]
-        with contextlib.suppress(BlockingIOError):
-            while self._descriptor in heard:
-                os.read(self._descriptor, 65_536)
+    def _heard(self, seconds: float, ears: select.poll) -> bool:
+        heard = [descriptor for descriptor, _ in ears.poll(seconds * 1000)]
+        for descriptor in heard:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.read(descriptor, 65_536)
         return bool(heard)
+
+
+def _poll_of(*descriptors: int) -> select.poll:
+    """`select.select` fails in a process with many open files."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return poll
 
 
 def _inotify(path: Path) -> int:

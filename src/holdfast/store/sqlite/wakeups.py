@@ -11,15 +11,14 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
+from holdfast.store.audience import Audience
 from holdfast.store.contract import Listener
-from holdfast.store.records import Wakeup
+from holdfast.store.records import EVERY_TOPIC, Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.watcher import Bump, Key, Watcher
-
-_Subscription = tuple[asyncio.AbstractEventLoop, Listener]
 
 
 class SqliteWakeups:
@@ -27,26 +26,35 @@ class SqliteWakeups:
         self._path = path
         self._connect = connect
         self._lock = threading.RLock()
-        self._subscriptions: list[_Subscription] = []
+        self._audience = Audience()
+        self._loops: dict[Listener, asyncio.AbstractEventLoop] = {}
         self._awaiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._looking = False
         self._watcher: Watcher | None = None
         self._leaving: Watcher | None = None
 
-    async def subscribe(self, listener: Listener) -> Callable[[], None]:
+    async def subscribe(
+        self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
+    ) -> Callable[[], None]:
         """Returns once the watcher looks, so that nothing committed after it is missed."""
         loop = asyncio.get_running_loop()
-        subscription = (loop, listener)
         looking: asyncio.Future[None] = loop.create_future()
         with self._lock:
-            self._subscriptions.append(subscription)
+            self._loops[listener] = loop
+            self._audience.add(listener, topics)
             self._awaiting.append((loop, looking))
             if self._path is None or self._looking:
                 self._tell_awaiting()
             elif self._watcher is None:
                 self._watcher = self._start_watching(self._path)
         await looking
-        return lambda: self._unsubscribe(subscription)
+        return lambda: self._unsubscribe(listener)
+
+    def doze(self, listener: Listener, dozes: bool) -> None:
+        with self._lock:
+            self._audience.doze(listener, dozes)
+            if self._watcher is not None:
+                self._watcher.doze(self._audience.dozes)
 
     def emit_own(self, bumped: Mapping[Key, Bump]) -> None:
         """Wake after a commit of this store; the watcher need not tell it again."""
@@ -65,19 +73,20 @@ class SqliteWakeups:
 
     def stop(self) -> None:
         with self._lock:
-            self._subscriptions.clear()
+            self._audience.clear()
+            self._loops.clear()
             self._stop_watching()
             leaving, self._leaving = self._leaving, None
             self._tell_awaiting()
         if leaving is not None:
             leaving.join()
 
-    def _unsubscribe(self, subscription: _Subscription) -> None:
+    def _unsubscribe(self, listener: Listener) -> None:
         """Does not wait for the watcher, since it may be the watcher who found a loop closed."""
         with self._lock:
-            if subscription in self._subscriptions:
-                self._subscriptions.remove(subscription)
-            if not self._subscriptions:
+            self._audience.remove(listener)
+            self._loops.pop(listener, None)
+            if not self._audience:
                 self._stop_watching()
 
     def _start_watching(self, path: Path) -> Watcher:
@@ -104,13 +113,15 @@ class SqliteWakeups:
 
     def _emit(self, wakeups: Iterable[Wakeup]) -> None:
         for wakeup in wakeups:
-            for subscription in tuple(self._subscriptions):
-                loop, listener = subscription
+            for listener in self._audience.of(wakeup):
+                loop = self._loops.get(listener)
+                if loop is None:
+                    continue  # it has just left
                 try:
                     loop.call_soon_threadsafe(listener, wakeup)
                 except RuntimeError:
                     # Its loop was closed without unsubscribing: nobody is left to wake.
-                    self._unsubscribe(subscription)
+                    self._unsubscribe(listener)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -44,6 +44,7 @@ class Watcher:
         self._seen: dict[Key, int] = {}
         self._stop = threading.Event()
         self._changes: Changes | None = None
+        self._dozes = False
         self._problem: str | None = None
         self._thread = threading.Thread(
             target=self._watch, name="holdfast-sqlite-watcher", daemon=True
@@ -58,6 +59,13 @@ class Watcher:
         changes = self._changes
         if changes is not None:
             changes.stop()
+
+    def doze(self, dozes: bool) -> None:
+        """Whether a look every now and then is enough."""
+        self._dozes = dozes
+        changes = self._changes
+        if changes is not None:
+            changes.doze(dozes)
 
     def join(self) -> None:
         self._thread.join()
@@ -91,6 +99,7 @@ class Watcher:
             version = connection.execute("PRAGMA data_version").fetchone()
             self._news(connection)
             changes = self._changes = changes_of(self._path)
+            changes.doze(self._dozes)
             try:
                 self._on_look()
                 if self._problem is not None:

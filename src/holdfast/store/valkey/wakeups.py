@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from redis import exceptions
 
-from holdfast.store.listening import ASK_EVERY, ASK_TIMEOUT, LineWakeups
+from holdfast.store.listening import LineWakeups
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.line import Line
 
 
 class ValkeyWakeups(LineWakeups):
-    """Scripts publish on one channel of the namespace."""
+    """Scripts publish on the channels of the namespace."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(listen=connections.options.listen)
         self._connections = connections
 
-    async def hold_a_line(self) -> None:
-        line = await self._connections.listener(lambda message: self.heard(message.decode()))
-        try:
-            async with asyncio.timeout(ASK_TIMEOUT):
-                await line.ask(("SUBSCRIBE", self._connections.channel))
-            self.up()
-            while not line.lost.done():
-                await asyncio.wait((line.lost,), timeout=ASK_EVERY)
-                async with asyncio.timeout(ASK_TIMEOUT):
-                    await line.ask(("PING",))
-        finally:
-            line.cut(exceptions.ConnectionError("nobody listens any more"))
+    @property
+    def channel(self) -> str:
+        return self._connections.channel
+
+    async def open_ear(self) -> _Ear:
+        return _Ear(await self._connections.listener(lambda said: self.heard(said.decode())))
+
+
+class _Ear:
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.gone = line.lost
+
+    async def listen(self, channel: str) -> None:
+        await self._line.ask(("SUBSCRIBE", channel))
+
+    async def unlisten(self, channel: str) -> None:
+        await self._line.ask(("UNSUBSCRIBE", channel))
+
+    async def ask(self) -> None:
+        await self._line.ask(("PING",))
+
+    def cut(self) -> None:
+        self._line.cut(exceptions.ConnectionError("nobody listens any more"))

@@ -196,14 +196,16 @@ cooled as (
             end
 ),
 woken as (
-    select count(pg_notify($2::text, payload)) as calls
+    select count(pg_notify($2::text || few, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
             then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) = 1 then '=1' else '' end end as payload
+                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
+            end as payload,
+            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
         from closed where state = 'ready'
         union all
-        select distinct 'due' from closed
+        select distinct 'due', '' from closed
         where state = 'scheduled' or (state = 'suspended' and delay is not null)
     ) as hints
     where payload is not null

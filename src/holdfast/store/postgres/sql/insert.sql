@@ -45,14 +45,16 @@ to_deadline as (
     select id, deadline_at from created where deadline_at is not null
 ),
 woken as (
-    select count(pg_notify($2::text, payload)) as calls
+    select count(pg_notify($2::text || few, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
             then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) = 1 then '=1' else '' end end as payload
+                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
+            end as payload,
+            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
         from created where not later
         union all
-        select 'due' from created where later or deadline_at is not null limit 2
+        select 'due', '' from created where later or deadline_at is not null limit 2
     ) as hints
     where payload is not null
 )

@@ -13,4 +13,4 @@ to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
     select id, $5::text, $6::int, $4::text, coalesce($1::timestamptz, statement_timestamp()) from body
 )
-select pg_notify($2::text, 'ready:' || $5::text || '=1') from body
+select pg_notify($2::text || '_few', 'ready:' || $5::text || '=1') from body

@@ -56,7 +56,7 @@ select summed.moved, summed.queues,
          where wake_at > coalesce($1::timestamptz, statement_timestamp()) and wake_at < 'infinity'
          order by wake_at limit 1)
     ) - coalesce($1::timestamptz, statement_timestamp()))::float8 end as next_due_in,
-    case when summed.moved > 0 then pg_notify($2::text,
+    case when summed.moved > 0 then pg_notify($2::text || case when summed.moved = 1 then '_few' else '' end,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end
         else 'ready:' end) end as woken,

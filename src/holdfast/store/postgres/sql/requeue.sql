@@ -65,11 +65,13 @@ restarted as (
     on conflict (schedule, scope, at) do update set epoch = old.epoch + 1
 ),
 woken as (
-    select count(pg_notify($2::text, payload)) as calls
+    select count(pg_notify($2::text || few, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
             then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) = 1 then '=1' else '' end end as payload
+                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
+            end as payload,
+            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
         from chosen
     ) as hints
     where payload is not null

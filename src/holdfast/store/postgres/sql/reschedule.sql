@@ -50,14 +50,16 @@ moved as materialized (
     union all select job_id, null, null::text from stayed
 ),
 woken as (
-    select count(pg_notify($2::text, payload)) as calls
+    select count(pg_notify($2::text || few, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
             then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) = 1 then '=1' else '' end end as payload
+                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
+            end as payload,
+            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
         from moved where is_ready
         union all
-        select distinct 'due' from moved where not is_ready
+        select distinct 'due', '' from moved where not is_ready
     ) as hints
     where payload is not null
 )

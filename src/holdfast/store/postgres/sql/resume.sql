@@ -14,11 +14,13 @@ to_ready as (
     from gone order by job_id
 ),
 woken as (
-    select count(pg_notify($2::text, payload)) as calls
+    select count(pg_notify($2::text || few, payload)) as calls
     from (
         select case when length(string_agg(distinct queue, ',')) >= 2000
             then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) = 1 then '=1' else '' end end as payload
+                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
+            end as payload,
+            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
         from gone
     ) as hints
     where payload is not null

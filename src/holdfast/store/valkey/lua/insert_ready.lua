@@ -1,7 +1,7 @@
 -- Add jobs that are ready at once and have neither a unique key nor a deadline: most of them.
 -- KEYS: partition
 -- ARGV: now arrival channel lines
--- uses: time arrival heads
+-- uses: time arrival heads wake
 --
 -- `lines`: [queue, task, priority, four pieces of a record, [id, body, index, …]]. Answers 1; or 0,
 -- and nothing is changed, when one of the ids is there already: then insert.lua has to look at each.
@@ -47,6 +47,6 @@ for n = 1, #given do
     redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #members / 2)
 end
 for queue, jobs in pairs(woken) do
-    redis.call('PUBLISH', channel, 'ready:' .. queue .. '=' .. jobs)
+    tell_of_ready(channel, queue, jobs)
 end
 return 1

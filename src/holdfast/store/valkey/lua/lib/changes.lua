@@ -4,7 +4,7 @@
 -- Removals go first: they are allowed when memory is short, and after a first write so is the
 -- rest. Only a verb that removes nothing, an insert, begins with a write that is refused then,
 -- and so is refused as a whole.
--- uses: heads
+-- uses: heads wake
 local CHUNK = 2000
 local sorted, texts, counted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}
 local after_all = {}
@@ -123,7 +123,10 @@ local function flush()
     end
     local channel = partition:gsub(':%d+}$', '}') .. ':wake'
     for message, times in pairs(woken) do
-        local jobs = message:sub(1, 6) == 'ready:' and '=' .. times or ''
-        redis.call('PUBLISH', channel, message .. jobs)
+        if message:sub(1, 6) == 'ready:' then
+            tell_of_ready(channel, message:sub(7), times)
+        else
+            redis.call('PUBLISH', channel, message)
+        end
     end
 end
