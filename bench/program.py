@@ -19,7 +19,7 @@ from bench.sqlite_trace import sqlite_statements_marked
 from bench.ticks import Ticks
 from holdfast.app import App
 from holdfast.context import Context
-from holdfast.retry import Retry
+from holdfast.job.retry import Retry
 from holdfast.task import Task
 
 QUEUE = "default"

@@ -11,9 +11,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Cancelled
-from holdfast.job import LIVE
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled
+from holdfast.job.outcome import decide
+from holdfast.job.state import LIVE
 from holdfast.plan import Decision, Plan, Schedule
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store

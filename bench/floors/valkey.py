@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from bench.floors.body import body
 from bench.measure import Sample, percentiles
-from holdfast.job import new_job_id
+from holdfast.job.ids import new_job_id
 
 BATCH = 100
 AT_ONCE = 1_000

@@ -21,9 +21,9 @@ from bench.measure import HOLDFAST, Contender, Sample, Workload
 from bench.places import Place, store_url
 from bench.program import QUEUE, Program, noop
 from bench.scale import Scale
-from holdfast.ends import Returned
-from holdfast.job import WorkerId, new_worker_id
-from holdfast.outcome import decide
+from holdfast.job.ends import Returned
+from holdfast.job.ids import WorkerId, new_worker_id
+from holdfast.job.outcome import decide
 from holdfast.store.records import Want, WorkerInfo
 
 BATCH = 100

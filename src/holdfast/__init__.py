@@ -6,7 +6,6 @@ Everything public is named here; whatever is not may change without notice.
 from holdfast.app import App
 from holdfast.client import Client
 from holdfast.context import AttemptLost, Context
-from holdfast.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.errors import (
     AccessRefused,
     BadArguments,
@@ -46,7 +45,12 @@ from holdfast.errors import (
 )
 from holdfast.events import Event
 from holdfast.insights import Explanation, Reason, Who
-from holdfast.job import Job, JobId, JobState, Retention
+from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Retention
+from holdfast.job.record import Job
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.options import UniqueBy
 from holdfast.plan import (
     CatchUp,
@@ -57,7 +61,6 @@ from holdfast.plan import (
     Overlap,
     Schedule,
 )
-from holdfast.retry import Retry
 from holdfast.selection import BulkReport
 from holdfast.task import JobHandle, Task
 

@@ -14,7 +14,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast import checks
 from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -23,7 +22,8 @@ from holdfast.declaring import ScheduleDecorator, declared_on, registering
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
-from holdfast.job import WorkerId
+from holdfast.job import checks
+from holdfast.job.ids import WorkerId
 from holdfast.options import EnqueueOptions, Options, check_name
 from holdfast.plan import Definition
 from holdfast.portal import Portal

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from itertools import islice
 
 from holdfast.errors import BadArguments, PartlyInserted, PayloadTooLarge, StoreError
-from holdfast.job import Inserted, NewJob
+from holdfast.job.record import Inserted, NewJob
 
 CHUNK = 2_000
 STEP = 100

@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast import checks
 from holdfast.batcher import Batcher
-from holdfast.ends import Cancelled
 from holdfast.errors import (
     BadOption,
     HoldfastError,
@@ -27,19 +25,13 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.insights import Explanation, explain
-from holdfast.job import (
-    ENDED,
-    LIVE,
-    WAITING,
-    Inserted,
-    Job,
-    JobId,
-    JobState,
-    Live,
-    NewJob,
-)
+from holdfast.job import checks
+from holdfast.job.ends import Cancelled
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Inserted, Job, Live, NewJob
+from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.options import Seconds, check_job_id, check_name, check_priority
-from holdfast.outcome import decide
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
 from holdfast.schedule_verbs import ScheduleVerbs

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from holdfast import checks
 from holdfast.errors import BadOption
+from holdfast.job import checks
 
 PREFIX = "HOLDFAST_"
 

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.errors import BadOption, HoldfastError
-from holdfast.job import Claimed, JobId, Progress, decode_policy
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.ids import JobId
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import Claimed, Progress
+from holdfast.job.text import MESSAGE_LIMIT, clean
 
 logger = logging.getLogger("holdfast.job")
 

@@ -16,8 +16,9 @@ import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.job import LIVE, Job, JobState
-from holdfast.outcome import LEFT
+from holdfast.job.outcome import LEFT
+from holdfast.job.record import Job
+from holdfast.job.state import LIVE, JobState
 from holdfast.schedule.checking import check_schedules
 from holdfast.store.contract import Store
 from holdfast.store.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo

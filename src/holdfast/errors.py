@@ -39,7 +39,7 @@
     └── NoServer              no throwaway server can be started
 
 Expected ends of an attempt (`Fail`, `Snooze`, …) are values or signals of
-the handler, not errors: they live in `holdfast.ends`.
+the handler, not errors: they live in `holdfast.job.ends`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.job import Job, JobState
+from holdfast.job.record import Job
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import QueueInfo, WorkerInfo
 

@@ -15,22 +15,15 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast import checks
 from holdfast.codec import Signature
 from holdfast.errors import BadOption
-from holdfast.job import (
-    LIVE,
-    JobId,
-    JobState,
-    NewJob,
-    OnConflict,
-    Policy,
-    Retention,
-    Unique,
-    encode_policy,
-    new_job_id,
-)
-from holdfast.retry import Retry
+from holdfast.job import checks
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.policy import Policy, Retention, encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.retry import Retry
+from holdfast.job.state import LIVE, JobState
+from holdfast.job.unique import OnConflict, Unique
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
 PRIORITY_LIMIT = 32_767

@@ -14,7 +14,10 @@ from functools import lru_cache
 import msgspec
 
 from holdfast.errors import BadOption
-from holdfast.job import DAY, JobId, JobState, NewJob
+from holdfast.job.ids import JobId
+from holdfast.job.policy import DAY
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
 
 NO_SCOPE = ""
 

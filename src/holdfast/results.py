@@ -30,7 +30,8 @@ from holdfast.errors import (
     StoreUnavailable,
     UnknownJob,
 )
-from holdfast.job import JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
 from holdfast.store.contract import Jobs
 from holdfast.store.records import Outcome
 

@@ -17,7 +17,9 @@ from holdfast.client import Client, stands
 from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
-from holdfast.job import Inserted, Job, JobId, JobState, NewJob
+from holdfast.job.ids import JobId
+from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.state import JobState
 from holdfast.options import EnqueueOptions, JobMaker, Options, Seconds, check_job_id
 from holdfast.plan import Definition
 from holdfast.schedule.defining import ScheduleCall, define

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.job import Job, JobState
-from holdfast.retry import Retry
+from holdfast.job.record import Job
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.testing.servers import PostgresServer, ThrowawayPostgres, ThrowawayValkey
 from tests.chaos.faults import Place, PostgresPlace, SqlitePlace, ValkeyPlace

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailable
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter, Topic
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from holdfast.testing.servers.ports import free_port

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import ManualClock
-from holdfast.ends import (
+from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -19,22 +19,12 @@ from holdfast.ends import (
     Snoozed,
     WasSuspended,
 )
-from holdfast.job import (
-    Claimed,
-    Inserted,
-    Job,
-    JobId,
-    JobState,
-    Live,
-    NewJob,
-    Policy,
-    WorkerId,
-    encode_policy,
-    new_job_id,
-    new_worker_id,
-)
-from holdfast.outcome import decide
-from holdfast.retry import Retry
+from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import ALL, Verdict, Want, WorkerInfo
 

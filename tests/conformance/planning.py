@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from holdfast.job import JobId, NewJob, new_job_id
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.record import NewJob
 from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.store.contract import Schedules
 from tests.conformance.builders import QUEUE, TASK, Scene, new_job

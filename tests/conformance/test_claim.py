@@ -8,8 +8,11 @@ from time import perf_counter
 
 import pytest
 
-from holdfast.ends import HandedBack, WasThrottled
-from holdfast.job import Claimed, JobState, Policy, Progress, new_worker_id
+from holdfast.job.ends import HandedBack, WasThrottled
+from holdfast.job.ids import new_worker_id
+from holdfast.job.policy import Policy
+from holdfast.job.record import Claimed, Progress
+from holdfast.job.state import JobState
 from holdfast.store.records import ProgressReport, Want
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, TASK, Scene, ids, new_job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, Scene
 

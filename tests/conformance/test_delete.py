@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import ENDED, JobState, Unique, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.unique import Unique
 from tests.conformance.builders import FAILED, REACHABLE, RETURNED, Scene, new_job
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.ends import Raised, Snoozed, WorkerLost
-from holdfast.job import ERRORS_KEPT, Policy
-from holdfast.retry import Retry
+from holdfast.job.ends import Raised, Snoozed, WorkerLost
+from holdfast.job.policy import Policy
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.retry import Retry
 from tests.conformance.builders import FAILED, Scene
 
 PATIENT = Policy(retry=Retry.constant(max_attempts=1_000, base=0, jitter=0), max_crashes=1_000)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.job import JobState, Live
+from holdfast.job.record import Live
+from holdfast.job.state import JobState
 from tests.conformance.builders import QUEUE, TASK, Scene, ids
 
 

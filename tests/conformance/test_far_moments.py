@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.doctor import Facts, check_waiting
-from holdfast.ends import HandedBack
 from holdfast.insights import explain
-from holdfast.job import JobState
+from holdfast.job.ends import HandedBack
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import Scene, new_job
 

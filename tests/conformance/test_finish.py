@@ -7,7 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from holdfast.ends import (
+from holdfast.errors import RowRefused
+from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -18,9 +19,10 @@ from holdfast.ends import (
     WasSuspended,
     WasThrottled,
 )
-from holdfast.errors import RowRefused
-from holdfast.job import JobState, Policy, Retention, new_job_id
-from holdfast.outcome import Transition, decide
+from holdfast.job.ids import new_job_id
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.state import JobState
 from holdfast.store.records import QueueSettings, Verdict
 from tests.backends import siblings
 from tests.conformance.builders import (

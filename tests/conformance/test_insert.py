@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.job import JobState, Policy, Unique, encode_policy, new_job_id
-from holdfast.retry import Retry
+from holdfast.job.ids import new_job_id
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import JobFilter
 from tests.backends import siblings
 from tests.conformance.builders import RETURNED, Scene, ids, new_job

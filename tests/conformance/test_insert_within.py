@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable
-from holdfast.job import JobState, Unique
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import Capability, Topic
 from tests.backends import PostgresDatabase, SqliteFile, opened
 from tests.conformance.builders import QUEUE, Scene, new_job

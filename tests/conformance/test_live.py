@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import ENDED, JobState, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import ENDED, JobState
 from tests.conformance.builders import REACHABLE, Scene, ids
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import SchemaTampered, SchemaTooNew
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from tests.backends import Backend, Inspectable, opened

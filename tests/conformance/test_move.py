@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import WAITING, JobState, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import WAITING, JobState
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import QUEUE, REACHABLE, Scene, ids
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.ends import HandedBack, TimedOut
-from holdfast.job import JobState, Policy
-from holdfast.retry import Retry
+from holdfast.job.ends import HandedBack, TimedOut
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from tests.conformance.builders import Scene, ids
 
 TEN = Policy(retry=Retry.constant(base=1, jitter=0), timeout=10)

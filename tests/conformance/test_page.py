@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.ends import Raised
-from holdfast.job import JobId, JobState, Unique, new_job_id
+from holdfast.job.ends import Raised
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene, ids
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import DeadlinePassed
-from holdfast.job import JobState
+from holdfast.job.ends import DeadlinePassed
+from holdfast.job.state import JobState
 from tests.conformance.builders import RAISED, RETURNED, Scene, ids
 
 LIVE_STATES = [JobState.READY, JobState.SCHEDULED, JobState.RUNNING, JobState.SUSPENDED]

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from holdfast.ends import WasSuspended
-from holdfast.job import JobState
+from holdfast.job.ends import WasSuspended
+from holdfast.job.state import JobState
 from holdfast.store.records import Promoted
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene, ids

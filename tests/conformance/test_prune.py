@@ -7,8 +7,12 @@ import asyncio
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.job import JobId, JobState, Policy, Progress, Retention, Unique
-from holdfast.outcome import decide
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.record import Progress
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import JobFilter, ProgressReport, QueueSettings
 from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import FAILED, QUEUE, RAISED, REACHABLE, RETURNED, Scene

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import WasThrottled
-from holdfast.job import JobState
+from holdfast.job.ends import WasThrottled
+from holdfast.job.state import JobState
 from holdfast.store.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.ends import HandedBack, WorkerLost
-from holdfast.job import JobId, JobState, Policy
-from holdfast.outcome import decide
-from holdfast.retry import Retry
+from holdfast.job.ends import HandedBack, WorkerLost
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.records import Held, Verdict, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, accepted, ids
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.ends import HandedBack
-from holdfast.job import JobId, JobState, Progress, new_job_id
+from holdfast.job.ends import HandedBack
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.record import Progress
+from holdfast.job.state import JobState
 from holdfast.store.records import ProgressReport
 from tests.conformance.builders import RAISED, RETURNED, Scene
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import End, HandedBack, Snoozed, WasSuspended, WasThrottled, WorkerLost
-from holdfast.job import JobState, Policy, Retention, new_job_id
+from holdfast.job.ends import End, HandedBack, Snoozed, WasSuspended, WasThrottled, WorkerLost
+from holdfast.job.ids import new_job_id
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.state import JobState
 from holdfast.store.records import Held
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import WorkerLost
-from holdfast.job import ENDED, JobState, Policy, Unique, new_job_id
-from holdfast.retry import Retry
+from holdfast.job.ends import WorkerLost
+from holdfast.job.ids import new_job_id
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.unique import Unique
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import JobState, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import JobState
 from tests.conformance.builders import REACHABLE, Scene
 
 MOVABLE = (JobState.READY, JobState.SCHEDULED)

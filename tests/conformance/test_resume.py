@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import WasSuspended
-from holdfast.job import JobState, new_job_id
+from holdfast.job.ends import WasSuspended
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import JobState
 from tests.conformance.builders import REACHABLE, Scene
 
 

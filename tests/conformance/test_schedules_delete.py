@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.clock import ManualClock
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, job_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import JobState, Policy, Retention
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.state import JobState
 from holdfast.plan import Decision
 from tests.conformance.builders import FAILED, RAISED, Scene
 from tests.conformance.planning import NAME, Diary, instants

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from holdfast.ends import WasSuspended
-from holdfast.job import JobState
+from holdfast.job.ends import WasSuspended
+from holdfast.job.state import JobState
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.records import JobFilter
 from tests.backends import siblings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import HandedBack, WasSuspended
-from holdfast.job import JobState
-from holdfast.outcome import decide
+from holdfast.job.ends import HandedBack, WasSuspended
+from holdfast.job.outcome import decide
+from holdfast.job.state import JobState
 from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene
 from tests.conformance.planning import NAME, Diary
 

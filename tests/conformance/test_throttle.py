@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import WasThrottled
-from holdfast.job import Claimed, JobState
-from holdfast.outcome import decide
+from holdfast.job.ends import WasThrottled
+from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed
+from holdfast.job.state import JobState
 from holdfast.store.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene, accepted
 

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from holdfast.ends import HandedBack, Snoozed, WasSuspended
-from holdfast.job import LIVE, JobState, OnConflict, Unique
+from holdfast.job.ends import HandedBack, Snoozed, WasSuspended
+from holdfast.job.state import LIVE, JobState
+from holdfast.job.unique import OnConflict, Unique
 from tests.backends import siblings
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
 

@@ -11,11 +11,14 @@ import pytest
 
 from holdfast.client import Client
 from holdfast.doctor import check_policies
-from holdfast.ends import Cancelled, DeadlinePassed, HandedBack, Raised, TimedOut, WorkerLost
 from holdfast.errors import Unreadable
 from holdfast.insights import explain
-from holdfast.job import JobId, JobState, NewJob, Unique
-from holdfast.outcome import decide, leave
+from holdfast.job.ends import Cancelled, DeadlinePassed, HandedBack, Raised, TimedOut, WorkerLost
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide, leave
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import JobFilter, Severity
 from tests.conformance.builders import Scene, ids, new_job
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.ends import HandedBack, WasSuspended
+from holdfast.job.ends import HandedBack, WasSuspended
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from tests.backends import siblings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ends import HandedBack, WorkerLost
-from holdfast.job import JobId, WorkerId, new_job_id, new_worker_id
+from holdfast.job.ends import HandedBack, WorkerLost
+from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.store.records import Beat, Held, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, ids, new_worker
 

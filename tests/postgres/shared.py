@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.job import JobId, WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Want
 from tests.conformance.builders import (

@@ -16,7 +16,9 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption
-from holdfast.job import Inserted, JobState, NewJob, Unique
+from holdfast.job.record import Inserted, NewJob
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.borrowed import as_pyformat, recognise, recognise_sync
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Topic, Wakeup

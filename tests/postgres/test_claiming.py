@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.ends import HandedBack
 from holdfast.errors import (
     StoreUnavailable,
 )
-from holdfast.outcome import decide
+from holdfast.job.ends import HandedBack
+from holdfast.job.outcome import decide
 from holdfast.store.postgres.claiming import HIGHEST, LOWEST, SkipPoints
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.records import Want

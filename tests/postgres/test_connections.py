@@ -10,13 +10,15 @@ import psycopg
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Raised, WasSuspended
 from holdfast.errors import (
     StoreError,
     StoreUnavailable,
 )
-from holdfast.job import JobState, Progress, Unique
-from holdfast.outcome import decide
+from holdfast.job.ends import Raised, WasSuspended
+from holdfast.job.outcome import decide
+from holdfast.job.record import Progress
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Held, JobFilter, ProgressReport, Want
 from holdfast.testing.servers import PostgresServer, postgres_server

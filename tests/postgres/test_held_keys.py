@@ -13,7 +13,9 @@ import pytest
 
 from holdfast.client import Client
 from holdfast.errors import KeyHeld
-from holdfast.job import Inserted, JobState, Unique
+from holdfast.job.record import Inserted
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import new_job

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.job import JobState, NewJob, Policy, Unique
-from holdfast.outcome import decide
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.store.postgres import jobs as verbs
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want
 from tests.conformance.builders import (

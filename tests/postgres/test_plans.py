@@ -7,7 +7,7 @@ import re
 import asyncpg
 import pytest
 
-from holdfast.job import new_worker_id
+from holdfast.job.ids import new_worker_id
 from holdfast.store.postgres.claiming import HIGHEST, LOWEST
 from holdfast.store.postgres.scripts import load_scripts
 from tests.postgres.shared import claim, connected, hired, opened

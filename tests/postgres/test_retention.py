@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncpg
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Returned
-from holdfast.outcome import decide
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import decide
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import JobFilter
 from holdfast.testing.servers import PostgresServer

@@ -14,7 +14,7 @@ from holdfast.errors import (
     SchemaMissing,
     SchemaTooNew,
 )
-from holdfast.job import Unique
+from holdfast.job.unique import Unique
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import JobFilter, Topic, Wakeup

@@ -12,19 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from holdfast.clock import ManualClock
-from holdfast.ends import DeadlinePassed, Returned, TimedOut, WorkerLost
-from holdfast.job import (
-    ENDED,
-    LIVE,
-    WAITING,
-    Claimed,
-    Job,
-    JobId,
-    JobState,
-    WorkerId,
-    decode_policy,
-)
-from holdfast.outcome import Transition, decide
+from holdfast.job.ends import DeadlinePassed, Returned, TimedOut, WorkerLost
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import Claimed, Job
+from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
 from tests.conformance.builders import new_worker

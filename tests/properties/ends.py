@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from holdfast.ends import (
+from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -19,8 +19,8 @@ from holdfast.ends import (
     WasThrottled,
     WorkerLost,
 )
-from holdfast.job import Policy, Retention
-from holdfast.retry import Retry
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.retry import Retry
 
 seconds = st.floats(min_value=0, max_value=1e6)
 any_float = st.floats()

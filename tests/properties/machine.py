@@ -23,15 +23,11 @@ from hypothesis.stateful import (
 )
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Cancelled, DeadlinePassed, End, TimedOut, WorkerLost
-from holdfast.job import (
-    Claimed,
-    JobId,
-    Live,
-    WorkerId,
-)
-from holdfast.job import JobState as S
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled, DeadlinePassed, End, TimedOut, WorkerLost
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed, Live
+from holdfast.job.state import JobState as S
 from holdfast.store.open import open_store
 from holdfast.store.records import Held, QueueSettings, Want
 from tests.backends import Backend

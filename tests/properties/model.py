@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from holdfast.job import ENDED, LIVE, WAITING, JobId, JobState, Policy, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import Policy
+from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 
 S = JobState
 

@@ -12,17 +12,13 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from holdfast.ends import End, HandedBack, Raised, Returned, Snoozed, WasSuspended, WasThrottled
-from holdfast.job import (
-    JobId,
-    NewJob,
-    OnConflict,
-    Policy,
-    Retention,
-    Unique,
-)
-from holdfast.job import JobState as S
-from holdfast.retry import Retry
+from holdfast.job.ends import End, HandedBack, Raised, Returned, Snoozed, WasSuspended, WasThrottled
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.record import NewJob
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState as S
+from holdfast.job.unique import OnConflict, Unique
 from tests.conformance.builders import new_job
 from tests.properties.model import ModelJob
 

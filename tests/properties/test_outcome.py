@@ -7,21 +7,14 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks import LONGEST_WAIT
-from holdfast.ends import End, Raised, Returned, WorkerLost
-from holdfast.job import (
-    ENDED,
-    LIVE,
-    TRANSITIONS,
-    WAITING,
-    JobState,
-    Live,
-    Policy,
-    decode_policy,
-    encode_policy,
-    new_job_id,
-)
-from holdfast.outcome import clean, decide
+from holdfast.job.checks import LONGEST_WAIT
+from holdfast.job.ends import End, Raised, Returned, WorkerLost
+from holdfast.job.ids import new_job_id
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, decode_policy, encode_policy
+from holdfast.job.record import Live
+from holdfast.job.state import ENDED, LIVE, TRANSITIONS, WAITING, JobState
+from holdfast.job.text import clean
 from tests.properties.ends import ends_of_running, ends_of_waiting, policies
 
 waiting_states = st.sampled_from(sorted(WAITING))

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.retry import Retry
+from holdfast.job.retry import Retry
 from tests.properties.ends import retries
 
 failures = st.integers(1, 100_000)

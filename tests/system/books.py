@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from holdfast.job import ENDED, Job, JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.record import Job
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Severity
 from tests.properties import always_true

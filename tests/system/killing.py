@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.app import App
-from holdfast.job import Job
+from holdfast.job.record import Job
 from holdfast.store.contract import Store
 from tests.system import books
 from tests.system.diary import Entry

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from holdfast.context import Context
-from holdfast.ends import Fail, Snooze, Throttled
+from holdfast.job.ends import Fail, Snooze, Throttled
 
 
 def add(a: int, b: int) -> int:

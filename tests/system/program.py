@@ -28,8 +28,8 @@ from holdfast.app import App
 from holdfast.clock import utcnow
 from holdfast.context import Context
 from holdfast.events import Event
-from holdfast.job import new_job_id
-from holdfast.retry import Retry
+from holdfast.job.ids import new_job_id
+from holdfast.job.retry import Retry
 from tests.system.diary import Diary
 from tests.system.recording import record
 

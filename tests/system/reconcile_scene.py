@@ -10,8 +10,9 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from holdfast.events import Event, Events
-from holdfast.job import JobId, Live
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Live
 from holdfast.reconcile import ReconcileOptions, Reconciler
 from holdfast.store.contract import Jobs, Store
 from holdfast.store.records import Promoted, Verdict, WorkerInfo

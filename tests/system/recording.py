@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.job import Claimed, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ids import WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Claimed
 from holdfast.store.contract import Jobs
 from holdfast.store.records import ProgressReport, Verdict, Want, WorkerInfo
 from tests.system.diary import Diary

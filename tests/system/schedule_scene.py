@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Returned
 from holdfast.events import Event, Events
-from holdfast.job import Claimed, JobId, Live, WorkerId, new_worker_id
-from holdfast.outcome import decide
+from holdfast.job.ends import Returned
+from holdfast.job.ids import JobId, WorkerId, new_worker_id
+from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed, Live
 from holdfast.plan import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.reconcile.evaluator import Evaluator
 from holdfast.schedule.defining import checked

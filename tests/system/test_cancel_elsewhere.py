@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.errors import JobCancelled
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
 from tests.system import program

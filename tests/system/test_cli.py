@@ -15,7 +15,8 @@ import asyncpg
 import psutil
 import pytest
 
-from holdfast.job import JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, WorkerInfo
 from holdfast.testing.servers import PostgresServer

@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.client import Client
 from holdfast.clock import ManualClock
-from holdfast.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
 from holdfast.errors import (
     BadOption,
     JobCancelled,
@@ -24,7 +23,10 @@ from holdfast.errors import (
     StoreError,
     UnknownJob,
 )
-from holdfast.job import JobState, Unique, new_job_id
+from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.selection import job_filter
 from holdfast.store.contract import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.ends import Throttled
-from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id
+from holdfast.job.ends import Throttled
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.policy import encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from tests.system.working import QUICK, Shop

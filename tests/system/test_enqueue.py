@@ -30,7 +30,7 @@ from holdfast import (
 from holdfast.client import Client
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
-from holdfast.job import new_job_id
+from holdfast.job.ids import new_job_id
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.testing import Harness

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.job import JobState, Policy
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
-from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from tests.system.flaky import FlakyStore, Line
 from tests.system.reconcile_scene import made

@@ -13,8 +13,10 @@ import pytest
 from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.events import Events
-from holdfast.job import Job, JobId, JobState, WorkerId, times_taken
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Job, times_taken
+from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.reconcile.lease_expiry import LeaseExpiry
 from holdfast.store.contract import Store

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.events import Event
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.reconcile import Tally
 from holdfast.reconcile.deadline import Deadline
 from holdfast.reconcile.lease_expiry import LeaseExpiry

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Context, Retry
 from holdfast.app import App
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.open import open_store
 from tests.backends import BACKENDS, Backend
 from tests.waiting import wait_until

@@ -15,7 +15,8 @@ import pytest
 import holdfast.reconcile
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
-from holdfast.job import JobState, new_worker_id
+from holdfast.job.ids import new_worker_id
+from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
 from holdfast.reconcile import evaluator as evaluator_module
 from holdfast.reconcile import reconciler as reconciler_module

@@ -11,8 +11,11 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.events import Event
-from holdfast.job import JobId, JobState, Policy
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.plan import Decision, Definition, Plan, Rule
 from holdfast.reconcile import Tally
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
@@ -22,7 +25,6 @@ from holdfast.reconcile.lease_expiry import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.worker_registry import WorkerRegistry
-from holdfast.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
 from tests.backends import Inspectable, opened, siblings

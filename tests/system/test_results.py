@@ -13,8 +13,8 @@ import pytest
 from holdfast import results
 from holdfast.client import Client
 from holdfast.clock import ManualClock
-from holdfast.ends import Returned
 from holdfast.errors import BadOption, ResultTimeout, UnknownJob
+from holdfast.job.ends import Returned
 from holdfast.store.contract import Store
 from tests.conformance.builders import Scene
 from tests.system.flaky import FlakyStore, Line

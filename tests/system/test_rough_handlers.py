@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import App
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.system import rough
 from tests.system.real_worker import RealWorkers, real_workers, seconds_to_leave
 

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Raised, WorkerLost
 from holdfast.errors import StoreUnavailable
-from holdfast.job import JobState, Policy, encode_policy
-from holdfast.outcome import MESSAGE_LIMIT, Transition, decide
+from holdfast.job.ends import Raised, WorkerLost
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
+from holdfast.job.text import MESSAGE_LIMIT
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.reconcile.attention import Attention, Entry
 from holdfast.reconcile.scheduling import ScheduleService
-from holdfast.retry import Retry
 from holdfast.schedule.standing import contested
 from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.contract import Store

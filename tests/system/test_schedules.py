@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.client import Client
 from holdfast.clock import ManualClock
-from holdfast.ends import Returned
 from holdfast.errors import BadOption, Refused, UnknownSchedule
-from holdfast.job import JobState
-from holdfast.outcome import decide
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import decide
+from holdfast.job.state import JobState
 from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.starting import PLAN, SCOPE
 from holdfast.store.contract import Store

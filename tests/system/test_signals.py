@@ -8,7 +8,7 @@ import time
 import pytest
 
 from holdfast.app import App
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.system import books
 from tests.system.processes import Fleet, Process
 from tests.system.program import linger

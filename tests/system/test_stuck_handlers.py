@@ -9,12 +9,13 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.doctor import Facts, check_workers
-from holdfast.ends import TimedOut
 from holdfast.errors import SlotsLost
 from holdfast.insights import explain
-from holdfast.job import JobState, Policy
-from holdfast.outcome import decide
-from holdfast.retry import Retry
+from holdfast.job.ends import TimedOut
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.worker.worker import Worker
 from tests.system.working import Shop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast.app import App
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.conformance.builders import new_job
 from tests.system import books
 from tests.system.processes import Fleet

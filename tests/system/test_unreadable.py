@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast import job as vocabulary
-from holdfast.job import JobId, JobState, NewJob, Policy, new_job_id, times_taken
+from holdfast.job import policy as vocabulary
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.policy import Policy
+from holdfast.job.record import NewJob, times_taken
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from tests.system.working import Shop
 

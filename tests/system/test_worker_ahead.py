@@ -6,9 +6,12 @@ import asyncio
 from pathlib import Path
 
 from holdfast.context import Context
-from holdfast.ends import WorkerLost
-from holdfast.job import JobId, JobState, NewJob, encode_policy, new_job_id, new_worker_id
-from holdfast.outcome import decide
+from holdfast.job.ends import WorkerLost
+from holdfast.job.ids import JobId, new_job_id, new_worker_id
+from holdfast.job.outcome import decide
+from holdfast.job.policy import encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Want, WorkerInfo
 from tests.system import process_handlers

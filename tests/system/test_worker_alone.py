@@ -10,7 +10,7 @@ from contextvars import ContextVar
 import pytest
 
 from holdfast.errors import BadOption
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from holdfast.worker.options import WorkerOptions

@@ -10,9 +10,11 @@ from datetime import timedelta
 import pytest
 
 from holdfast.context import Context
-from holdfast.ends import Fail, Snooze, Suspend, Throttled
-from holdfast.job import Job, JobState, Policy, decode_policy
-from holdfast.retry import Retry
+from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
+from holdfast.job.policy import Policy, decode_policy
+from holdfast.job.record import Job
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.worker.execute import Executor
 from tests.system.working import ONCE, QUICK, Shop

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from holdfast.context import Context
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from tests.system import process_handlers as handlers

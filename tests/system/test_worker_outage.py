@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.ends import WorkerLost
 from holdfast.errors import StoreError, StoreUnavailable, WorkerStalled
 from holdfast.events import Event, Events
-from holdfast.job import Claimed, JobState, Live, Policy, times_taken
-from holdfast.outcome import decide
+from holdfast.job.ends import WorkerLost
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.record import Claimed, Live, times_taken
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.reconcile.scheduling import ScheduleService
-from holdfast.retry import Retry
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Topic, Wakeup

@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from holdfast.errors import RowRefused
-from holdfast.job import JobState, Policy
-from holdfast.retry import Retry
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from tests.system import process_handlers as handlers
 from tests.system.working import ONCE, QUICK, Shop

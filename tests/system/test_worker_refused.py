@@ -20,8 +20,8 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.errors import AccessRefused, RowRefused, StoreRefuses
-from holdfast.job import JobState
-from holdfast.outcome import Transition
+from holdfast.job.outcome import Transition
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter, Verdict

@@ -8,10 +8,12 @@ import threading
 import pytest
 
 from holdfast.context import AttemptLost, Context
-from holdfast.ends import TimedOut
-from holdfast.job import JobId, JobState, Policy
-from holdfast.outcome import decide
-from holdfast.retry import Retry
+from holdfast.job.ends import TimedOut
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from tests.system.working import Shop
 from tests.waiting import wait_until

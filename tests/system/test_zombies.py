@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from holdfast.app import App
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.system import books
 from tests.system.processes import Fleet, Process
 from tests.system.program import outlive

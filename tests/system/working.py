@@ -9,8 +9,10 @@ from typing import Any
 
 from holdfast.events import Event, Events
 from holdfast.handlers.registry import Handler, Registry
-from holdfast.job import Job, JobId, NewJob, Policy, encode_policy, new_job_id
-from holdfast.retry import Retry
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Job, NewJob
+from holdfast.job.retry import Retry
 from holdfast.store.contract import Store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker

@@ -8,9 +8,11 @@ from typing import Any, cast
 import pytest
 
 from holdfast.handlers.registry import Handler, Mode
-from holdfast.job import Claimed, JobId, Policy, encode_policy
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Claimed
+from holdfast.job.retry import Retry
 from holdfast.reconcile.judging import SUSPECTED_FOR
-from holdfast.retry import Retry
 from holdfast.worker.admission import STAGGER, Admitted, admit, is_careful
 from holdfast.worker.attempt import Attempt
 

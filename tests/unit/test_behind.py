@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from holdfast.events import Events
-from holdfast.job import JobId, JobState
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.state import JobState
 from holdfast.store.records import Verdict
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.outage import Outage

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.bulk import CHUNK, write_all
 from holdfast.errors import BadArguments, PartlyInserted, StoreError, StoreUnavailable
-from holdfast.job import Inserted, NewJob, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.record import Inserted, NewJob
 
 
 class Desk:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.worker import parse_queues
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from tests.unit.cli import Desk, desk_in
 
 

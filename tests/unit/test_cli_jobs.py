@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.job import JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter
 from tests.conformance.builders import FAILED, Scene, new_job
 from tests.unit.cli import Desk, desk_in

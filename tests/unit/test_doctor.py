@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.doctor import examine
-from holdfast.job import Policy
+from holdfast.job.policy import Policy
 from holdfast.store.open import open_store
 from holdfast.store.records import Finding, Severity
 from tests.backends import opened

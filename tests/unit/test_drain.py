@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter
 from holdfast.worker import drain
 from tests.backends import opened

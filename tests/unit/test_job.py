@@ -9,22 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadOption, Unreadable
-from holdfast.job import (
-    ENDED,
-    LIVE,
-    TRANSITIONS,
-    WAITING,
-    JobState,
-    Policy,
-    Retention,
-    decode_policy,
-    encode_policy,
-    new_job_id,
-    new_worker_id,
-    partition_bits,
-    readable_part,
-)
-from holdfast.retry import Retry
+from holdfast.job.ids import new_job_id, new_worker_id, partition_bits
+from holdfast.job.policy import Policy, Retention, decode_policy, encode_policy, readable_part
+from holdfast.job.retry import Retry
+from holdfast.job.state import ENDED, LIVE, TRANSITIONS, WAITING, JobState
 
 
 def test_every_state_is_live_or_ended() -> None:

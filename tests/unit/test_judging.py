@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from holdfast.ends import Reclaimed, WorkerLost
-from holdfast.job import JobId, JobState, Live, Policy, WorkerId, encode_policy
+from holdfast.job.ends import Reclaimed, WorkerLost
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Live
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
-from holdfast.retry import Retry
 from holdfast.store.records import WorkerInfo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.reconcile.leader import Leadership
 from holdfast.store.contract import Store
 

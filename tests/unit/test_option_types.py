@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from holdfast import App
-from holdfast.ends import Snooze, Suspend, Throttled
 from holdfast.errors import BadOption
 from holdfast.handlers.ends import raised
-from holdfast.job import JobState, Policy, Retention
+from holdfast.job.ends import Snooze, Suspend, Throttled
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.options import Options, UniqueBy
 from holdfast.reconcile.options import ReconcileOptions
-from holdfast.retry import Retry
 from holdfast.worker.options import WorkerOptions
 
 HUGE = 10**400

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadOption
-from holdfast.job import JobState, decode_policy
+from holdfast.job.policy import decode_policy
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
 from holdfast.options import JobMaker, Options, UniqueBy, check_job_id
-from holdfast.retry import Retry
 
 
 @pytest.mark.parametrize(

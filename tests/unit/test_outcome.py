@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks import LONGEST_WAIT
-from holdfast.ends import (
+from holdfast.errors import BadOption
+from holdfast.job.checks import LONGEST_WAIT
+from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -26,19 +27,13 @@ from holdfast.ends import (
     WasThrottled,
     WorkerLost,
 )
-from holdfast.errors import BadOption
-from holdfast.job import (
-    Claimed,
-    JobState,
-    Live,
-    Policy,
-    Retention,
-    encode_policy,
-    new_job_id,
-    new_worker_id,
-)
-from holdfast.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, Transition, clean, decide, succeed
-from holdfast.retry import Retry
+from holdfast.job.ids import new_job_id, new_worker_id
+from holdfast.job.outcome import Transition, decide, succeed
+from holdfast.job.policy import Policy, Retention, encode_policy
+from holdfast.job.record import Claimed, Live
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
+from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 POLICY = Policy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.plan import Decision, Overlap
 from holdfast.schedule.overlap import start
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.checks import LONGEST_WAIT
 from holdfast.errors import BadOption
-from holdfast.retry import Retry
+from holdfast.job.checks import LONGEST_WAIT
+from holdfast.job.retry import Retry
 
 
 def waits(retry: Retry, count: int = 5) -> list[float]:

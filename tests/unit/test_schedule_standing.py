@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.plan import Definition, Rule, Schedule
 from holdfast.schedule.checking import check_schedules
 from holdfast.schedule.standing import contested, newest_due, next_due, undeclared

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import SchemaTooNew, StoreError, StoreUnavailable
-from holdfast.job import JobState, NewJob, Policy, encode_policy, new_job_id, new_worker_id
+from holdfast.job.ids import new_job_id, new_worker_id
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want

@@ -14,19 +14,13 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from holdfast.ends import Cancelled, HandedBack
 from holdfast.errors import BadOption, SchemaTooNew, StoreError, StoreUnavailable
-from holdfast.job import (
-    Claimed,
-    JobState,
-    NewJob,
-    Policy,
-    WorkerId,
-    encode_policy,
-    new_job_id,
-    new_worker_id,
-)
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled, HandedBack
+from holdfast.job.ids import WorkerId, new_job_id, new_worker_id
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import Claimed, NewJob
+from holdfast.job.state import JobState
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.sqlite.changes import Polled
@@ -49,8 +43,10 @@ POLICY = encode_policy(Policy())
 # Each process opens the file (which may not exist yet), adds 25 jobs, and works off 25.
 WORK = """
 import asyncio, sys
-from holdfast.job import NewJob, Policy, encode_policy, new_job_id, new_worker_id
-from holdfast.outcome import succeed
+from holdfast.job.record import NewJob
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.ids import new_job_id, new_worker_id
+from holdfast.job.outcome import succeed
 from holdfast.store.records import Want, WorkerInfo
 from holdfast.store.open import open_store
 

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Cancelled, HandedBack
-from holdfast.job import JobId, JobState
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled, HandedBack
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.state import JobState
 from holdfast.store.records import Finding, JobFilter, Severity
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Cancelled, HandedBack
-from holdfast.job import Claimed, JobId
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled, HandedBack
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed
 from holdfast.store.records import Severity, Want
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened

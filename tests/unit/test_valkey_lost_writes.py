@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import End
 from holdfast.errors import StoreUnavailable
-from holdfast.job import Claimed, JobState, WorkerId
+from holdfast.job.ends import End
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
+from holdfast.job.state import JobState
 from holdfast.store.records import Held
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened

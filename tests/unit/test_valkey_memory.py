@@ -12,10 +12,12 @@ import pytest
 from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.context import Context
-from holdfast.ends import Cancelled, End, HandedBack
 from holdfast.errors import PartlyInserted, StoreError
-from holdfast.job import JobId, JobState, NewJob, Progress
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled, End, HandedBack
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import NewJob, Progress
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import Held, JobFilter, ProgressReport, QueueSettings, Want
 from holdfast.testing.servers import ThrowawayValkey, find_valkey

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from holdfast.outcome import decide
+from holdfast.job.outcome import decide
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Want
 from holdfast.testing.servers import ThrowawayValkey, find_valkey

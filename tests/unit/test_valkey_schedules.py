@@ -10,7 +10,8 @@ from redis import exceptions
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, StoreError, StoreUnavailable
-from holdfast.job import JobState, new_job_id, partition_bits
+from holdfast.job.ids import new_job_id, partition_bits
+from holdfast.job.state import JobState
 from holdfast.plan import Decision
 from holdfast.schedule.starting import Starter
 from holdfast.store.records import JobFilter

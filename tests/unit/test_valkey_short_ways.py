@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.ends import Returned
-from holdfast.job import JobId, JobState, Policy
-from holdfast.outcome import decide
+from holdfast.job.ends import Returned
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
+from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter
 from holdfast.store.valkey.claiming import INLINE
 from holdfast.store.valkey.rows import RECORD, SEQ, record

@@ -11,7 +11,6 @@ import pytest
 from redis import exceptions
 
 from holdfast.clock import ManualClock
-from holdfast.ends import HandedBack, WorkerLost
 from holdfast.errors import (
     BadOption,
     NotCapable,
@@ -19,8 +18,13 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailable,
 )
-from holdfast.job import JobState, Policy, Progress, Retention, Unique, new_job_id
-from holdfast.outcome import decide
+from holdfast.job.ends import HandedBack, WorkerLost
+from holdfast.job.ids import new_job_id
+from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.record import Progress
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 from holdfast.plan import Decision
 from holdfast.store.open import open_store
 from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.reconcile.replicas import FEW, Replicas
 from holdfast.store.records import WorkerInfo
 from holdfast.worker.watch import Watch

@@ -19,7 +19,8 @@ from holdfast.cli.command import add_command
 from holdfast.cli.output import complain, make_text
 from holdfast.cli.target import Session
 from holdfast.events import Event
-from holdfast.job import ENDED, JobState, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.open import drop_store, open_store
 
 if TYPE_CHECKING:

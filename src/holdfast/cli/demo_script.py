@@ -9,7 +9,8 @@ from statistics import median
 
 from holdfast.cli import demo_tasks as shop
 from holdfast.client import Client
-from holdfast.job import Job, JobState
+from holdfast.job.record import Job
+from holdfast.job.state import JobState
 from holdfast.plan import Decision
 
 Say = Callable[[str], None]

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from holdfast.app import App
 from holdfast.context import Context
-from holdfast.ends import Snooze
-from holdfast.retry import Retry
+from holdfast.job.ends import Snooze
+from holdfast.job.retry import Retry
 
 app = App("sqlite://")
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.cli.output import duration_text, make_console, make_table, make_text, state_text
-from holdfast.job import Job, JobState
+from holdfast.job.record import Job
+from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

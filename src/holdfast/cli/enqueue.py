@@ -13,7 +13,7 @@ from holdfast.cli.filters import due_time, wait
 from holdfast.cli.output import complain
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.errors import PayloadTooLarge, UnknownTask
-from holdfast.job import Inserted
+from holdfast.job.record import Inserted
 from holdfast.options import JobMaker, Options, check_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.output import parse_duration, parse_moment
 from holdfast.cli.target import UsageProblem
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 
 QueueFilter = Annotated[
     list[str] | None, typer.Option("--queue", "-q", help="Only this queue (repeatable).")

@@ -32,7 +32,7 @@ from holdfast.cli.output import (
     state_text,
 )
 from holdfast.cli.target import Session
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import Page
 
 if TYPE_CHECKING:

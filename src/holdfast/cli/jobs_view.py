@@ -13,7 +13,9 @@ from holdfast.cli.output import (
     state_text,
     time_text,
 )
-from holdfast.job import ErrorEntry, Job, JobState, decode_policy
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import ErrorEntry, Job
+from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.clock import utcnow
-from holdfast.job import Job, JobState, decode_policy
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import Job
+from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

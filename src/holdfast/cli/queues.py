@@ -12,7 +12,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.target import Session, UsageProblem
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import QueueInfo
 
 if TYPE_CHECKING:

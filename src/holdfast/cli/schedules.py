@@ -16,7 +16,7 @@ from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, d
 from holdfast.cli.target import Session
 from holdfast.clock import utcnow
 from holdfast.errors import BadOption
-from holdfast.job import decode_policy
+from holdfast.job.policy import decode_policy
 from holdfast.plan import LedgerEntry, Schedule
 from holdfast.schedule.standing import contested, next_due, rule_text, undeclared
 from holdfast.store.records import WorkerInfo

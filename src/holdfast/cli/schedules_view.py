@@ -15,7 +15,7 @@ from holdfast.cli.output import (
     make_text,
     state_text,
 )
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.plan import Decision
 from holdfast.schedule.preview import Previewed
 

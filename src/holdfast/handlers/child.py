@@ -17,12 +17,12 @@ from socket import socket
 from typing import Any
 
 from holdfast.context import Context
-from holdfast.ends import End, Returned
 from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.handlers.ends import end_of, refused
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.wire import Call, Reply, encode, read_call, read_kept, write_end
-from holdfast.job import Progress
+from holdfast.job.ends import End, Returned
+from holdfast.job.record import Progress
 
 
 def main(pipe: socket) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 
-from holdfast import checks
-from holdfast.ends import (
+from holdfast.errors import HoldfastError
+from holdfast.handlers.tracebacks import format_traceback
+from holdfast.job import checks
+from holdfast.job.ends import (
     End,
     Fail,
     Raised,
@@ -17,9 +19,7 @@ from holdfast.ends import (
     WasSuspended,
     WasThrottled,
 )
-from holdfast.errors import HoldfastError
-from holdfast.handlers.tracebacks import format_traceback
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.text import MESSAGE_LIMIT, clean
 
 
 def end_of(error: BaseException) -> End:

@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from multiprocessing.context import SpawnProcess
 
-from holdfast.ends import End, WorkerLost
 from holdfast.handlers import child, wire
 from holdfast.handlers.registry import Handler
-from holdfast.job import Claimed, Progress
+from holdfast.job.ends import End, WorkerLost
+from holdfast.job.record import Claimed, Progress
 
 _HEADER = struct.Struct("!i")  # the framing of multiprocessing.connection.Connection
 _SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in unknown states

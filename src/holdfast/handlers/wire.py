@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.ends import End, Raised
-from holdfast.job import Claimed, Progress
-from holdfast.outcome import clean
+from holdfast.job.ends import End, Raised
+from holdfast.job.record import Claimed, Progress
+from holdfast.job.text import clean
 
 LONGEST_TEXT = 1_000_000
 

@@ -7,8 +7,9 @@ the first word, which knows more about what happened.
 
 from __future__ import annotations
 
-from holdfast.ends import TimedOut
-from holdfast.job import Live, decode_policy
+from holdfast.job.ends import TimedOut
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import Live
 from holdfast.reconcile.job_sweep import JobSweep
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.ends import DeadlinePassed
-from holdfast.job import Live
+from holdfast.job.ends import DeadlinePassed
+from holdfast.job.record import Live
 from holdfast.reconcile.job_sweep import JobSweep
 
 

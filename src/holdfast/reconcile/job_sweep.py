@@ -12,10 +12,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from holdfast.ends import End
 from holdfast.errors import StoreRefuses, StoreUnavailable
-from holdfast.job import JobId, Live
-from holdfast.outcome import Transition, decide
+from holdfast.job.ends import End
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.record import Live
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict

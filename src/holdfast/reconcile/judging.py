@@ -21,9 +21,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from holdfast.ends import End, Reclaimed, WorkerLost
 from holdfast.errors import Unreadable
-from holdfast.job import JobId, Live, decode_policy
+from holdfast.job.ends import End, Reclaimed, WorkerLost
+from holdfast.job.ids import JobId
+from holdfast.job.policy import decode_policy
+from holdfast.job.record import Live
 from holdfast.store.records import WorkerInfo
 
 PATIENCE = 0.5

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from holdfast.events import Events
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.store.contract import Store
 
 

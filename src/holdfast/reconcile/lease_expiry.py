@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.ends import End, Reclaimed, WorkerLost
-from holdfast.job import JobId, Live, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ends import End, Reclaimed, WorkerLost
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Live
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.job_sweep import JobMender
 from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule

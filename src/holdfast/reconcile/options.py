@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
-from holdfast import checks
-from holdfast.job import WorkerId, new_worker_id
+from holdfast.job import checks
+from holdfast.job.ids import WorkerId, new_worker_id
 
 
 def _nobody() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.reconcile.counters import Tally
 from holdfast.reconcile.reconciler import AGAIN, Reconciler
 from holdfast.store.records import Topic, Wakeup

@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.failures import FailureTracker
 from holdfast.reconcile.options import ReconcileOptions

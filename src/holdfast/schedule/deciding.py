@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import Start, start
 from holdfast.schedule.plans import Due, Planned

@@ -13,10 +13,10 @@ import msgspec
 
 from holdfast.codec import Signature
 from holdfast.errors import BadArguments, BadOption, HoldfastError
-from holdfast.job import DAY, Policy, Retention, decode_policy, encode_policy
+from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
+from holdfast.job.retry import Retry
 from holdfast.options import Options, Seconds, check_name, seconds
 from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
-from holdfast.retry import Retry
 from holdfast.schedule.rule import anchor_in_utc, times_of
 
 MOST_CAP = 10_000

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.plan import NO_SCOPE, Schedule
 from holdfast.schedule.book import Book
 from holdfast.schedule.deciding import Deciding

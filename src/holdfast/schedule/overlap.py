@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.plan import Decision, Overlap
 
 

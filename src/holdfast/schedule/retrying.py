@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.plan import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.book import Book
 from holdfast.schedule.deciding import unfinished_jobs

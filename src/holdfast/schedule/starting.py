@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import NewJob, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.record import NewJob
 from holdfast.plan import Definition
 
 SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"

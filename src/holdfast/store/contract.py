@@ -23,8 +23,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
-from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
+from holdfast.job.state import JobState
 from holdfast.plan import Definition, LedgerEntry, Plan, Schedule
 from holdfast.store.records import (
     EVERY_TOPIC,

@@ -8,7 +8,9 @@ from enum import StrEnum
 
 import msgspec
 
-from holdfast.job import Job, JobId, JobState, Progress, WorkerId
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.record import Job, Progress
+from holdfast.job.state import JobState
 
 
 class Capability(StrEnum):

@@ -16,7 +16,8 @@ import msgspec
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
-from holdfast.job import LIVE, Job, JobState
+from holdfast.job.record import Job
+from holdfast.job.state import LIVE, JobState
 from holdfast.reconcile import ReconcileService
 from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.task import Task

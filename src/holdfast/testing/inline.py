@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holdfast.context import Context
-from holdfast.job import Claimed, Progress, new_job_id
+from holdfast.job.ids import new_job_id
+from holdfast.job.record import Claimed, Progress
 from holdfast.options import JobMaker
 from holdfast.task import Task
 

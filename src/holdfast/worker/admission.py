@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.handlers.registry import Mode
+from holdfast.job.retry import UniformRandom
 from holdfast.reconcile.judging import SUSPECTED_FOR
-from holdfast.retry import UniformRandom
 from holdfast.worker.attempt import Attempt
 
 STAGGER = 0.1

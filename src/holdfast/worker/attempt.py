@@ -8,7 +8,8 @@ from enum import Enum, auto
 from typing import Protocol
 
 from holdfast.handlers.registry import Handler, Mode
-from holdfast.job import Claimed, Policy, Progress, decode_policy
+from holdfast.job.policy import Policy, decode_policy
+from holdfast.job.record import Claimed, Progress
 
 NEVER = math.inf
 

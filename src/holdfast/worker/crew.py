@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from holdfast.ends import End, HandedBack, PutOff
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Mode, Registry
 from holdfast.handlers.threads import Threads
-from holdfast.job import Claimed, JobId
-from holdfast.outcome import Transition, leave
+from holdfast.job.ends import End, HandedBack, PutOff
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition, leave
+from holdfast.job.record import Claimed
 from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.handlers.registry import Registry
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
 from holdfast.worker.crew import Crew

@@ -7,13 +7,13 @@ from functools import partial
 from typing import assert_never
 
 from holdfast.context import Context
-from holdfast.ends import End, HandedBack, Returned
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
 from holdfast.handlers.ends import end_of, refused
 from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
-from holdfast.outcome import Transition, succeed
+from holdfast.job.ends import End, HandedBack, Returned
+from holdfast.job.outcome import Transition, succeed
 from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.settle import settle

@@ -21,7 +21,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
-from holdfast.job import Claimed, WorkerId
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
 from holdfast.store.contract import Store
 from holdfast.store.records import ALL, Want
 from holdfast.worker.outage import Outage

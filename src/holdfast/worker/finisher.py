@@ -21,8 +21,11 @@ import msgspec
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
-from holdfast.job import DAY, ENDED, JobId, JobState
-from holdfast.outcome import Transition, clean
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import DAY
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.text import clean
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
 from holdfast.worker.outage import Outage

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.store.contract import Store
 from holdfast.store.records import Beat, Held
 from holdfast.worker.watchdog import Frozen, Watchdog

@@ -23,7 +23,7 @@ from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
-from holdfast.job import WorkerId, new_worker_id
+from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.store.contract import Store
 from holdfast.store.records import Beat, Held, WorkerInfo
 from holdfast.worker.attempt import Attempt, Stop

@@ -8,8 +8,8 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast import checks
 from holdfast.errors import BadOption
+from holdfast.job import checks
 from holdfast.options import check_name
 
 MOST_THREADS = 64

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from holdfast.handlers.registry import Mode, Registry
-from holdfast.job import JobId
+from holdfast.job.ids import JobId
 from holdfast.worker.attempt import Attempt
 
 

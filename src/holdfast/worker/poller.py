@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import News, Topic, Wakeup

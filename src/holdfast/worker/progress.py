@@ -6,7 +6,7 @@ import asyncio
 
 from holdfast.batcher import Batcher
 from holdfast.errors import RowRefused
-from holdfast.job import Progress
+from holdfast.job.record import Progress
 from holdfast.store.contract import Store
 from holdfast.store.records import ProgressReport
 from holdfast.worker.attempt import Attempt, Stop

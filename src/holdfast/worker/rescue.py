@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.ends import HandedBack, WorkerLost
 from holdfast.errors import RowRefused
 from holdfast.events import Events
 from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
-from holdfast.job import WorkerId
-from holdfast.outcome import Transition, decide
+from holdfast.job.ends import HandedBack, WorkerLost
+from holdfast.job.ids import WorkerId
+from holdfast.job.outcome import Transition, decide
 from holdfast.store.contract import Store
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher

@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 
-from holdfast.ends import HandedBack
 from holdfast.handlers.registry import Mode
-from holdfast.job import JobId
-from holdfast.outcome import Transition
+from holdfast.job.ends import HandedBack
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
 from holdfast.worker.alarm import Alarm
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.execute import Executor

@@ -16,7 +16,7 @@ from types import TracebackType
 from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.service import Service
 from holdfast.store.contract import Store

@@ -24,7 +24,8 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from holdfast.job import Claimed, WorkerId
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.records import Want

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from holdfast.job import NewJob, readable_part
+from holdfast.job.policy import readable_part
+from holdfast.job.record import NewJob
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copy_format import (
     double,

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.job import ERRORS_KEPT, JobId, JobState, Retention
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import Retention
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.state import JobState
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
 from holdfast.store.postgres.rows import STATES

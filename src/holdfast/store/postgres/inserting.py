@@ -18,7 +18,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.errors import StoreUnavailable
-from holdfast.job import Inserted, JobId, JobState, NewJob, Retention, Unique, readable_part
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Retention, readable_part
+from holdfast.job.record import Inserted, NewJob
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
 
 # What a key's holder may be pushed out of, and what a new job begins in.
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})

@@ -10,8 +10,10 @@ from datetime import datetime
 import asyncpg
 
 from holdfast.errors import KeyHeld, RowRefused, StoreUnavailable
-from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
+from holdfast.job.state import JobState
 from holdfast.store import borrowed
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer

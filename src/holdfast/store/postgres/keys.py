@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
 
-from holdfast.job import NewJob
+from holdfast.job.record import NewJob
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import JobId, Progress
+from holdfast.job.ids import JobId
+from holdfast.job.record import Progress
 from holdfast.store.records import ProgressReport
 
 

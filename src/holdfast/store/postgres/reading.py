@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.job import ENDED, ERRORS_KEPT, Job, JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.record import ERRORS_KEPT, Job
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record

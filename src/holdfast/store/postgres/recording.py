@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from holdfast.job import JobId, NewJob, Retention
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Retention
+from holdfast.job.record import NewJob
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import Decision, Plan
 from holdfast.store import borrowed
 from holdfast.store.postgres.connection import Connections

@@ -8,16 +8,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import (
-    Claimed,
-    ErrorEntry,
-    Job,
-    JobId,
-    JobState,
-    Live,
-    Progress,
-    WorkerId,
-)
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
+from holdfast.job.state import JobState
 from holdfast.plan import Decision, LedgerEntry, Schedule, decode_definition
 from holdfast.store.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
 

@@ -6,8 +6,9 @@ import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from holdfast.job import DAY, Live
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.policy import DAY
+from holdfast.job.record import Live
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import (
     DECLARED_FOR,
     Definition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.job import JobId, WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract import NONE_STUCK
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections

@@ -16,7 +16,9 @@ from collections import ChainMap
 from collections.abc import Collection, MutableMapping, Sequence
 from datetime import datetime
 
-from holdfast.job import Claimed, JobId, WorkerId, readable_part
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.policy import readable_part
+from holdfast.job.record import Claimed
 from holdfast.store.records import Want
 from holdfast.store.sqlite.rows import (
     after,

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.ends import Cancelled
-from holdfast.job import WAITING, Inserted, JobId, JobState, NewJob, Unique
-from holdfast.outcome import decide
+from holdfast.job.ends import Cancelled
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Inserted, NewJob
+from holdfast.job.state import WAITING, JobState
+from holdfast.job.unique import Unique
 from holdfast.store.records import Topic
 from holdfast.store.sqlite.moves import NARROW, finish, locate, take_numbers, to_ready, waiting_rows
 from holdfast.store.sqlite.reading import live

@@ -13,8 +13,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import ENDED, ERRORS_KEPT, JobId, JobState, readable_part
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import readable_part
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.records import QueueSettings, Topic, Verdict, WorkerInfo
 from holdfast.store.sqlite.rows import SECOND, after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import WorkerId
+from holdfast.job.ids import WorkerId
 from holdfast.store.records import LATELY, MOST_COUNTED, News
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.job import JobState
+from holdfast.job.state import JobState
 from holdfast.store.records import QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import seconds_until

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.job import ENDED, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.record import ErrorEntry, Job, Live, Progress
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,

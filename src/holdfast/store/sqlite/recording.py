@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 
-from holdfast.ends import Cancelled
-from holdfast.job import WAITING, JobId, Live, NewJob
-from holdfast.outcome import MESSAGE_LIMIT, clean, decide
+from holdfast.job.ends import Cancelled
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Live, NewJob
+from holdfast.job.state import WAITING
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import OPEN, Decision, Plan
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.moves import finish

@@ -6,8 +6,10 @@ import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from holdfast.job import JobId, JobState, Live
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.ids import JobId
+from holdfast.job.record import Live
+from holdfast.job.state import JobState
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import (
     DECLARED_FOR,
     NO_SCOPE,

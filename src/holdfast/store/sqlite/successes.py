@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from holdfast.outcome import Transition
+from holdfast.job.outcome import Transition
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.job import JobId, JobState, Live
+from holdfast.job.ids import JobId
+from holdfast.job.record import Live
+from holdfast.job.state import JobState
 from holdfast.store.records import Promoted
 from holdfast.store.sqlite.moves import leave, line_up, to_ready
 from holdfast.store.sqlite.reading import live, to_live

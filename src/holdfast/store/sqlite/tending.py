@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.job import JobId, JobState
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
 from holdfast.store.records import ProgressReport, Topic
 from holdfast.store.sqlite.insertion import retake_key
 from holdfast.store.sqlite.moves import NARROW, note_return, take_numbers, to_ready, waiting_rows

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
-from holdfast.job import Inserted, NewJob
+from holdfast.job.record import Inserted, NewJob
 from holdfast.store.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.engine import Engine, bump

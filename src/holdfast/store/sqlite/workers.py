@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.job import JobId, WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract import NONE_STUCK
 from holdfast.store.records import Beat, Held, News, Topic, WorkerInfo, counts_in, to_counts
 from holdfast.store.sqlite.engine import Engine

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import Claimed, WorkerId
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
 from holdfast.store.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, gathered

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
-from holdfast.job import Retention
+from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.failures import line_lost, script_missing, translated
 from holdfast.store.valkey.line import Heard, Line

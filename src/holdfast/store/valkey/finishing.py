@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.job import JobId
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
 from holdfast.store.records import Verdict, WorkerInfo
 from holdfast.store.valkey.connection import Call, Connections
 from holdfast.store.valkey.rows import (

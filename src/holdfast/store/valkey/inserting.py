@@ -19,7 +19,9 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
-from holdfast.job import Inserted, JobId, NewJob, partition_bits, readable_part
+from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.policy import readable_part
+from holdfast.job.record import Inserted, NewJob
 from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.rows import bites, body, finite, nested, ready_record, to_micros
 

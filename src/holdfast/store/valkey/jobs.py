@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import NotCapable
-from holdfast.job import Claimed, Inserted, Job, JobId, JobState, Live, NewJob, WorkerId
-from holdfast.outcome import Transition
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
+from holdfast.job.state import JobState
 from holdfast.store.records import (
     Capability,
     JobFilter,

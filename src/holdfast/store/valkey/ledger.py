@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from holdfast.job import Job, JobId, partition_bits
+from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.record import Job
 from holdfast.plan import Decision, LedgerEntry
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import get

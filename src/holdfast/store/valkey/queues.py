@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.job import LIVE, JobState
+from holdfast.job.state import LIVE, JobState
 from holdfast.store.records import QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts

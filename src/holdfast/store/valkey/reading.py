@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.job import ENDED, LIVE, Job, JobState, Live
+from holdfast.job.record import Job, Live
+from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections

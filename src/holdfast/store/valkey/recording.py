@@ -11,8 +11,9 @@ from datetime import UTC
 from typing import Any
 
 from holdfast.errors import BadOption, StoreUnavailable
-from holdfast.job import JobId, NewJob
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.ids import JobId
+from holdfast.job.record import NewJob
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import Decision, Plan
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.failures import line_lost

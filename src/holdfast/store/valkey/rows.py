@@ -21,7 +21,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.job import ENDED, Claimed, ErrorEntry, Job, JobId, JobState, Live, Progress, WorkerId
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
+from holdfast.job.state import ENDED, JobState
 from holdfast.store.records import Outcome, QueueSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast.job import Live
-from holdfast.outcome import MESSAGE_LIMIT, clean
+from holdfast.job.record import Live
+from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.plan import (
     DECLARED_FOR,
     NO_SCOPE,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import AsyncIterator, Sequence
 
-from holdfast.job import JobId, JobState, Live
+from holdfast.job.ids import JobId
+from holdfast.job.record import Live
+from holdfast.job.state import JobState
 from holdfast.store.records import Promoted
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import live

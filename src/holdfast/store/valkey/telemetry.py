@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.job import ENDED
+from holdfast.job.state import ENDED
 from holdfast.store.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts

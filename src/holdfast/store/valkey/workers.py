@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.job import JobId, WorkerId
+from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract import NONE_STUCK
 from holdfast.store.records import (
     LATELY,

@@ -14,8 +14,8 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.checks import LONGEST_WAIT
-from holdfast.ends import (
+from holdfast.job.checks import LONGEST_WAIT
+from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
     End,
@@ -30,21 +30,13 @@ from holdfast.ends import (
     WasThrottled,
     WorkerLost,
 )
-from holdfast.job import (
-    Claimed,
-    ErrorEntry,
-    JobId,
-    JobState,
-    Live,
-    Policy,
-    decode_policy,
-    readable_part,
-    times_taken,
-)
-from holdfast.retry import UniformRandom
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, decode_policy, readable_part
+from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
+from holdfast.job.retry import UniformRandom
+from holdfast.job.state import JobState
+from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
 
-MESSAGE_LIMIT = 8_192
-TRACEBACK_LIMIT = 16_384
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
 
@@ -276,14 +268,3 @@ def _wait(seconds: float | None) -> float:
     if seconds is None or not math.isfinite(seconds):
         return 0.0
     return min(max(0.0, float(seconds)), LONGEST_WAIT)
-
-
-def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
-    """Text that every store can keep: no NUL, no lone surrogate, cut between characters.
-
-    A traceback is cut at its start, because its last lines say what happened.
-    """
-    safe = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    if len(safe) <= limit:
-        return safe
-    return "…" + safe[len(safe) - limit + 1 :] if keep_end else safe[: limit - 1] + "…"

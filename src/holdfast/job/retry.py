@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from holdfast import checks
 from holdfast.errors import BadOption
+from holdfast.job import checks
 
 Curve = Literal["exponential", "linear", "constant", "custom"]
 UniformRandom = Callable[[], float]

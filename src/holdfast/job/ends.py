@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast import checks
 from holdfast.errors import BadOption
+from holdfast.job import checks
 
 # What a handler may raise to end its attempt in a chosen way ---------------------------
 

@@ -1,0 +1,200 @@
+"""The records of a job: as it is inserted, claimed, judged, and shown.
+
+Records that cross the hot path are msgspec Structs: they cost a third of a
+dataclass to make, and thousands are made every second.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from holdfast.errors import Unreadable
+from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.policy import decode_policy
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.unique import Unique
+
+ERRORS_KEPT = 32
+
+
+class NewJob(msgspec.Struct, frozen=True, gc=False):
+    """One job to insert. `delay` and `deadline_in` are measured by the store's clock."""
+
+    id: JobId
+    task: str
+    queue: str
+    args: str
+    policy: str
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: float | None = None
+    deadline_at: datetime | None = None
+    deadline_in: float | None = None
+    unique: Unique | None = None
+    tags: tuple[str, ...] = ()
+    headers: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Ready at once, without a deadline or a key: a store may have a shorter way for it."""
+        return (
+            self.unique is None
+            and self.run_at is None
+            and not self.delay
+            and self.deadline_at is None
+            and self.deadline_in is None
+        )
+
+    def repeats(self, task: str, args: str) -> Inserted:
+        """What to answer where the id is there already, with this task and these arguments: the
+        same call again is acknowledged again, another call has no right to the id."""
+        same = (task, args) == (self.task, self.args)
+        return Inserted(self.id, "created" if same else "taken")
+
+
+class Inserted(msgspec.Struct, frozen=True, gc=False):
+    """What became of one NewJob.
+
+    `id` is the job that now stands for the call: the new one, or with
+    `existing`/`debounced` the holder of the unique key. An insert repeated
+    with the same id answers `created` again. `taken`: the id belongs to a job of
+    another task or with other arguments, and nothing was written.
+    """
+
+    id: JobId
+    how: Literal["created", "existing", "replaced", "debounced", "taken"]
+
+
+def times_taken(fence: int) -> int:
+    """How often a job was claimed, or taken from its worker, when it got this fence. The last six
+    bits of a fence count that: a hint, which a job of many claims outgrows."""
+    return fence % 64
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """One attempt that a worker now owns, with all it needs to run and to end it.
+
+    `attempts` counts the attempts spent before this one, so this is number
+    `attempts + 1`. `claimed_at` is the store's clock at the claim. `ahead` says that no slot
+    was free for it: should the worker die, the job counts as one that had not begun.
+    """
+
+    id: JobId
+    task: str
+    queue: str
+    priority: int
+    args: str
+    policy: str
+    attempts: int
+    crashes: int
+    fence: int
+    created_at: datetime
+    claimed_at: datetime
+    deadline_at: datetime | None
+    tags: tuple[str, ...]
+    headers: str | None
+    checkpoint: str | None
+    ahead: bool = False
+
+    @property
+    def attempt(self) -> int:
+        return self.attempts + 1
+
+    @property
+    def times_taken(self) -> int:
+        return times_taken(self.fence)
+
+
+class Live(msgspec.Struct, frozen=True):
+    """A live job as a reconciler or an operator's verb sees it: enough to decide its end."""
+
+    id: JobId
+    state: JobState
+    queue: str
+    task: str
+    policy: str
+    attempts: int
+    crashes: int
+    fence: int
+    worker_id: WorkerId | None = None
+    cancel_requested: bool = False
+    ahead: bool = False
+    claimed_at: datetime | None = None
+
+    @property
+    def attempt(self) -> int:
+        return self.attempts + 1
+
+    @property
+    def times_taken(self) -> int:
+        return times_taken(self.fence)
+
+
+class ErrorEntry(msgspec.Struct, frozen=True):
+    """One line of a job's error history. The store stamps `at`."""
+
+    attempt: int
+    kind: str
+    message: str
+    traceback: str | None = None
+    at: datetime | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a job says it is; `checkpoint` (JSON) survives retries."""
+
+    fraction: float | None = None
+    message: str | None = None
+    checkpoint: str | None = None
+    at: datetime | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the store knows about one job."""
+
+    id: JobId
+    task: str
+    queue: str
+    state: JobState
+    priority: int
+    args: str
+    policy: str
+    created_at: datetime
+    attempts: int
+    crashes: int
+    fence: int
+    tags: tuple[str, ...] = ()
+    headers: str | None = None
+    unique_key: str | None = None
+    deadline_at: datetime | None = None
+    due_at: datetime | None = None
+    worker_id: WorkerId | None = None
+    claimed_at: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    finished_at: datetime | None = None
+    expires_at: datetime | None = None
+    result: str | None = None
+    reason: str | None = None
+    progress: Progress | None = None
+    errors: tuple[ErrorEntry, ...] = ()
+
+    @property
+    def max_attempts(self) -> int | None:
+        """None where this version cannot read the job's policy."""
+        return None if self.unreadable else decode_policy(self.policy).retry.max_attempts
+
+    @property
+    def unreadable(self) -> Unreadable | None:
+        """What keeps this version from reading the job's policy, if anything does."""
+        try:
+            decode_policy(self.policy)
+        except Unreadable as problem:
+            return problem
+        return None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED

@@ -1,0 +1,39 @@
+"""The states of a job, and the legal moves between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """Where a job is. Each state is a place in the store."""
+
+    BLOCKED = "blocked"
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    SKIPPED = "skipped"
+
+
+S = JobState
+LIVE = frozenset({S.BLOCKED, S.SCHEDULED, S.READY, S.RUNNING, S.SUSPENDED})
+WAITING = LIVE - {S.RUNNING}
+ENDED = frozenset(S) - LIVE
+
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+    S.BLOCKED: frozenset({S.READY, S.SCHEDULED, S.CANCELLED, S.EXPIRED, S.SKIPPED}),
+    S.SCHEDULED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
+    S.READY: frozenset({S.RUNNING, S.SCHEDULED, S.CANCELLED, S.EXPIRED}),
+    S.RUNNING: frozenset(
+        {S.SUCCEEDED, S.FAILED, S.SCHEDULED, S.READY, S.SUSPENDED, S.CANCELLED, S.EXPIRED}
+    ),
+    S.SUSPENDED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
+    # An ended job never changes, except by an operator's requeue.
+    **{ended: frozenset({S.READY}) for ended in ENDED},
+}

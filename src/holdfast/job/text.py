@@ -1,0 +1,17 @@
+"""Text that every store can keep, cut to a length that a row can bear."""
+
+from __future__ import annotations
+
+MESSAGE_LIMIT = 8_192
+TRACEBACK_LIMIT = 16_384
+
+
+def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
+    """Text that every store can keep: no NUL, no lone surrogate, cut between characters.
+
+    A traceback is cut at its start, because its last lines say what happened.
+    """
+    safe = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    if len(safe) <= limit:
+        return safe
+    return "…" + safe[len(safe) - limit + 1 :] if keep_end else safe[: limit - 1] + "…"
