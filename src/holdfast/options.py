@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.codec import Signature
+from holdfast.codec.signature import Signature
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, new_job_id

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.codec import Signature
+from holdfast.codec.signature import Signature
 from holdfast.errors import BadArguments
 
 

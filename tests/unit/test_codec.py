@@ -19,7 +19,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast.codec import Signature
+from holdfast.codec.signature import Signature
 from holdfast.errors import BadArguments, BadResult, BadTask
 
 T = TypeVar("T")

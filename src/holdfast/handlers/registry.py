@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from holdfast.codec import Signature
+from holdfast.codec.signature import Signature
 from holdfast.context import Context
 from holdfast.errors import BadTask, UnknownTask
 

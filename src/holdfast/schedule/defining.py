@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.codec import Signature
+from holdfast.codec.signature import Signature
 from holdfast.errors import BadArguments, BadOption, HoldfastError
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry

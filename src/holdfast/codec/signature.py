@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET, Raw, Struct, ValidationError
 
-from holdfast.codec_parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
-from holdfast.codec_types import (
+from holdfast.codec.parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
+from holdfast.codec.types import (
     Adapter,
     adapter_for,
     decode_custom,
