@@ -16,7 +16,7 @@ from bench.places import Place
 from bench.program import FAILS_ONCE, LINES, Program
 from bench.scale import Scale
 from bench.targets import PLAIN_DRAIN
-from holdfast.options import UniqueBy
+from holdfast.job.unique import UniqueBy
 
 DOCUMENT = "All work and no play. " * 186  # 4,092 characters
 PRIORITIES = (-10, 0, 10)

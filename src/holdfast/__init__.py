@@ -51,7 +51,7 @@ from holdfast.job.policy import Retention
 from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.options import UniqueBy
+from holdfast.job.unique import UniqueBy
 from holdfast.plan import (
     CatchUp,
     Decision,

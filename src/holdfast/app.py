@@ -19,12 +19,13 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
 from holdfast.declaring import ScheduleDecorator, declared_on, registering
+from holdfast.enqueue.options import EnqueueOptions, Options
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
+from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
-from holdfast.options import EnqueueOptions, Options, check_name
 from holdfast.plan import Definition
 from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileOptions, ReconcileService

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.batcher import Batcher
+from holdfast.enqueue.batcher import Batcher
+from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
     BadOption,
     HoldfastError,
@@ -26,12 +27,12 @@ from holdfast.errors import (
 )
 from holdfast.insights import Explanation, explain
 from holdfast.job import checks
+from holdfast.job.checks import check_job_id, check_name, check_priority
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, Job, Live, NewJob
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.options import Seconds, check_job_id, check_name, check_priority
 from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
 from holdfast.schedule_verbs import ScheduleVerbs

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from holdfast.errors import BadOption
-from holdfast.options import check_name
+from holdfast.job.checks import check_name
 from holdfast.plan import Definition
 from holdfast.schedule.defining import ScheduleCall
 from holdfast.task import Task

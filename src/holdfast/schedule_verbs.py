@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.errors import BadOption, Refused, UnknownSchedule
+from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
-from holdfast.options import check_name
 from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.schedule.backfill import Backfill, BackfillReport
 from holdfast.schedule.defining import checked, zone_name

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import BadOption
+from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.options import check_job_id
 from holdfast.store.contract import Jobs
 from holdfast.store.records import JobFilter
 

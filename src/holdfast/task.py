@@ -12,15 +12,17 @@ from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
-from holdfast.bulk import Calls, write_all
 from holdfast.client import Client, stands
 from holdfast.config import Settings
+from holdfast.enqueue.bulk import Calls, write_all
+from holdfast.enqueue.maker import JobMaker
+from holdfast.enqueue.options import EnqueueOptions, Options, Seconds
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
+from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
-from holdfast.options import EnqueueOptions, JobMaker, Options, Seconds, check_job_id
 from holdfast.plan import Definition
 from holdfast.schedule.defining import ScheduleCall, define
 from holdfast.store.contract import Store

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.batcher import MOST_IN_A_ROW, Batcher
+from holdfast.enqueue.batcher import MOST_IN_A_ROW, Batcher
 
 
 class Line:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.bulk import CHUNK, write_all
+from holdfast.enqueue.bulk import CHUNK, write_all
 from holdfast.errors import BadArguments, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import Inserted, NewJob

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from holdfast import App
+from holdfast.enqueue.options import Options
 from holdfast.errors import BadOption
 from holdfast.handlers.ends import raised
 from holdfast.job.ends import Snooze, Suspend, Throttled
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.options import Options, UniqueBy
+from holdfast.job.unique import UniqueBy
 from holdfast.reconcile.options import ReconcileOptions
 from holdfast.worker.options import WorkerOptions
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.enqueue.maker import JobMaker
+from holdfast.enqueue.options import Options
 from holdfast.errors import BadOption
+from holdfast.job.checks import check_job_id
 from holdfast.job.policy import decode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.options import JobMaker, Options, UniqueBy, check_job_id
+from holdfast.job.unique import UniqueBy
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import due_time, wait
 from holdfast.cli.output import complain
 from holdfast.cli.target import Session, UsageProblem
+from holdfast.enqueue.maker import JobMaker
+from holdfast.enqueue.options import Options
 from holdfast.errors import PayloadTooLarge, UnknownTask
+from holdfast.job.checks import check_name
 from holdfast.job.record import Inserted
-from holdfast.options import JobMaker, Options, check_name
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -116,7 +118,7 @@ async def _by_name(
 ) -> None:
     """Without the app nothing is known of the signature: the worker will check it."""
     from holdfast.config import Settings
-    from holdfast.options import check_job_id
+    from holdfast.job.checks import check_job_id
 
     check_name("task name", task)
     text, limit = _json(arguments), Settings.load().max_payload

@@ -30,8 +30,8 @@ from holdfast.cli.output import counted, make_console, make_text, redact, state_
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client import Client
 from holdfast.errors import BadOption, HoldfastError, StoreError
+from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
-from holdfast.options import check_job_id
 from holdfast.selection import BulkReport, Told
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.events import Event
-from holdfast.options import check_name
+from holdfast.job.checks import check_name
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -1,0 +1,1 @@
+"""A call as JSON, and back."""

@@ -9,10 +9,16 @@ value to keep.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from holdfast.errors import BadOption
+from holdfast.job.ids import JobId
 
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
+PRIORITY_LIMIT = 32_767
 LONGEST_WAIT = 36_500 * 86_400.0  # a hundred years: every store's clock can count that far
 MOST = 2**31 - 1  # what a column of counts holds
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -111,3 +117,36 @@ def _range(least: float, zero: bool) -> str:
     if least:
         return f"at least {least:g} seconds, less than 100 years"
     return "0 seconds or more, less than 100 years"
+
+
+def texts(option: str, given: object, longest: int, each: str) -> tuple[str, ...]:
+    """A text is iterable too, but its letters were never meant one by one."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption(option, "a list of texts, such as ['mail']", given)
+    return tuple(text(each, one, longest) for one in given)
+
+
+def check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not NAME.match(name):
+        raise BadOption(
+            what, "1 to 128 letters, digits or _ . : / - (not starting with a sign)", name
+        )
+
+
+def check_job_id(job_id: object) -> JobId:
+    """Its one spelling, whether it comes as text or as a `uuid.UUID`."""
+    try:
+        return JobId(str(UUID(str(job_id))))
+    except ValueError:
+        raise BadOption("job id", "a UUID", job_id) from None
+
+
+def check_priority(priority: object) -> None:
+    match priority:
+        case bool():
+            pass
+        case int() if abs(priority) <= PRIORITY_LIMIT:
+            return
+    raise BadOption(
+        "priority", f"a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}", priority
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 import msgspec
 
+from holdfast.errors import BadOption
+from holdfast.job import checks
 from holdfast.job.state import LIVE, JobState
 
 OnConflict = Literal["keep", "replace", "debounce"]
+Scope = Literal["task", "queue"]
 
 
 class Unique(msgspec.Struct, frozen=True):
@@ -20,3 +24,48 @@ class Unique(msgspec.Struct, frozen=True):
     key: str
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
+
+
+class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes two enqueues the same job.
+
+    Either an explicit `key`, or chosen arguments: `args=("user_id",)`, or
+    `args=()` for all of them; one that a call leaves out counts with its
+    default. With `scope="task"` (default) keys of different
+    tasks never meet; with `scope="queue"` they meet within one queue.
+    """
+
+    key: str | None = None
+    args: tuple[str, ...] | None = None
+    scope: Scope = "task"
+    states: frozenset[JobState] = LIVE
+    on_conflict: OnConflict = "keep"
+
+    def __post_init__(self) -> None:
+        if (self.key is None) == (self.args is None):
+            got = "neither" if self.key is None else "both"
+            raise BadOption("unique", "either a key or a choice of args", got)
+        if self.key is not None:
+            checks.text("unique key", self.key, 512)
+        if self.args is not None:
+            msgspec.structs.force_setattr(
+                self, "args", checks.texts("unique args", self.args, 512, "unique args")
+            )
+        if self.scope not in get_args(Scope):
+            raise BadOption("unique scope", "task or queue", self.scope)
+        if self.on_conflict not in get_args(OnConflict):
+            raise BadOption("on_conflict", "keep, replace or debounce", self.on_conflict)
+        msgspec.structs.force_setattr(self, "states", _states(self.states))
+
+
+def _states(given: object) -> frozenset[JobState]:
+    expected = f"a set of states, such as {{'ready', 'running'}}, out of {', '.join(JobState)}"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadOption("unique states", expected, given)
+    named = list(given)
+    if not named or not all(isinstance(state, str) and state in _STATES for state in named):
+        raise BadOption("unique states", expected, given)
+    return frozenset(map(JobState, named))
+
+
+_STATES = frozenset(JobState)

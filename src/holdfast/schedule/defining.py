@@ -12,10 +12,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.codec.signature import Signature
+from holdfast.enqueue.options import Options, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError
+from holdfast.job.checks import check_name
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry
-from holdfast.options import Options, Seconds, check_name, seconds
 from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.rule import anchor_in_utc, times_of
 

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holdfast.context import Context
+from holdfast.enqueue.maker import JobMaker
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import Claimed, Progress
-from holdfast.options import JobMaker
 from holdfast.task import Task
 
 R = TypeVar("R")

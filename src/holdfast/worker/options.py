@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.options import check_name
+from holdfast.job.checks import check_name
 
 MOST_THREADS = 64
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.batcher import Batcher
+from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import RowRefused
 from holdfast.job.record import Progress
 from holdfast.store.contract import Store

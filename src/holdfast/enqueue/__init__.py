@@ -1,0 +1,1 @@
+"""From a call to `Jobs.insert`: options, the job that is made, batches."""

@@ -1,0 +1,81 @@
+"""From the arguments of a call to the job that is inserted."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from holdfast.codec.signature import Signature
+from holdfast.enqueue.options import Options, split_deadline
+from holdfast.errors import BadOption
+from holdfast.job import checks
+from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.policy import encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.unique import Unique, UniqueBy
+
+
+class JobMaker:
+    """Makes NewJobs of one task with one set of options: what is constant is made once."""
+
+    def __init__(self, task: str, options: Options, signature: Signature | None = None) -> None:
+        self._task = task
+        self._options = options
+        self._signature = signature
+        _check_chosen(task, options.unique, signature)
+        self._policy = encode_policy(options.policy())
+        self._headers = options.headers_json()
+        self._delay = None if options.delay is None else checks.wait("delay", options.delay)
+        self._deadline_at, self._deadline_in = split_deadline(options.deadline)
+        self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
+
+    def make(self, args: str, job_id: JobId | None = None) -> NewJob:
+        options = self._options
+        unique = None if options.unique is None else self._unique(options.unique, args)
+        return NewJob(
+            job_id or new_job_id(None if unique is None else unique.key),
+            self._task,
+            options.queue,
+            args,
+            self._policy,
+            options.priority,
+            self._run_at,
+            self._delay,
+            self._deadline_at,
+            self._deadline_in,
+            unique,
+            options.tags,
+            self._headers,
+        )
+
+    def _unique(self, by: str | UniqueBy, args: str) -> Unique:
+        by = UniqueBy(key=by) if isinstance(by, str) else by
+        own = self._task if by.scope == "task" else self._options.queue
+        value = by.key if by.key is not None else self._chosen(by.args or (), args)
+        return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict)
+
+    def _chosen(self, names: tuple[str, ...], args: str) -> str:
+        """The chosen arguments as canonical JSON, or a digest of it where it is long. Where the
+        signature is known, calls that mean the same are the same: defaults are filled in."""
+        signature = self._signature
+        given = msgspec.json.decode(args) if signature is None else signature.completed(args)
+        missing = [name for name in names if name not in given]
+        if missing:
+            option = f"task {self._task!r}: unique args"
+            raise BadOption(option, "arguments of this call", missing[0])
+        chosen = {name: given[name] for name in (names or given)}
+        text = msgspec.json.encode(chosen, order="deterministic").decode()
+        if len(text) <= 256:
+            return text
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_chosen(task: str, by: str | UniqueBy | None, signature: Signature | None) -> None:
+    if not isinstance(by, UniqueBy) or signature is None:
+        return
+    known = signature.parameters.parameters
+    for name in by.args or ():
+        if name not in known:
+            expected = f"parameters of the task: {', '.join(known)}"
+            raise BadOption(f"task {task!r}: unique args", expected, name)

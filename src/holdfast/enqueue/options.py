@@ -1,0 +1,147 @@
+"""The options of one enqueue: checked early, and frozen.
+
+A task carries defaults, `using(...)` lays others over them; nothing is
+written before every option has been found good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+from uuid import UUID
+
+import msgspec
+
+from holdfast.errors import BadOption
+from holdfast.job import checks
+from holdfast.job.checks import check_job_id, check_name, check_priority
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.retry import Retry
+from holdfast.job.unique import UniqueBy
+
+HEADERS_LIMIT = 8 * 1024
+
+Seconds = float | timedelta
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """Every option that `@app.task` and `using` take."""
+
+    queue: str
+    priority: int
+    delay: Seconds
+    run_at: datetime
+    deadline: datetime | Seconds
+    timeout: Seconds | None
+    retry: Retry
+    max_crashes: int
+    unique: str | UniqueBy | None
+    tags: Sequence[str]
+    headers: Mapping[str, str]
+    retention: Retention
+    keep_result: bool
+    id: str | UUID
+    connection: object
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Checked options. `using` gives a copy with some replaced."""
+
+    queue: str = "default"
+    priority: int = 0
+    delay: Seconds | None = None
+    run_at: datetime | None = None
+    deadline: datetime | Seconds | None = None
+    timeout: Seconds | None = None
+    retry: Retry = Retry()
+    max_crashes: int = 3
+    unique: str | UniqueBy | None = None
+    tags: tuple[str, ...] = ()
+    headers: Mapping[str, str] = {}
+    retention: Retention = Retention()
+    keep_result: bool = True
+    id: str | UUID | None = None
+    connection: Any = None
+
+    def using(self, given: Mapping[str, Any]) -> Options:
+        unknown = set(given) - set(self.__struct_fields__)
+        if unknown:
+            known = ", ".join(sorted(self.__struct_fields__))
+            raise BadOption("option", f"one of {known}", ", ".join(sorted(unknown)))
+        merged = msgspec.structs.replace(self, **given)
+        if "tags" in given:
+            tags = checks.texts("tags", given["tags"], 128, "tag")
+            msgspec.structs.force_setattr(merged, "tags", tags)
+        merged._check()
+        return merged
+
+    def _check(self) -> None:
+        check_name("queue", self.queue)
+        check_priority(self.priority)
+        _check_times(self)
+        if self.id is not None:
+            check_job_id(self.id)
+        if isinstance(self.unique, str):
+            UniqueBy(key=self.unique)
+        elif self.unique is not None and not isinstance(self.unique, UniqueBy):
+            raise BadOption("unique", "a key or a UniqueBy", self.unique)
+        self.policy()
+        self.headers_json()
+
+    def policy(self) -> Policy:
+        return Policy(
+            retry=self.retry,
+            timeout=None if self.timeout is None else _timeout(self.timeout),
+            max_crashes=self.max_crashes,
+            retention=self.retention,
+            keep_result=self.keep_result,
+        )
+
+    def headers_json(self) -> str | None:
+        if not isinstance(self.headers, Mapping):
+            raise BadOption("headers", "a mapping of text to text", self.headers)
+        if not self.headers:
+            return None
+        texts = [text for pair in self.headers.items() for text in pair]
+        if not all(isinstance(text, str) for text in texts):
+            raise BadOption("headers", "a mapping of text to text", self.headers)
+        if not all(map(checks.is_encodable, texts)):
+            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
+        text = msgspec.json.encode(dict(self.headers)).decode()
+        if len(text) > HEADERS_LIMIT:
+            raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
+        return text
+
+
+def seconds(wait: object) -> float:
+    """A wait as a number; whether it is in range is for the option that it belongs to."""
+    found = wait.total_seconds() if isinstance(wait, timedelta) else checks.number(wait)
+    if math.isnan(found) and not isinstance(wait, float):
+        raise BadOption("a wait", "seconds or a timedelta", wait)
+    return found
+
+
+def _check_times(options: Options) -> None:
+    if options.delay is not None and options.run_at is not None:
+        raise BadOption("delay and run_at", "one of the two", "both")
+    if options.delay is not None:
+        checks.wait("delay", options.delay)
+    if options.run_at is not None:
+        checks.moment("run_at", options.run_at)
+    split_deadline(options.deadline)
+
+
+def _timeout(given: Seconds) -> float:
+    return checks.wait("timeout", given, zero=False, otherwise="None, or ")
+
+
+def split_deadline(
+    deadline: datetime | Seconds | None,
+) -> tuple[datetime | None, float | None]:
+    if deadline is None:
+        return None, None
+    if isinstance(deadline, datetime):
+        return checks.moment("deadline", deadline), None
+    return None, checks.wait("deadline", deadline, zero=False, otherwise="a datetime, or ")
