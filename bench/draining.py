@@ -15,7 +15,7 @@ from bench.measure import Sample
 from bench.places import Place, store_url
 from bench.program import QUEUE, ROLES, Program
 from bench.worker_process import Workers, worker_processes
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.job.state import LIVE, JobState
 
 SLOTS = 1_000

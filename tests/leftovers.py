@@ -14,7 +14,7 @@ from holdfast.clock import ManualClock
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
-from holdfast.plan import Decision, Plan, Schedule
+from holdfast.schedule.model import Decision, Plan, Schedule
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import JobFilter

@@ -4,7 +4,8 @@ Everything public is named here; whatever is not may change without notice.
 """
 
 from holdfast.app import App
-from holdfast.client import Client
+from holdfast.client.client import Client
+from holdfast.client.selection import BulkReport
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import (
     AccessRefused,
@@ -44,7 +45,7 @@ from holdfast.errors import (
     WrongLoop,
 )
 from holdfast.events import Event
-from holdfast.insights import Explanation, Reason, Who
+from holdfast.insights.explain import Explanation, Reason, Who
 from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
@@ -52,7 +53,7 @@ from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import UniqueBy
-from holdfast.plan import (
+from holdfast.schedule.model import (
     CatchUp,
     Decision,
     Definition,
@@ -61,7 +62,6 @@ from holdfast.plan import (
     Overlap,
     Schedule,
 )
-from holdfast.selection import BulkReport
 from holdfast.task import JobHandle, Task
 
 __version__ = "0.1.0"

@@ -14,11 +14,14 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast.client import Client
+from holdfast.background.backoff import Backoff
+from holdfast.background.replicas import Replicas
+from holdfast.background.service import Service
+from holdfast.client.client import Client
+from holdfast.client.portal import Portal
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
-from holdfast.declaring import ScheduleDecorator, declared_on, registering
 from holdfast.enqueue.options import EnqueueOptions, Options
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
@@ -26,15 +29,12 @@ from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
-from holdfast.plan import Definition
-from holdfast.portal import Portal
 from holdfast.reconcile import ReconcileOptions, ReconcileService
-from holdfast.reconcile.replicas import Replicas
-from holdfast.reconcile.scheduling import ScheduleService
-from holdfast.reconcile.service import Service
-from holdfast.reconcile.waiting import Backoff
-from holdfast.schedule.defining import ScheduleCall
+from holdfast.schedule.decorator import ScheduleDecorator, declared_on, registering
+from holdfast.schedule.definition import ScheduleCall
+from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
+from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import Capability

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
-from holdfast.client import Client, stands
+from holdfast.client.client import Client, stands
 from holdfast.config import Settings
 from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
@@ -23,8 +23,8 @@ from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
-from holdfast.plan import Definition
-from holdfast.schedule.defining import ScheduleCall, define
+from holdfast.schedule.definition import ScheduleCall, define
+from holdfast.schedule.model import Definition
 from holdfast.store.contract import Store
 
 T = TypeVar("T")

@@ -9,7 +9,15 @@ from typing import Any
 
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import NewJob
-from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
+from holdfast.schedule.model import (
+    NO_SCOPE,
+    Decision,
+    Definition,
+    LedgerEntry,
+    Plan,
+    Rule,
+    Schedule,
+)
 from holdfast.store.contract import Schedules
 from tests.conformance.builders import QUEUE, TASK, Scene, new_job
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.doctor import Facts, check_waiting
-from holdfast.insights import explain
+from holdfast.insights.doctor import Facts, check_waiting
+from holdfast.insights.explain import explain
 from holdfast.job.ends import HandedBack
 from holdfast.job.state import JobState
 from holdfast.store.records import JobFilter

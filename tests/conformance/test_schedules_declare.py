@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from holdfast.plan import DECLARED_FOR, CatchUp, Definition, OnCrash, Overlap, Rule
+from holdfast.schedule.model import DECLARED_FOR, CatchUp, Definition, OnCrash, Overlap, Rule
 from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition

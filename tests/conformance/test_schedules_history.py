@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
-from holdfast.plan import Decision
+from holdfast.schedule.model import Decision
 from tests.conformance.builders import FAILED, RAISED, Scene
 from tests.conformance.planning import NAME, Diary, instants
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.plan import OPEN, Decision
+from holdfast.schedule.model import OPEN, Decision
 from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition, instants

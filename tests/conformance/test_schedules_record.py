@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.job.ends import WasSuspended
 from holdfast.job.state import JobState
-from holdfast.plan import OPEN, Decision, Plan
+from holdfast.schedule.model import OPEN, Decision, Plan
 from holdfast.store.records import JobFilter
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, Scene, ids

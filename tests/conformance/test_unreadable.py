@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.client import Client
-from holdfast.doctor import check_policies
+from holdfast.client.client import Client
 from holdfast.errors import Unreadable
-from holdfast.insights import explain
+from holdfast.insights.doctor import check_policies
+from holdfast.insights.explain import explain
 from holdfast.job.ends import Cancelled, DeadlinePassed, HandedBack, Raised, TimedOut, WorkerLost
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide, leave

@@ -11,7 +11,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.errors import KeyHeld
 from holdfast.job.record import Inserted
 from holdfast.job.state import JobState

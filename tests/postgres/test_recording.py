@@ -7,9 +7,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from holdfast.plan import Decision, Definition, Rule
+from holdfast.client.schedules import ScheduleVerbs
+from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
-from holdfast.schedule_verbs import ScheduleVerbs
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import JobFilter

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.plan import CatchUp, Decision, Definition, Rule
-from holdfast.schedule.plans import ON_TIME, Planned, plans
+from holdfast.schedule.catch_up import ON_TIME, Planned, plans
+from holdfast.schedule.model import CatchUp, Decision, Definition, Rule
 from tests.properties.wall_walk import Expression, Place, expressions, places, walk
 
 STANDS_FOR = re.compile(r"stands for every plan from (\S+) to (\S+):")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.plan import Rule
+from holdfast.schedule.model import Rule
 from holdfast.schedule.rule import Times, between, shift_of, times_of
 from tests.properties.wall_walk import Expression, Place, expressions, places, walk
 

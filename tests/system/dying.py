@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.plan import Plan
+from holdfast.schedule.model import Plan
 from holdfast.store.contract import Store
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast import clock as own_clock
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.reconcile.evaluator import Evaluator
+from holdfast.schedule.evaluator import Evaluator
 from holdfast.store.open import open_store
 
 

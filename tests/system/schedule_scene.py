@@ -12,9 +12,9 @@ from holdfast.job.ends import Returned
 from holdfast.job.ids import JobId, WorkerId, new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
-from holdfast.plan import Decision, Definition, LedgerEntry, Rule, Schedule
-from holdfast.reconcile.evaluator import Evaluator
-from holdfast.schedule.defining import checked
+from holdfast.schedule.definition import checked
+from holdfast.schedule.evaluator import Evaluator
+from holdfast.schedule.model import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Want, WorkerInfo

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.client import Client
+from holdfast.client.client import Client
+from holdfast.client.selection import job_filter
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
@@ -27,7 +28,6 @@ from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasT
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.selection import job_filter
 from holdfast.store.contract import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
 

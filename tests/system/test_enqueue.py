@@ -27,7 +27,7 @@ from holdfast import (
     UniqueBy,
     WrongLoop,
 )
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.job.ids import new_job_id

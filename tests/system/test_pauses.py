@@ -18,7 +18,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Job, times_taken
 from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, ReconcileService
-from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.store.contract import Store
 from holdfast.store.open import open_store
 from holdfast.store.records import Verdict
@@ -79,7 +79,7 @@ def worker_that_reclaims(shop: Shop, store: Store) -> Worker:
     def own_id() -> WorkerId:
         return worker.id
 
-    options = ReconcileOptions(lease_expiry=0.05, worker=own_id)
+    options = ReconcileOptions(lapsed_leases=0.05, worker=own_id)
     service = ReconcileService(store, Events(), options)
     chosen = WorkerOptions({"default": JOBS // 2}, lease=LEASE)
     worker = Worker(store, shop.registry, chosen, shop.events, [service])

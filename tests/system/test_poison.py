@@ -9,7 +9,7 @@ from holdfast.events import Event
 from holdfast.job.state import JobState
 from holdfast.reconcile import Tally
 from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.store.contract import Store
 from tests.conformance.builders import Scene
 from tests.system.reconcile_scene import PoisonedJobs, UnreadableJobs, made, with_jobs

@@ -13,17 +13,17 @@ from collections import Counter
 import pytest
 
 import holdfast.reconcile
+from holdfast.background import reconciler as reconciler_module
+from holdfast.background.replicas import Replicas
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
 from holdfast.job.ids import new_worker_id
 from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
-from holdfast.reconcile import evaluator as evaluator_module
-from holdfast.reconcile import reconciler as reconciler_module
-from holdfast.reconcile.evaluator import Evaluator
-from holdfast.reconcile.lease_expiry import LeaseExpiry
-from holdfast.reconcile.replicas import Replicas
+from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
+from holdfast.schedule import evaluator as evaluator_module
+from holdfast.schedule.evaluator import Evaluator
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from tests.backends import Backend, opened
@@ -62,7 +62,7 @@ async def test_one_pass_over_all_brings_a_lost_job_back(store: Store, clock: Man
     tallies = await service.run_once()
     assert tallies["promotion"].mended == 1
     assert await scene.state(running.id) is JobState.READY
-    assert service.counters["lease_expiry"].items.mended == 1
+    assert service.counters["lapsed_leases"].items.mended == 1
 
 
 async def test_delayed_jobs_become_ready_within_100_ms_of_their_time(live_store: Store) -> None:
@@ -178,7 +178,7 @@ async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store:
     """And not at the slow pace of the fleet that it was."""
     replicas = Replicas(200)
     service = ReconcileService(live_store, Events(), replicas=replicas)
-    sweeps = service.counters["lease_expiry"]
+    sweeps = service.counters["lapsed_leases"]
     await service.start()
     await wait_until(lambda: sweeps.ticks == 1, SOON, "the first sweep")
     await asyncio.sleep(0.1)

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.background.job_sweep import JobMender
 from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.job.ids import JobId
@@ -16,15 +17,14 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.plan import Decision, Definition, Plan, Rule
 from holdfast.reconcile import Tally
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.job_sweep import JobMender
-from holdfast.reconcile.lease_expiry import LeaseExpiry
+from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.worker_registry import WorkerRegistry
+from holdfast.schedule.model import Decision, Definition, Plan, Rule
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
 from tests.backends import Inspectable, opened, siblings

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import results
-from holdfast.client import Client
+from holdfast.client import results
+from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, ResultTimeout, UnknownJob
 from holdfast.job.ends import Returned

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.plan import Decision, Plan
-from holdfast.reconcile.attention import Attention, Entry
 from holdfast.schedule import asking, providers
+from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.model import Decision, Plan
 from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract import Store
 from tests.system.schedule_scene import Scene
@@ -154,7 +154,7 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_left_behind(scene: S
 async def test_hundreds_of_hanging_providers_do_not_stop_the_other_schedules(
     live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.reconcile.evaluator.MOST_LOOKS", 20)
+    monkeypatch.setattr("holdfast.schedule.evaluator.MOST_LOOKS", 20)
     scene = Scene(live_store, ManualClock())
     free = asyncio.Event()
 

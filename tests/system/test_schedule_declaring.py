@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from holdfast import App, BadArguments, BadOption, Context, Retry
-from holdfast.plan import CatchUp, Decision, OnCrash, Overlap
-from holdfast.schedule.starting import SCHEDULE
+from holdfast.schedule.model import CatchUp, Decision, OnCrash, Overlap
+from holdfast.schedule.plan_job import SCHEDULE
 from holdfast.testing import Harness
 
 MONDAY = datetime(2027, 3, 1, 7, 59, tzinfo=UTC)

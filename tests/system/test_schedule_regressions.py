@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.client.schedules import ScheduleVerbs
 from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ends import Raised, WorkerLost
@@ -17,11 +18,10 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT
-from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
-from holdfast.reconcile.attention import Attention, Entry
-from holdfast.reconcile.scheduling import ScheduleService
-from holdfast.schedule.standing import contested
-from holdfast.schedule_verbs import ScheduleVerbs
+from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
+from holdfast.schedule.service import ScheduleService
+from holdfast.schedule.status import contested
 from holdfast.store.contract import Store
 from holdfast.store.records import Held
 from tests.system.flaky import FlakyStore, Line

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.plan import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
-from holdfast.schedule.starting import PLAN, SCOPE
+from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
+from holdfast.schedule.plan_job import PLAN, SCOPE
 from holdfast.store.contract import Store
 from tests.system.schedule_scene import QUEUE, TASK, Scene
 

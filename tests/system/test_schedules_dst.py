@@ -19,8 +19,8 @@ import pytest
 
 from holdfast import clock as own_clock
 from holdfast.clock import ManualClock
-from holdfast.plan import CatchUp, Decision
-from holdfast.reconcile.evaluator import Evaluator
+from holdfast.schedule.evaluator import Evaluator
+from holdfast.schedule.model import CatchUp, Decision
 from holdfast.store.contract import Store
 from tests.backends import siblings
 from tests.properties.wall_walk import Expression, walk

@@ -12,14 +12,14 @@ from statistics import median
 import pytest
 
 from holdfast.app import App
+from holdfast.client.schedules import ScheduleVerbs
 from holdfast.clock import ManualClock
 from holdfast.errors import Refused
 from holdfast.events import Events
-from holdfast.plan import Decision, Definition, Rule
-from holdfast.reconcile.evaluator import Evaluator
-from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.schedule.evaluator import Evaluator
+from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
-from holdfast.schedule_verbs import ScheduleVerbs
+from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract import Store
 from tests.backends import Backend, opened, siblings
 from tests.system.schedule_scene import QUEUE, TASK, Scene

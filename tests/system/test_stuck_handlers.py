@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from holdfast.context import Context
-from holdfast.doctor import Facts, check_workers
 from holdfast.errors import SlotsLost
-from holdfast.insights import explain
+from holdfast.insights.doctor import Facts, check_workers
+from holdfast.insights.explain import explain
 from holdfast.job.ends import TimedOut
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy

@@ -15,8 +15,8 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed, Live, times_taken
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.reconcile.scheduling import ScheduleService
 from holdfast.schedule.providers import Providers
+from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter, Topic, Wakeup
 from holdfast.worker.worker import Worker

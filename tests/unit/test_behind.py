@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from holdfast.background.outage import Outage
 from holdfast.events import Events
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
 from holdfast.store.records import Verdict
 from holdfast.worker.finisher import Finisher
-from holdfast.worker.outage import Outage
 
 
 class SlowJobs:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.clock import utcnow
-from holdfast.plan import Decision, Definition, Plan, Rule
+from holdfast.schedule.model import Decision, Definition, Plan, Rule
 from holdfast.store.contract import Store
 from tests.unit.cli import Desk, desk_in
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.doctor import examine
+from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
 from holdfast.store.open import open_store
 from holdfast.store.records import Finding, Severity

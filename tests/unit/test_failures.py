@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reconcile.failures import FailureTracker
+from holdfast.background.failures import FailureTracker
 
 ITEM = "job"
 

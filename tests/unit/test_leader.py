@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
+from holdfast.background.leader import Leadership
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
 from holdfast.job.ids import WorkerId
-from holdfast.reconcile.leader import Leadership
 from holdfast.store.contract import Store
 
 ME = WorkerId("me")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import App
+from holdfast.background.options import ReconcileOptions
 from holdfast.enqueue.options import Options
 from holdfast.errors import BadOption
 from holdfast.handlers.ends import raised
@@ -19,7 +20,6 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import UniqueBy
-from holdfast.reconcile.options import ReconcileOptions
 from holdfast.worker.options import WorkerOptions
 
 HUGE = 10**400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.job.ids import JobId
-from holdfast.plan import Decision, Overlap
+from holdfast.schedule.model import Decision, Overlap
 from holdfast.schedule.overlap import start
 
 JOB = JobId("01900000-0000-7000-8000-000000000001")

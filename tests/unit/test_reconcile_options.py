@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.background.options import ReconcileOptions
 from holdfast.errors import BadOption
-from holdfast.reconcile.options import ReconcileOptions
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
+from holdfast.background import reconciler as reconciler_module
+from holdfast.background.counters import Tally
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.outage import Outage
+from holdfast.background.reconciler import Reconciler
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
-from holdfast.reconcile import reconciler as reconciler_module
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.outage import Outage
-from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.contract import Store
 
 NO_STORE = cast(Store, None)
@@ -173,9 +173,9 @@ async def test_a_long_outage_is_one_event_when_it_starts_and_one_when_it_ends(
 
 async def test_reconcilers_that_share_an_outage_report_it_once() -> None:
     events, seen = collected()
-    outage = Outage(events)
+    outage = Outage(events, "reconcile")
     for name in ("promotion", "deadline", "promotion"):
-        outage.noticed(name, StoreUnavailable("gone"))
+        outage.failed(name, StoreUnavailable("gone"))
     outage.over("deadline")
     outage.over("retention")
     assert names(seen) == ["reconcile.store_unavailable"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.reconcile.replicas import FEW, Replicas
+from holdfast.background.replicas import FEW, Replicas
 
 
 def test_a_lone_replica_keeps_its_pace() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.client.results import EARLY, LONGEST_WAIT, ResultWaiter
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
-from holdfast.results import EARLY, LONGEST_WAIT, ResultWaiter
 from holdfast.store.records import Outcome
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.errors import BadOption
-from holdfast.plan import Rule
+from holdfast.schedule.model import Rule
 from holdfast.schedule.preview import preview
 from holdfast.schedule.rule import between, times_of
 

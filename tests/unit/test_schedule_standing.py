@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.insights.schedule_checks import check_schedules
 from holdfast.job.ids import WorkerId
-from holdfast.plan import Definition, Rule, Schedule
-from holdfast.schedule.checking import check_schedules
-from holdfast.schedule.standing import contested, newest_due, next_due, undeclared
+from holdfast.schedule.model import Definition, Rule, Schedule
+from holdfast.schedule.status import contested, newest_due, next_due, undeclared
 from holdfast.store.contract import Store
 from holdfast.store.records import Severity, WorkerInfo
 from tests.backends import opened

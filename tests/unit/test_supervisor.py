@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from holdfast.background import supervisor as supervisor_module
+from holdfast.background.supervisor import Supervisor
 from holdfast.events import Event, Events
-from holdfast.reconcile import supervisor as supervisor_module
-from holdfast.reconcile.supervisor import Supervisor
 from tests.leaks import nothing_leaks
 
 SOON = 5.0

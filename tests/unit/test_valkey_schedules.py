@@ -12,8 +12,8 @@ from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, StoreError, StoreUnavailable
 from holdfast.job.ids import new_job_id, partition_bits
 from holdfast.job.state import JobState
-from holdfast.plan import Decision
-from holdfast.schedule.starting import Starter
+from holdfast.schedule.model import Decision
+from holdfast.schedule.plan_job import Starter
 from holdfast.store.records import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey, find_valkey

@@ -25,7 +25,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.plan import Decision
+from holdfast.schedule.model import Decision
 from holdfast.store.open import open_store
 from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic
 from holdfast.store.valkey.options import Options

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.reconcile.waiting import Backoff, pause
+from holdfast.background.backoff import Backoff, pause
 from tests.leaks import nothing_leaks
 
 SOON = 5.0

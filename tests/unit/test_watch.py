@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from holdfast.background.replicas import FEW, Replicas
 from holdfast.job.ids import WorkerId
-from holdfast.reconcile.replicas import FEW, Replicas
 from holdfast.store.records import WorkerInfo
 from holdfast.worker.watch import Watch
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.background.outage import Outage
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
-from holdfast.worker.outage import Outage
 
 GONE = StoreUnavailable("gone")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.cli.demo_script import OnSchedule, Pace, Row
     from holdfast.cli.demo_view import Scene, View
-    from holdfast.client import Client
+    from holdfast.client.client import Client
 
 GLANCE = 0.1
 PATIENCE = 60.0

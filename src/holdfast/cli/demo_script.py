@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from holdfast.cli import demo_tasks as shop
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
-from holdfast.plan import Decision
+from holdfast.schedule.model import Decision
 
 Say = Callable[[str], None]
 

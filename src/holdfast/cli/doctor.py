@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.command import add_command
 from holdfast.cli.output import counted, make_text, redact
 from holdfast.cli.target import Session, require_store_file
-from holdfast.doctor import examine
+from holdfast.insights.doctor import examine
 from holdfast.store.open import open_store
 from holdfast.store.records import Finding, Severity
 

@@ -20,7 +20,7 @@ from holdfast.job.record import Inserted
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.client import Client
+    from holdfast.client.client import Client
     from holdfast.task import Task
 
 Arguments = dict[str, Any]

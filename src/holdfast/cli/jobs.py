@@ -38,7 +38,7 @@ from holdfast.store.records import Page
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.insights import Explanation
+    from holdfast.insights.explain import Explanation
 
 ROOMY = 110
 

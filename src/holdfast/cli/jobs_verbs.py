@@ -28,11 +28,11 @@ from holdfast.cli.filters import (
 )
 from holdfast.cli.output import counted, make_console, make_text, redact, state_text
 from holdfast.cli.target import Session, UsageProblem
-from holdfast.client import Client
+from holdfast.client.client import Client
+from holdfast.client.selection import BulkReport, Told
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
-from holdfast.selection import BulkReport, Told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

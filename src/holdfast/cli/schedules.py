@@ -17,8 +17,8 @@ from holdfast.cli.target import Session
 from holdfast.clock import utcnow
 from holdfast.errors import BadOption
 from holdfast.job.policy import decode_policy
-from holdfast.plan import LedgerEntry, Schedule
-from holdfast.schedule.standing import contested, next_due, rule_text, undeclared
+from holdfast.schedule.model import LedgerEntry, Schedule
+from holdfast.schedule.status import contested, next_due, rule_text, undeclared
 from holdfast.store.records import WorkerInfo
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from holdfast.cli.filters import wait
 from holdfast.cli.output import counted, make_console
 from holdfast.cli.schedules import Name, when
 from holdfast.cli.target import Session, UsageProblem
-from holdfast.client import Client
-from holdfast.plan import NO_SCOPE, Definition
+from holdfast.client.client import Client
+from holdfast.client.selection import Told
 from holdfast.schedule.backfill import BackfillReport
-from holdfast.schedule.defining import rule_of
-from holdfast.selection import Told
+from holdfast.schedule.definition import rule_of
+from holdfast.schedule.model import NO_SCOPE, Definition
 
 if TYPE_CHECKING:
     from holdfast.task import Task

@@ -16,7 +16,7 @@ from holdfast.cli.output import (
     state_text,
 )
 from holdfast.job.state import JobState
-from holdfast.plan import Decision
+from holdfast.schedule.model import Decision
 from holdfast.schedule.preview import Previewed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from holdfast.cli.output import answer
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.store.contract import Store

@@ -19,7 +19,7 @@ from holdfast.job.ends import (
     WasSuspended,
     WasThrottled,
 )
-from holdfast.job.text import MESSAGE_LIMIT, clean
+from holdfast.job.text import MESSAGE_LIMIT, clean, describe
 
 
 def end_of(error: BaseException) -> End:
@@ -48,14 +48,6 @@ def refused(error: HoldfastError) -> Raised:
     """What running again cannot mend: arguments that do not fit, a result that cannot be kept,
     a function that is not where it was registered."""
     return Raised(type(error).__name__, str(error), final=True)
-
-
-def describe(error: BaseException) -> str:
-    """The exception's own words; a broken `__str__` is the user's and must not stop us."""
-    try:
-        return str(error) or type(error).__name__
-    except Exception as broken:  # noqa: BLE001 - any error of the user's own class
-        return f"{type(error).__name__} (its message cannot be shown: {type(broken).__name__})"
 
 
 def _hint(error: BaseException) -> float | None:

@@ -15,3 +15,11 @@ def clean(text: str, limit: int, *, keep_end: bool = False) -> str:
     if len(safe) <= limit:
         return safe
     return "…" + safe[len(safe) - limit + 1 :] if keep_end else safe[: limit - 1] + "…"
+
+
+def describe(error: BaseException) -> str:
+    """The exception's own words; a broken `__str__` is the user's and must not stop us."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception as broken:  # noqa: BLE001 - any error of the user's own class
+        return f"{type(error).__name__} (its message cannot be shown: {type(broken).__name__})"

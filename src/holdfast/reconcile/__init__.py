@@ -1,11 +1,11 @@
 """Reconcilers: what time can break, they mend; any replica may run any of them."""
 
-from holdfast.reconcile.counters import Counters, Tally
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.reconciler import Reconciler
-from holdfast.reconcile.service import Loop, Service
+from holdfast.background.counters import Counters, Tally
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.reconciler import Reconciler
+from holdfast.background.service import Loop, Service
+from holdfast.background.supervisor import Supervisor
 from holdfast.reconcile.standard import ReconcileService, standard_reconcilers
-from holdfast.reconcile.supervisor import Supervisor
 
 __all__ = [
     "Counters",

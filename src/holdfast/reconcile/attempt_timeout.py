@@ -7,10 +7,10 @@ the first word, which knows more about what happened.
 
 from __future__ import annotations
 
+from holdfast.background.job_sweep import JobSweep
 from holdfast.job.ends import TimedOut
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
-from holdfast.reconcile.job_sweep import JobSweep
 
 
 class AttemptTimeout(JobSweep):

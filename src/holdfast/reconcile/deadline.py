@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.background.job_sweep import JobSweep
 from holdfast.job.ends import DeadlinePassed
 from holdfast.job.record import Live
-from holdfast.reconcile.job_sweep import JobSweep
 
 
 class Deadline(JobSweep):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.background.counters import Tally
+from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.reconciler import AGAIN, Reconciler
 from holdfast.store.records import Topic, Wakeup
 
 LOOK_AGAIN = 1.0

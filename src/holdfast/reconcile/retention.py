@@ -6,14 +6,14 @@ so it runs under leadership. The ttl is three intervals: each tick extends it.
 
 from __future__ import annotations
 
+from holdfast.background.counters import Tally
+from holdfast.background.leader import Leadership
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.outage import Outage
+from holdfast.background.reconciler import AGAIN, Reconciler
+from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.leader import Leadership
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.outage import Outage
-from holdfast.reconcile.reconciler import AGAIN, Reconciler
-from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 
 

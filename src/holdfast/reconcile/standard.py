@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from holdfast.background.counters import Counters, Tally
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.outage import Outage
+from holdfast.background.reconciler import Reconciler
+from holdfast.background.replicas import Replicas
+from holdfast.background.supervisor import Supervisor
 from holdfast.events import Events
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
-from holdfast.reconcile.counters import Counters, Tally
 from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.lease_expiry import LeaseExpiry
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.outage import Outage
+from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
-from holdfast.reconcile.reconciler import Reconciler
-from holdfast.reconcile.replicas import Replicas
 from holdfast.reconcile.retention import Retention
-from holdfast.reconcile.supervisor import Supervisor
 from holdfast.reconcile.worker_registry import WorkerRegistry
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
@@ -41,7 +41,7 @@ def standard_reconcilers(
 ) -> list[Reconciler]:
     """One of each, sharing what they know about an outage of the store and about replicas."""
     options, replicas = options or ReconcileOptions(), replicas or Replicas()
-    outage = Outage(events)
+    outage = Outage(events, "reconcile")
     return [each(store, events, options, outage=outage, replicas=replicas) for each in STANDARD]
 
 

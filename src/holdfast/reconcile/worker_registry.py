@@ -5,8 +5,8 @@ They are kept for that while so that an operator can see who died.
 
 from __future__ import annotations
 
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.reconciler import AGAIN, Reconciler
+from holdfast.background.counters import Tally
+from holdfast.background.reconciler import AGAIN, Reconciler
 
 
 class WorkerRegistry(Reconciler):

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from holdfast.errors import BadOption
-from holdfast.plan import NO_SCOPE, Decision, Plan, Schedule
-from holdfast.schedule.plans import Outside
+from holdfast.schedule.catch_up import Outside
+from holdfast.schedule.model import NO_SCOPE, Decision, Plan, Schedule
+from holdfast.schedule.plan_job import Starter
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import Times, between, times_of
-from holdfast.schedule.starting import Starter
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract import Store
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.job.ids import JobId
-from holdfast.plan import NO_SCOPE, Decision, Overlap, Plan, Schedule
+from holdfast.schedule.catch_up import Due, Planned
+from holdfast.schedule.model import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import Start, start
-from holdfast.schedule.plans import Due, Planned
-from holdfast.schedule.starting import Starter
+from holdfast.schedule.plan_job import Starter
 from holdfast.store.contract import Store
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from holdfast.job.ids import JobId
-from holdfast.plan import Decision, Overlap
+from holdfast.schedule.model import Decision, Overlap
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.plan import Rule
+from holdfast.schedule.model import Rule
 from holdfast.schedule.rule import ElapsedCron, WallCron, between, shift_of, times_of
 from holdfast.schedule.zone import MICRO, last_change, offset_at, wall_at, zone_of
 

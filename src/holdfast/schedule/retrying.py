@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast.job.ids import JobId
-from holdfast.plan import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
-from holdfast.schedule.book import Book
+from holdfast.schedule.catch_up import too_late
 from holdfast.schedule.deciding import unfinished_jobs
+from holdfast.schedule.ledger import Book
+from holdfast.schedule.model import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import start
-from holdfast.schedule.plans import too_late
-from holdfast.schedule.starting import Starter
+from holdfast.schedule.plan_job import Starter
 from holdfast.store.contract import Store
 
 PAGE = 500

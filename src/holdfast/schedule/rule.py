@@ -23,8 +23,8 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from holdfast.errors import BadOption
-from holdfast.plan import Rule
 from holdfast.schedule.cron import Cron, parse
+from holdfast.schedule.model import Rule
 from holdfast.schedule.zone import (
     MICRO,
     first_change,

@@ -27,7 +27,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.state import JobState
-from holdfast.plan import Definition, LedgerEntry, Plan, Schedule
+from holdfast.schedule.model import Definition, LedgerEntry, Plan, Schedule
 from holdfast.store.records import (
     EVERY_TOPIC,
     Beat,

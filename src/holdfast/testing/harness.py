@@ -19,7 +19,7 @@ from holdfast.clock import ManualClock
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
 from holdfast.reconcile import ReconcileService
-from holdfast.reconcile.scheduling import ScheduleService
+from holdfast.schedule.service import ScheduleService
 from holdfast.task import Task
 from holdfast.testing.inline import Ran, run_inline
 

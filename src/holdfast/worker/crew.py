@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
 from holdfast.events import Events
 from holdfast.handlers.process import Processes
 from holdfast.handlers.registry import Mode, Registry
@@ -14,7 +16,6 @@ from holdfast.job.ends import End, HandedBack, PutOff
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, leave
 from holdfast.job.record import Claimed
-from holdfast.reconcile.replicas import Replicas
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup
 from holdfast.worker.admission import admit
@@ -24,7 +25,6 @@ from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.poller import Poller
 from holdfast.worker.progress import ProgressReporter

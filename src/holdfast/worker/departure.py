@@ -17,8 +17,8 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from holdfast.background.service import Service
 from holdfast.events import Events
-from holdfast.reconcile.service import Service
 from holdfast.worker.attempt import Stop
 from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions

@@ -17,15 +17,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.background.outage import Outage
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.store.records import ALL, Want
-from holdfast.worker.outage import Outage
 from holdfast.worker.places import Places
 from holdfast.worker.slots import Slots
 from holdfast.worker.watch import Watch

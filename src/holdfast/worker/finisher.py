@@ -18,17 +18,16 @@ from itertools import chain
 
 import msgspec
 
+from holdfast.background.outage import Outage
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import DAY
 from holdfast.job.state import ENDED, JobState
-from holdfast.job.text import clean
+from holdfast.job.text import clean, describe
 from holdfast.store.contract import Store
 from holdfast.store.records import Verdict
-from holdfast.worker.outage import Outage
 
 OVERLAP_FROM = 50
 """A second flush beside the first pays only for a batch of at least this size."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.job.ids import WorkerId
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.store.records import Beat, Held
 from holdfast.worker.watchdog import Frozen, Watchdog

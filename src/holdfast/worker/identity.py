@@ -19,17 +19,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 
+from holdfast.background.outage import Outage
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId, new_worker_id
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.store.records import Beat, Held, WorkerInfo
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.outage import Outage
 from holdfast.worker.runner import Runner
 from holdfast.worker.watchdog import Frozen
 

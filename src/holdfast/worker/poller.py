@@ -11,14 +11,14 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.job.ids import WorkerId
-from holdfast.reconcile.replicas import Replicas
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.store.records import News, Topic, Wakeup
-from holdfast.worker.outage import Outage
 from holdfast.worker.watch import Watch
 
 CENSUS = 10.0

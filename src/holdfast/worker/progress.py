@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.background.outage import Outage
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import RowRefused
 from holdfast.job.record import Progress
 from holdfast.store.contract import Store
 from holdfast.store.records import ProgressReport
 from holdfast.worker.attempt import Attempt, Stop
-from holdfast.worker.outage import Outage
 
 PROGRESS = "report_progress"
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.errors import RowRefused
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition, decide
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.handlers.ends import describe
 from holdfast.job.ends import Cancelled, DeadlinePassed, End, HandedBack, Raised, TimedOut
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import DAY
 from holdfast.job.record import Claimed, ErrorEntry
 from holdfast.job.state import JobState
-from holdfast.job.text import clean
+from holdfast.job.text import clean, describe
 from holdfast.worker.attempt import Attempt, Stop
 
 

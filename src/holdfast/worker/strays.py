@@ -12,17 +12,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from holdfast.background.outage import Outage
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
+from holdfast.job.text import describe
 from holdfast.store.contract import Store
 from holdfast.store.records import JobFilter
-from holdfast.worker.outage import Outage
 
 PAGE = 500
 

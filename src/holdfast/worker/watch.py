@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from holdfast.reconcile.replicas import FEW, Replicas
+from holdfast.background.replicas import FEW, Replicas
 from holdfast.store.records import WorkerInfo
 
 SHIFT = 5

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from holdfast.background.replicas import Replicas
+from holdfast.background.service import Service
 from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
-from holdfast.reconcile.replicas import Replicas
-from holdfast.reconcile.service import Service
 from holdfast.store.contract import Store
 from holdfast.store.records import QueueSettings
 from holdfast.worker.attempt import Stop

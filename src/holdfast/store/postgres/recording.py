@@ -11,7 +11,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import Decision, Plan
+from holdfast.schedule.model import Decision, Plan
 from holdfast.store import borrowed
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.inserting import insertion

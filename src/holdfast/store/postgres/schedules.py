@@ -9,7 +9,7 @@ from datetime import datetime
 from holdfast.job.policy import DAY
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import (
+from holdfast.schedule.model import (
     DECLARED_FOR,
     Definition,
     LedgerEntry,

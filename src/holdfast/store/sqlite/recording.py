@@ -15,7 +15,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Live, NewJob
 from holdfast.job.state import WAITING
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import OPEN, Decision, Plan
+from holdfast.schedule.model import OPEN, Decision, Plan
 from holdfast.store.sqlite.insertion import insert
 from holdfast.store.sqlite.moves import finish
 from holdfast.store.sqlite.reading import live, to_live

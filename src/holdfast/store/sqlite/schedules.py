@@ -10,7 +10,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import (
+from holdfast.schedule.model import (
     DECLARED_FOR,
     NO_SCOPE,
     Decision,

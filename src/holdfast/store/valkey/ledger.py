@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.record import Job
-from holdfast.plan import Decision, LedgerEntry
+from holdfast.schedule.model import Decision, LedgerEntry
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import get
 from holdfast.store.valkey.rows import EPOCH, SECOND, record, to_datetime, to_micros

@@ -14,7 +14,7 @@ from holdfast.errors import BadOption, StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import Decision, Plan
+from holdfast.schedule.model import Decision, Plan
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.failures import line_lost
 from holdfast.store.valkey.inserting import job_row, require_beside_keys

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
-from holdfast.plan import (
+from holdfast.schedule.model import (
     DECLARED_FOR,
     NO_SCOPE,
     Definition,

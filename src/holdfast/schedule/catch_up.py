@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import assert_never
 
-from holdfast.plan import CatchUp, Decision, Definition
+from holdfast.schedule.model import CatchUp, Decision, Definition
 from holdfast.schedule.rule import Times, between, shift_of, times_of
 from holdfast.schedule.zone import MICRO
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from holdfast.client import Client
+from holdfast.client.client import Client
 from holdfast.errors import WrongLoop
 from holdfast.store.contract import Store
 

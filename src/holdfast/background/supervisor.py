@@ -13,9 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from holdfast.background.backoff import Backoff, pause
+from holdfast.background.service import Loop
 from holdfast.events import Events
-from holdfast.reconcile.service import Loop
-from holdfast.reconcile.waiting import Backoff, pause
 
 CANCEL_GRACE = 1.0
 """Seconds a cancelled loop has to unwind before it is left behind."""

@@ -25,7 +25,7 @@ class ReconcileOptions:
     """
 
     batch: int = 500
-    lease_expiry: float = 1.5
+    lapsed_leases: float = 1.5
     attempt_timeout: float = 10.0
     timeout_slack: float = 5.0
     deadline: float = 30.0

@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.client.results import ResultWaiter, raise_unless_succeeded
+from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
@@ -25,7 +28,7 @@ from holdfast.errors import (
     StoreUnavailable,
     UnknownJob,
 )
-from holdfast.insights import Explanation, explain
+from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
 from holdfast.job.ends import Cancelled
@@ -33,10 +36,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, Job, Live, NewJob
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.results import ResultWaiter, raise_unless_succeeded
 from holdfast.schedule.providers import Providers
-from holdfast.schedule_verbs import ScheduleVerbs
-from holdfast.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
 from holdfast.store.contract import Store
 from holdfast.store.records import Page, QueueInfo, QueueSettings, WorkerInfo
 

@@ -16,10 +16,10 @@ import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.insights.schedule_checks import check_schedules
 from holdfast.job.outcome import LEFT
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.schedule.checking import check_schedules
 from holdfast.store.contract import Store
 from holdfast.store.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo
 

@@ -17,22 +17,22 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from holdfast.background.backoff import Backoff, pause
+from holdfast.background.counters import Counters, Tally
+from holdfast.background.leader import Leadership
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
+from holdfast.background.store_clock import StoreClock
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.plan import Schedule
-from holdfast.reconcile.attention import Attention, Entry
-from holdfast.reconcile.counters import Counters, Tally
-from holdfast.reconcile.leader import Leadership
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.outage import Outage
-from holdfast.reconcile.replicas import Replicas
-from holdfast.reconcile.store_clock import StoreClock
-from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.schedule.asking import PATIENCE
-from holdfast.schedule.look import Looked
+from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.evaluation import Looked
+from holdfast.schedule.model import Schedule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import shift_of, times_of
-from holdfast.schedule.standing import newest_due
+from holdfast.schedule.status import newest_due
 from holdfast.store.contract import Store
 
 REREAD = 30.0
@@ -68,7 +68,7 @@ class Evaluator:
         self._events = events
         self._providers = providers or Providers()
         self._attention = Attention(store, events, self._providers)
-        self._outage = Outage(events)
+        self._outage = Outage(events, "reconcile")
         self._monotonic = monotonic
         self._replicas = replicas or Replicas()
         self._entries: dict[str, Entry] = {}
@@ -134,7 +134,7 @@ class Evaluator:
             await self._start_due()
         except StoreUnavailable as error:
             self.counters.count_error(error)
-            self._outage.noticed(self.name, error)
+            self._outage.failed(self.name, error)
             return self._backoff.next()
         except Exception as error:  # noqa: BLE001 - counted and reported; the loop goes on
             self.counters.count_error(error)
@@ -280,7 +280,7 @@ class Evaluator:
                 again = self._attention.next_look(entry, looked)
         except StoreUnavailable as error:
             self.counters.count_error(error)
-            self._outage.noticed(LOOK, error)
+            self._outage.failed(LOOK, error)
             again = self._clock.estimate() + timedelta(seconds=self._backoff.next())
         except Exception as error:  # noqa: BLE001 - counted and reported; others go on
             self.counters.count_error(error)

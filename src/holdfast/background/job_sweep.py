@@ -12,13 +12,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
+from holdfast.background.counters import Tally
+from holdfast.background.reconciler import Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ends import End
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Live
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.reconciler import Reconciler
 from holdfast.store.records import Verdict
 
 BATCHES_A_PAGE = 10

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError
-from holdfast.plan import NO_SCOPE, Schedule
-from holdfast.schedule.standing import contested, undecided_for, undeclared
+from holdfast.schedule.model import NO_SCOPE, Schedule
+from holdfast.schedule.status import contested, undecided_for, undeclared
 from holdfast.store.contract import Store
 from holdfast.store.records import Finding, Severity, WorkerInfo
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from holdfast.errors import BadOption
 from holdfast.job.checks import check_name
-from holdfast.plan import Definition
-from holdfast.schedule.defining import ScheduleCall
-from holdfast.task import Task
+from holdfast.schedule.definition import ScheduleCall
+from holdfast.schedule.model import Definition
 
 WAITING = "__holdfast_schedules__"
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@runtime_checkable
+class Schedulable(Protocol):
+    """A task, as far as its schedules need it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scheduled(
+        self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]
+    ) -> Definition: ...
 
 
 class ScheduleDecorator:
@@ -33,7 +44,7 @@ class ScheduleDecorator:
         self._options = options
 
     def __call__(self, target: T) -> T:
-        if isinstance(target, Task):
+        if isinstance(target, Schedulable):
             self._declare(target)
         elif callable(target):
             # Below `@app.task`: it is declared once the function has become a task.
@@ -42,7 +53,7 @@ class ScheduleDecorator:
             raise BadOption("@app.schedule", "put on a task or a function", target)
         return target
 
-    def _declare(self, task: Task[..., Any]) -> None:
+    def _declare(self, task: Schedulable) -> None:
         name = self._name or task.name
         check_name("schedule name", name)
         if name in self._declared:
@@ -50,9 +61,9 @@ class ScheduleDecorator:
         self._declared[name] = task.scheduled(self._cron, **self._options)
 
 
-def declared_on(function: object) -> list[Callable[[Task[..., Any]], None]]:
+def declared_on(function: object) -> list[Callable[[Schedulable], None]]:
     """The schedules that wait for a function to become a task."""
-    waiting: list[Callable[[Task[..., Any]], None]] = getattr(function, WAITING, [])
+    waiting: list[Callable[[Schedulable], None]] = getattr(function, WAITING, [])
     return waiting
 
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from holdfast.background.backoff import pause
+from holdfast.background.counters import Tally
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.replicas import Replicas
+from holdfast.background.supervisor import Supervisor
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.plan import Definition
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.evaluator import Evaluator
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.replicas import Replicas
-from holdfast.reconcile.supervisor import Supervisor
-from holdfast.reconcile.waiting import pause
+from holdfast.schedule.evaluator import Evaluator
+from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract import Store
 from holdfast.store.records import Topic, Wakeup

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
+from holdfast.background.backoff import Backoff
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.plan import NO_SCOPE, Schedule
-from holdfast.reconcile.waiting import Backoff
-from holdfast.schedule.look import Looked, Looker
+from holdfast.schedule.evaluation import Looked, Looker
+from holdfast.schedule.model import NO_SCOPE, Schedule
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.standing import undecided_for
+from holdfast.schedule.status import undecided_for
 from holdfast.store.contract import Store
 
 SOON = 1.0

@@ -16,15 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from holdfast.background.backoff import Backoff, pause
+from holdfast.background.counters import Counters, Tally
+from holdfast.background.failures import FailureTracker
+from holdfast.background.options import ReconcileOptions
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.job.ids import JobId
-from holdfast.reconcile.counters import Counters, Tally
-from holdfast.reconcile.failures import FailureTracker
-from holdfast.reconcile.options import ReconcileOptions
-from holdfast.reconcile.outage import Outage
-from holdfast.reconcile.replicas import Replicas
-from holdfast.reconcile.waiting import Backoff, pause
 from holdfast.store.contract import Store
 
 AGAIN: Final = ""
@@ -68,7 +68,7 @@ class Reconciler(ABC):
         self.counters = Counters()
         self.failures = FailureTracker()
         self.replicas = replicas or Replicas()
-        self._outage = outage or Outage(events)
+        self._outage = outage or Outage(events, "reconcile")
         self._woken = asyncio.Event()
         self._stop = asyncio.Event()
         self._error_backoff = Backoff(first=0.25, cap=LONGEST_BACKOFF)
@@ -150,7 +150,7 @@ class Reconciler(ABC):
             wait = self._wait_after(tally, await self.due_in())
         except StoreUnavailable as error:
             self.counters.count_error(error)
-            self._outage.noticed(self.name, error)
+            self._outage.failed(self.name, error)
             return self._error_backoff.next()
         except Exception as error:  # noqa: BLE001 - counted and reported; the loop goes on
             self.counters.count_error(error)

@@ -9,16 +9,24 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from holdfast.client.selection import Told
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
-from holdfast.plan import NO_SCOPE, Decision, Definition, LedgerEntry, Plan, Rule, Schedule
 from holdfast.schedule.backfill import Backfill, BackfillReport
-from holdfast.schedule.defining import checked, zone_name
+from holdfast.schedule.definition import checked, zone_name
+from holdfast.schedule.model import (
+    NO_SCOPE,
+    Decision,
+    Definition,
+    LedgerEntry,
+    Plan,
+    Rule,
+    Schedule,
+)
+from holdfast.schedule.plan_job import Starter
 from holdfast.schedule.preview import Previewed, preview
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.starting import Starter
-from holdfast.selection import Told
 from holdfast.store.contract import Store
 
 EDITS = 10

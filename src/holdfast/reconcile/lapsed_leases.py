@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.background.counters import Tally
+from holdfast.background.job_sweep import JobMender
 from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
-from holdfast.reconcile.counters import Tally
-from holdfast.reconcile.job_sweep import JobMender
 from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
 from holdfast.store.records import Verdict, WorkerInfo
 
@@ -27,13 +27,13 @@ class LeaseExpiry(JobMender):
     """All lost jobs are read before any is mended: what a job pays depends on the others that its
     worker held."""
 
-    name = "lease_expiry"
+    name = "lapsed_leases"
     on_fewer = True
     _judge: WorkerInfo | None = None
 
     @property
     def interval(self) -> float:
-        return self.options.lease_expiry
+        return self.options.lapsed_leases
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
         tally = Tally()

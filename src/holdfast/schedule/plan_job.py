@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import NewJob
-from holdfast.plan import Definition
+from holdfast.schedule.model import Definition
 
 SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
 """Headers by which a handler learns why it runs: `ctx.job.headers["holdfast-scope"]`."""

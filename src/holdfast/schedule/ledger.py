@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
-from holdfast.plan import OPEN, Decision, Plan
+from holdfast.schedule.model import OPEN, Decision, Plan
 from holdfast.store.contract import Store
 
 CHUNK = 1_000

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from holdfast.plan import DECLARED_FOR, Definition, Schedule
+from holdfast.schedule.model import DECLARED_FOR, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
 from holdfast.store.records import WorkerInfo

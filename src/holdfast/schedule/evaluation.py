@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.job.ids import JobId
-from holdfast.plan import NO_SCOPE, Schedule
-from holdfast.schedule.book import Book
+from holdfast.schedule.catch_up import Due, Pause, plans
 from holdfast.schedule.deciding import Deciding
-from holdfast.schedule.plans import Due, Pause, plans
+from holdfast.schedule.ledger import Book
+from holdfast.schedule.model import NO_SCOPE, Schedule
+from holdfast.schedule.plan_job import Starter
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.retrying import Place, Retrying, StillOpen
 from holdfast.schedule.rule import Listed, shift_of, times_of
-from holdfast.schedule.starting import Starter
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract import Store
 

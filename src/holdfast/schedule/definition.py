@@ -17,7 +17,7 @@ from holdfast.errors import BadArguments, BadOption, HoldfastError
 from holdfast.job.checks import check_name
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry
-from holdfast.plan import CatchUp, Definition, OnCrash, Overlap, Rule
+from holdfast.schedule.model import CatchUp, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.rule import anchor_in_utc, times_of
 
 MOST_CAP = 10_000

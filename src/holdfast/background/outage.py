@@ -1,7 +1,7 @@
-"""Whether the store does what it is asked. Said once when it stops and once when it is back.
+"""Whether the store does what it is asked: one event when it stops, and one when it is back.
 
 Any error but a refused row counts: a login that is being rotated, a grant that is missing, a table
-that is being restored. The worker can do nothing about it, and what it holds is still good later.
+that is being restored. Nobody here can do anything about it, and what they hold is good later.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import time
 from contextlib import suppress
 
 from holdfast.events import Events
-from holdfast.handlers.ends import describe
+from holdfast.job.text import describe
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 5.0
 
 
 class Outage:
-    """Shared by all that talk to the store on the worker's loop.
+    """Shared by the verbs of a worker, or by the reconcilers of a process (`of`).
 
-    It lasts from the first verb that failed until every verb that failed has been answered
+    An outage starts when the first of them fails and ends when each that failed has succeeded
     again: on a full disk reads go on while writes fail, and one does not speak for the other.
     """
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, of: str = "worker") -> None:
         self._events = events
+        self._of = of
         self._since: float | None = None
         self._cut_off: set[str] = set()
         self.reason = ""
@@ -34,29 +35,29 @@ class Outage:
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
-    def answered(self, verb: str) -> None:
+    def answered(self, name: str) -> None:
         self.last_answer = time.monotonic()
-        self.over(verb)
+        self.over(name)
 
-    def over(self, verb: str) -> None:
-        """Answered, or not asked any more. Whoever waits for another verb tries it now."""
-        if verb not in self._cut_off:
+    def over(self, name: str) -> None:
+        """It was answered, or is not asked any more. Who waits for another verb tries it now."""
+        if name not in self._cut_off:
             return
-        self._cut_off.remove(verb)
+        self._cut_off.remove(name)
         self._back.set()
         self._back = asyncio.Event()
         if not self._cut_off and self._since is not None:
             seconds = round(time.monotonic() - self._since, 3)
             self._since, self._tries, self.reason = None, 0, ""
-            self._events.info("worker.store_back", after=seconds)
+            self._events.info(f"{self._of}.store_back", seconds=seconds)
 
-    def failed(self, verb: str, error: Exception) -> None:
+    def failed(self, name: str, error: Exception) -> None:
         self._tries += 1
-        self._cut_off.add(verb)
+        self._cut_off.add(name)
         self.reason = describe(error)
         if self._since is None:
             self._since = time.monotonic()
-            self._events.warning("worker.store_unavailable", verb=verb, error=self.reason)
+            self._events.warning(f"{self._of}.store_unavailable", failed=name, error=self.reason)
 
     def wait(self) -> float:
         """Seconds until the next try: longer each time, and never the same for two workers."""
