@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from holdfast.clock import Clock
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
 from tests.leftovers import leftovers

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.testing.servers import (
     PostgresServer,
     ThrowawayCluster,

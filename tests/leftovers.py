@@ -15,9 +15,9 @@ from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
 from holdfast.schedule.model import Decision, Plan, Schedule
-from holdfast.store.contract import Store
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.records import JobFilter
 from holdfast.testing.servers import ValkeyServer
 
 KEPT = ("meta", "queues", "leaders", "signals")

@@ -24,7 +24,7 @@ from bench.scale import Scale
 from holdfast.job.ends import Returned
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.outcome import decide
-from holdfast.store.records import Want, WorkerInfo
+from holdfast.store.contract.records import Want, WorkerInfo
 
 BATCH = 100
 STRETCHES, BATCHES, PAUSE = 10, 15, 0.2

@@ -35,9 +35,9 @@ from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
-from holdfast.store.contract import Store
+from holdfast.store.contract.records import Capability
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.records import Capability
 from holdfast.task import Task
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker

@@ -25,7 +25,7 @@ from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
 from holdfast.schedule.definition import ScheduleCall, define
 from holdfast.schedule.model import Definition
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import opened
 from tests.system.schedule_replica import FileClock
 from tests.system.test_schedules_dst import (

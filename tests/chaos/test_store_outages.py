@@ -20,7 +20,7 @@ import pytest
 from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer, ThrowawayPostgres, ThrowawayValkey
 from tests.chaos.faults import Place, PostgresPlace, SqlitePlace, ValkeyPlace
 from tests.system import books

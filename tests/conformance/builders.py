@@ -25,8 +25,8 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import ALL, Verdict, Want, WorkerInfo
+from holdfast.store.contract.records import ALL, Verdict, Want, WorkerInfo
+from holdfast.store.contract.store import Store
 
 TASK = "greet"
 QUEUE = "default"

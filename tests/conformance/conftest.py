@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import BACKENDS, Backend, ValkeyClusterNamespace
 from tests.conformance.builders import Scene
 from tests.leaks import nothing_leaks

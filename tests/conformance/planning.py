@@ -18,7 +18,7 @@ from holdfast.schedule.model import (
     Rule,
     Schedule,
 )
-from holdfast.store.contract import Schedules
+from holdfast.store.contract.schedules import Schedules
 from tests.conformance.builders import QUEUE, TASK, Scene, new_job
 
 NAME = "nightly"

@@ -13,7 +13,7 @@ from holdfast.job.ids import new_worker_id
 from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed, Progress
 from holdfast.job.state import JobState
-from holdfast.store.records import ProgressReport, Want
+from holdfast.store.contract.records import ProgressReport, Want
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, TASK, Scene, ids, new_job
 
@@ -288,7 +288,7 @@ async def test_what_no_slot_is_free_for_is_marked_as_claimed_ahead(scene: Scene)
     ]
     assert [(await scene.live(job)).ahead for job in jobs] == [False] * 2 + [True] * 3
     scene.clock.advance(31)
-    expired = {job.id: job.ahead for job in await scene.store.jobs.expired_leases(10)}
+    expired = {job.id: job.ahead for job in await scene.store.jobs.lapsed_leases(10)}
     assert expired == {job.id: job.ahead for job in claimed}
 
 

@@ -11,7 +11,7 @@ from holdfast.insights.doctor import Facts, check_waiting
 from holdfast.insights.explain import explain
 from holdfast.job.ends import HandedBack
 from holdfast.job.state import JobState
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import Scene, new_job
 
 END = datetime.max.replace(tzinfo=UTC)

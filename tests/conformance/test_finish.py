@@ -23,7 +23,7 @@ from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
-from holdfast.store.records import QueueSettings, Verdict
+from holdfast.store.contract.records import QueueSettings, Verdict
 from tests.backends import siblings
 from tests.conformance.builders import (
     FAILED,

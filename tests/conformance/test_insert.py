@@ -13,7 +13,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
 from tests.backends import siblings
 from tests.conformance.builders import RETURNED, Scene, ids, new_job
 

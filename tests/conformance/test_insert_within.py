@@ -20,7 +20,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.records import Capability, Topic
+from holdfast.store.contract.records import Capability, Topic
 from tests.backends import PostgresDatabase, SqliteFile, opened
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.conformance.test_wakeups import listening

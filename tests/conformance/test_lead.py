@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.store.records import Topic
+from holdfast.store.contract.records import Topic
 from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.test_wakeups import listening

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import SchemaTampered, SchemaTooNew
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from tests.backends import Backend, Inspectable, opened
 from tests.conformance.builders import new_job

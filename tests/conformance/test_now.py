@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import siblings
 from tests.conformance.builders import Scene, new_job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.job.ends import Cancelled, Returned
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
-from holdfast.store.records import Outcome
+from holdfast.store.contract.records import Outcome
 from tests.conformance.builders import FAILED, RETURNED, Scene
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.job.ends import WasSuspended
 from holdfast.job.state import JobState
-from holdfast.store.records import Promoted
+from holdfast.store.contract.records import Promoted
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene, ids
 

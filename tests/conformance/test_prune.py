@@ -13,7 +13,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.records import JobFilter, ProgressReport, QueueSettings
+from holdfast.store.contract.records import JobFilter, ProgressReport, QueueSettings
 from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import FAILED, QUEUE, RAISED, REACHABLE, RETURNED, Scene
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.ends import WasThrottled
 from holdfast.job.state import JobState
-from holdfast.store.records import QueueInfo, QueueSettings
+from holdfast.store.contract.records import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene
 
 TUNED = QueueSettings(2.0, 60.0, 1.0, 2.0, 3.0)

@@ -8,7 +8,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.records import Held, Verdict, WorkerInfo
+from holdfast.store.contract.records import Held, Verdict, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, accepted, ids
 
 LOST = WorkerLost()
@@ -49,7 +49,7 @@ async def test_a_worker_that_came_back_in_time_keeps_its_job(scene: Scene) -> No
     worker = await scene.hire(lease=30)
     claimed = await scene.running(worker=worker)
     scene.clock.advance(31)
-    [seen] = await scene.store.jobs.expired_leases(10)
+    [seen] = await scene.store.jobs.lapsed_leases(10)
     await scene.store.workers.heartbeat(worker, 30, [Held(claimed.id, claimed.fence)])
     verdict = await scene.reclaim(seen, LOST)
     assert verdict == Verdict(claimed.id, False, JobState.RUNNING, claimed.fence)
@@ -88,7 +88,7 @@ async def test_one_reclaim_twice_in_a_batch_is_accepted_once(scene: Scene) -> No
     worker = await scene.hire()
     await scene.running(worker=worker)
     await scene.lose(worker)
-    [seen] = await scene.store.jobs.expired_leases(10)
+    [seen] = await scene.store.jobs.lapsed_leases(10)
     move = decide(seen, LOST)
     assert accepted(await scene.store.jobs.reclaim([move, move])) == [True, False]
 
@@ -126,7 +126,7 @@ async def test_a_pending_cancel_outlives_its_worker(scene: Scene) -> None:
     claimed = await scene.running(worker=worker)
     await scene.store.jobs.request_cancel([claimed.id])
     await scene.lose(worker)
-    [seen] = await scene.store.jobs.expired_leases(10)
+    [seen] = await scene.store.jobs.lapsed_leases(10)
     assert seen.cancel_requested
     assert (await scene.reclaim(seen, LOST)).accepted
     assert await scene.state(claimed.id) is JobState.CANCELLED

@@ -6,7 +6,7 @@ from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Progress
 from holdfast.job.state import JobState
-from holdfast.store.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport
 from tests.conformance.builders import RAISED, RETURNED, Scene
 
 

@@ -8,7 +8,7 @@ from holdfast.job.ends import End, HandedBack, Snoozed, WasSuspended, WasThrottl
 from holdfast.job.ids import new_job_id
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
-from holdfast.store.records import Held
+from holdfast.store.contract.records import Held
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene
 
 
@@ -95,7 +95,7 @@ async def test_a_cancel_that_came_during_a_reclaim_is_not_lost(scene: Scene) -> 
     worker = await scene.hire()
     claimed = await scene.running(worker=worker)
     await scene.lose(worker)
-    [seen] = await scene.store.jobs.expired_leases(10)
+    [seen] = await scene.store.jobs.lapsed_leases(10)
     await scene.store.jobs.request_cancel([claimed.id])
     assert not seen.cancel_requested
     assert (await scene.reclaim(seen, WorkerLost())).accepted

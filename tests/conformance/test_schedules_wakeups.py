@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from holdfast.store.contract import Schedules
-from holdfast.store.records import Topic
+from holdfast.store.contract.records import Topic
+from holdfast.store.contract.schedules import Schedules
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import NAME, Diary, definition

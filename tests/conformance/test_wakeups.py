@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.job.ends import HandedBack, WasSuspended
-from holdfast.store.contract import Store
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.store import Store
 from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, Scene
 from tests.waiting import wait_until

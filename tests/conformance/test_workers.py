@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.contract.records import Beat, Held, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, ids, new_worker
 
 
@@ -170,7 +170,7 @@ async def test_what_a_leaving_worker_holds_becomes_reclaimable(scene: Scene) -> 
     worker = await scene.hire()
     claimed = await scene.running(worker=worker)
     await scene.lose(worker)
-    assert ids(await scene.store.jobs.expired_leases(10)) == [claimed.id]
+    assert ids(await scene.store.jobs.lapsed_leases(10)) == [claimed.id]
 
 
 async def test_a_long_lapsed_worker_is_swept(scene: Scene) -> None:
@@ -236,4 +236,4 @@ async def test_no_lease_lasts_longer_than_its_length(scene: Scene) -> None:
     await scene.store.workers.sweep(10, lapsed_for=60)
     assert (await info(scene, worker)).expires_in == pytest.approx(30)
     scene.clock.advance(31)
-    assert ids(await scene.store.jobs.expired_leases(10)) == [claimed.id]
+    assert ids(await scene.store.jobs.lapsed_leases(10)) == [claimed.id]

@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 
 from holdfast.job.ids import JobId, WorkerId
+from holdfast.store.contract.records import Want
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import Want
 from tests.conformance.builders import (
     LONG,
     QUEUE,

@@ -20,8 +20,8 @@ from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.borrowed import as_pyformat, recognise, recognise_sync
+from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import Topic, Wakeup
 from tests.backends import PostgresDatabase
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.waiting import wait_until

@@ -12,9 +12,9 @@ from holdfast.errors import (
 )
 from holdfast.job.ends import HandedBack
 from holdfast.job.outcome import decide
+from holdfast.store.contract.records import Want
 from holdfast.store.postgres.claiming import HIGHEST, LOWEST, SkipPoints
 from holdfast.store.postgres.jobs import PostgresJobs
-from holdfast.store.records import Want
 from tests.conformance.builders import (
     QUEUE,
     TASK,

@@ -19,8 +19,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Progress
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.store.contract.records import Held, JobFilter, ProgressReport, Want
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import Held, JobFilter, ProgressReport, Want
 from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.conformance.builders import (
     LONG,
@@ -179,7 +179,7 @@ async def test_no_verb_needs_anything_of_its_session(url: str, clock: ManualCloc
         assert len((await wipe(jobs.page(JobFilter(), 50))).jobs) == 50
         assert await wipe(jobs.count(JobFilter())) == {JobState.READY: 602}
         assert len(await wipe(store.queues.list())) == 2
-        assert await wipe(store.telemetry.check())
+        assert await wipe(store.health.check())
 
 
 class Wiper:

@@ -16,8 +16,8 @@ from holdfast.errors import KeyHeld
 from holdfast.job.record import Inserted
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import JobFilter
 from tests.conformance.builders import new_job
 from tests.postgres.shared import connected, opened, until_blocked
 

@@ -14,8 +14,8 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
 from holdfast.store.postgres import jobs as verbs
-from holdfast.store.records import JobFilter, Topic, Wakeup, Want
 from tests.conformance.builders import (
     QUEUE,
     RETURNED,

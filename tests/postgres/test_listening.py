@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.listening import parse
-from holdfast.store.records import Topic, Wakeup
 from tests.conformance.builders import (
     Scene,
     new_job,
@@ -93,11 +93,11 @@ def test_a_payload_of_another_version_is_ignored() -> None:
 
 
 async def test_an_old_transaction_is_pointed_out(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.store.postgres.telemetry.OLD_SNAPSHOT", 0.0)
+    monkeypatch.setattr("holdfast.store.postgres.health.OLD_SNAPSHOT", 0.0)
     async with opened(url) as store, connected(url) as forgotten:
         async with forgotten.transaction():
             await forgotten.fetch("select 1")
-            findings = {one.check: one for one in await store.telemetry.check()}
+            findings = {one.check: one for one in await store.health.check()}
         pid = forgotten.get_server_pid()
         assert f"pid {pid}" in findings["oldest transaction"].saw
 

@@ -10,9 +10,9 @@ import pytest
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import JobFilter
 from tests.backends import opened
 
 DAILY = Definition(Rule(cron="@daily"), task="task", queue="default")

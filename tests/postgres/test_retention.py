@@ -7,8 +7,8 @@ import asyncpg
 from holdfast.clock import ManualClock
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import JobFilter
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import Scene
 from tests.postgres.shared import connected, opened

@@ -15,9 +15,9 @@ from holdfast.errors import (
     SchemaTooNew,
 )
 from holdfast.job.unique import Unique
+from holdfast.store.contract.records import JobFilter, Topic, Wakeup
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import JobFilter, Topic, Wakeup
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import (
     new_job,

@@ -18,8 +18,8 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
+from holdfast.store.contract.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
+from holdfast.store.contract.store import Store
 from tests.conformance.builders import new_worker
 
 
@@ -48,7 +48,7 @@ class Snapshot:
             jobs,
             {worker.id: worker for worker in await store.workers.list()},
             {queue.name: queue for queue in await store.queues.list()},
-            frozenset(live.id for live in await store.jobs.expired_leases(10_000)),
+            frozenset(live.id for live in await store.jobs.lapsed_leases(10_000)),
             await store.now(),
         )
 
@@ -169,7 +169,7 @@ async def mend(store: Store) -> list[Verdict]:
     verdicts = await jobs.reclaim(
         [
             decide(live, WorkerLost(), cancel_requested=live.cancel_requested)
-            for live in await jobs.expired_leases(1_000)
+            for live in await jobs.lapsed_leases(1_000)
         ]
     )
     verdicts += await jobs.finish(

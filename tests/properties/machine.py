@@ -28,8 +28,8 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
+from holdfast.store.contract.records import Held, QueueSettings, Want
 from holdfast.store.open import open_store
-from holdfast.store.records import Held, QueueSettings, Want
 from tests.backends import Backend
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
@@ -210,7 +210,7 @@ class StoreMachine(RuleBasedStateMachine):
             getattr(self, f"_{name}")()
 
     def _reclaim_lost(self) -> None:
-        found = self.do(self.store.jobs.expired_leases(1_000))
+        found = self.do(self.store.jobs.lapsed_leases(1_000))
         assert [live.id for live in found] == self.model.expired()
         moves = [
             decide(live, WorkerLost(), cancel_requested=live.cancel_requested) for live in found

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, Severity
+from holdfast.store.contract.records import JobFilter, Severity
+from holdfast.store.contract.store import Store
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
 from tests.system.diary import Entry
@@ -89,7 +89,7 @@ def line_11_everything_drained(seen: Snapshot) -> None:
 
 async def the_store_finds_nothing_wrong(store: Store) -> None:
     """No row is orphaned and no job is in two places, as the store itself sees it."""
-    problems = [f for f in await store.telemetry.check() if f.severity is Severity.PROBLEM]
+    problems = [f for f in await store.health.check() if f.severity is Severity.PROBLEM]
     assert not problems, problems
 
 

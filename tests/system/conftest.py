@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import App
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.backends import BACKENDS, Backend, opened

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.schedule.model import Plan
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class Dying:

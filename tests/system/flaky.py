@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class Line:
@@ -70,7 +70,7 @@ class FlakyStore:
         self.queues: Any = _Noun(store.queues, line)
         self.schedules: Any = _Noun(store.schedules, line)
         self.wakeups = store.wakeups
-        self.telemetry = store.telemetry
+        self.health = store.health
         self.kind = store.kind
         self.capabilities = store.capabilities
         self.durability = store.durability

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.app import App
 from holdfast.job.record import Job
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system import books
 from tests.system.diary import Entry
 from tests.system.processes import Fleet, Process

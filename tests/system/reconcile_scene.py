@@ -14,8 +14,9 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
 from holdfast.reconcile import ReconcileOptions, Reconciler
-from holdfast.store.contract import Jobs, Store
-from holdfast.store.records import Promoted, Verdict, WorkerInfo
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.records import Promoted, Verdict, WorkerInfo
+from holdfast.store.contract.store import Store
 
 R = TypeVar("R", bound=Reconciler)
 
@@ -76,8 +77,8 @@ class UnreadableJobs:
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._jobs, verb)
 
-    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        found = await self._jobs.expired_leases(limit, after)
+    async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        found = await self._jobs.lapsed_leases(limit, after)
         return [
             msgspec.structs.replace(job, policy="{") if job.id == self._unreadable else job
             for job in found

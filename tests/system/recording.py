@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
-from holdfast.store.contract import Jobs
-from holdfast.store.records import ProgressReport, Verdict, Want, WorkerInfo
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.records import ProgressReport, Verdict, Want, WorkerInfo
 from tests.system.diary import Diary
 
 Move = Callable[..., Awaitable[list[Verdict]]]

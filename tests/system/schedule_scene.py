@@ -16,8 +16,8 @@ from holdfast.schedule.definition import checked
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.store import Store
 
 TASK = "task"
 QUEUE = "default"

@@ -17,8 +17,8 @@ import pytest
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, WorkerInfo
+from holdfast.store.contract.records import JobFilter, WorkerInfo
+from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer
 from tests.backends import opened
 from tests.conformance.builders import new_job

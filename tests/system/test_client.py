@@ -28,7 +28,7 @@ from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasT
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
 
 

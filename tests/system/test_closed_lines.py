@@ -9,8 +9,8 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 from tests.system.working import QUICK, Shop
 from tests.waiting import wait_until
 

@@ -31,7 +31,7 @@ from holdfast.client.client import Client
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.job.ids import new_job_id
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing import Harness
 from tests.backends import Backend, SqliteFile

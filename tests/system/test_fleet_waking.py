@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import Shop
 from tests.waiting import wait_until

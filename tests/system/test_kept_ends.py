@@ -13,7 +13,7 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system.flaky import FlakyStore, Line
 from tests.system.reconcile_scene import made
 from tests.system.working import Shop

@@ -16,7 +16,7 @@ import pytest
 from holdfast.app import App
 from holdfast.errors import WorkerFrozen
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.worker.last_resort import FROZEN, LATE
 from tests.system import rough
 from tests.system.proxy import proxy_to

@@ -19,9 +19,9 @@ from holdfast.job.record import Job, times_taken
 from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.reconcile.lapsed_leases import LeaseExpiry
-from holdfast.store.contract import Store
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.records import Verdict
 from holdfast.testing.servers import PostgresServer
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker

@@ -24,8 +24,8 @@ from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
 from holdfast.schedule import evaluator as evaluator_module
 from holdfast.schedule.evaluator import Evaluator
-from holdfast.store.contract import Store
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.store import Store
 from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
 from tests.leaks import nothing_leaks
@@ -127,7 +127,7 @@ async def test_an_idle_fleet_of_reconcilers_costs_at_most_two_statements_a_secon
         async with asyncio.TaskGroup() as group:
             for each in fleet:
                 group.create_task(each.run(asyncio.Event()), name=each.name)
-    assert calls.keys() >= {"expired_leases", "overdue_attempts", "past_deadline", "promote_due"}
+    assert calls.keys() >= {"lapsed_leases", "overdue_attempts", "past_deadline", "promote_due"}
     assert calls.total() <= 2 * minute, calls
 
 
@@ -171,7 +171,7 @@ async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
             counting(store, calls), Events(), ReconcileOptions(), replicas=Replicas(100)
         )
         await sweep.run(asyncio.Event())
-    assert 100 <= calls["expired_leases"] <= 115  # of the 1,000 intervals that passed
+    assert 100 <= calls["lapsed_leases"] <= 115  # of the 1,000 intervals that passed
 
 
 async def test_a_fleet_that_grew_smaller_looks_for_lost_jobs_at_once(live_store: Store) -> None:

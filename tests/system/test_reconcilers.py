@@ -25,8 +25,8 @@ from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.worker_registry import WorkerRegistry
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
-from holdfast.store.contract import Store
-from holdfast.store.records import Verdict
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.store import Store
 from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
 from tests.system.reconcile_scene import PoisonedJobs, counting, made, with_jobs

@@ -15,7 +15,7 @@ from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, ResultTimeout, UnknownJob
 from holdfast.job.ends import Returned
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
 from tests.system.flaky import FlakyStore, Line
 from tests.waiting import wait_until

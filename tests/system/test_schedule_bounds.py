@@ -17,7 +17,7 @@ from holdfast.schedule import asking, providers
 from holdfast.schedule.attention import Attention, Entry
 from holdfast.schedule.model import Decision, Plan
 from holdfast.schedule.providers import Patience, Providers
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system.schedule_scene import Scene
 from tests.system.test_schedule_regressions import Refusing
 from tests.waiting import wait_until

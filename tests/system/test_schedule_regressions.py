@@ -22,8 +22,8 @@ from holdfast.schedule.attention import Attention, Entry
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested
-from holdfast.store.contract import Store
-from holdfast.store.records import Held
+from holdfast.store.contract.records import Held
+from holdfast.store.contract.store import Store
 from tests.system.flaky import FlakyStore, Line
 from tests.system.schedule_scene import TASK, Scene
 from tests.system.working import Shop

@@ -21,7 +21,7 @@ from holdfast import clock as own_clock
 from holdfast.clock import ManualClock
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import CatchUp, Decision
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import siblings
 from tests.properties.wall_walk import Expression, walk
 from tests.system.dying import Dying

@@ -20,7 +20,7 @@ from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import Backend, opened, siblings
 from tests.system.schedule_scene import QUEUE, TASK, Scene
 from tests.waiting import wait_until

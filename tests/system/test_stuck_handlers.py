@@ -16,7 +16,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.worker.worker import Worker
 from tests.system.working import Shop
 from tests.waiting import wait_until

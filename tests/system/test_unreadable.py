@@ -10,7 +10,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.policy import Policy
 from holdfast.job.record import NewJob, times_taken
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system.working import Shop
 
 NEWER = '{"surprise":1}'

@@ -12,8 +12,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.store import Store
 from tests.system import process_handlers
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import ONCE, QUICK, Shop

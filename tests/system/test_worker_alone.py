@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 from tests.system.working import ONCE, Shop
 from tests.waiting import wait_until
@@ -101,7 +101,7 @@ async def test_a_blocked_loop_keeps_its_lease_and_is_reported(live_store: Store)
             await other.open()
             try:
                 while not stop.is_set():
-                    lapsed.extend(await other.jobs.expired_leases(10))
+                    lapsed.extend(await other.jobs.lapsed_leases(10))
                     lapsed.extend(w for w in await other.workers.list() if not w.alive)
                     await asyncio.sleep(0.05)
             finally:

@@ -15,7 +15,7 @@ from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.worker.execute import Executor
 from tests.system.working import ONCE, QUICK, Shop
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from holdfast.context import Context
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 from tests.system import process_handlers as handlers
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import Shop

@@ -17,8 +17,8 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter, Topic, Wakeup
+from holdfast.store.contract.records import JobFilter, Topic, Wakeup
+from holdfast.store.contract.store import Store
 from holdfast.worker.worker import Worker
 from tests.system.flaky import FlakyStore, Line
 from tests.system.working import ONCE, Shop
@@ -196,7 +196,7 @@ async def wait_for_lapse(store: Store) -> list[Live]:
     found: list[Live] = []
 
     async def look() -> bool:
-        found[:] = await store.jobs.expired_leases(10)
+        found[:] = await store.jobs.lapsed_leases(10)
         return bool(found)
 
     await wait_until(look, 5, "the lease has lapsed at the store")

@@ -12,7 +12,7 @@ from holdfast.errors import RowRefused
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system import process_handlers as handlers
 from tests.system.working import ONCE, QUICK, Shop
 from tests.waiting import wait_until

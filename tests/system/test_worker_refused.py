@@ -22,9 +22,9 @@ from holdfast.context import Context
 from holdfast.errors import AccessRefused, RowRefused, StoreRefuses
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.records import JobFilter, Verdict
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.records import JobFilter, Verdict
 from holdfast.testing.servers import PostgresServer
 from holdfast.testing.servers.throwaway_valkey import ThrowawayValkey
 from holdfast.testing.servers.valkey_binaries import find_valkey

@@ -14,7 +14,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.system.working import Shop
 from tests.waiting import wait_until
 

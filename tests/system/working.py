@@ -13,7 +13,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Job, NewJob
 from holdfast.job.retry import Retry
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 from tests.waiting import wait_until

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from holdfast.cli.program import program
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.backends import opened
 from tests.conformance.builders import Scene
 

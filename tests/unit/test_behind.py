@@ -13,7 +13,7 @@ from holdfast.events import Events
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
-from holdfast.store.records import Verdict
+from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
 
 

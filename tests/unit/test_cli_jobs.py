@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import FAILED, Scene, new_job
 from tests.unit.cli import Desk, desk_in
 

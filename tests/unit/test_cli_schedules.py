@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.clock import utcnow
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from tests.unit.cli import Desk, desk_in
 
 

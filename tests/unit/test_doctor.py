@@ -9,8 +9,8 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
+from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.open import open_store
-from holdfast.store.records import Finding, Severity
 from tests.backends import opened
 from tests.conformance.builders import STEADY, Scene, new_worker
 

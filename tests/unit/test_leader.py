@@ -11,7 +11,7 @@ from holdfast.background.leader import Leadership
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
 from holdfast.job.ids import WorkerId
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 ME = WorkerId("me")
 

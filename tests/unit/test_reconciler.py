@@ -16,7 +16,7 @@ from holdfast.background.outage import Outage
 from holdfast.background.reconciler import Reconciler
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event, Events
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 NO_STORE = cast(Store, None)
 SOON = 5.0

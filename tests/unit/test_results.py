@@ -13,7 +13,7 @@ from holdfast.client.results import EARLY, LONGEST_WAIT, ResultWaiter
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
-from holdfast.store.records import Outcome
+from holdfast.store.contract.records import Outcome
 
 
 class Jobs:

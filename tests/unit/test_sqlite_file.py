@@ -14,9 +14,9 @@ from holdfast.job.ids import new_job_id, new_worker_id
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
+from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.store.records import JobFilter, Topic, Wakeup, Want
 from tests.backends import opened
 from tests.leaks import nothing_leaks
 from tests.system.working import Shop

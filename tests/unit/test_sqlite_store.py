@@ -21,8 +21,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
+from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.open import open_store
-from holdfast.store.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.sqlite.changes import Polled
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import connect
@@ -47,7 +47,7 @@ from holdfast.job.record import NewJob
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.ids import new_job_id, new_worker_id
 from holdfast.job.outcome import succeed
-from holdfast.store.records import Want, WorkerInfo
+from holdfast.store.contract.records import Want, WorkerInfo
 from holdfast.store.open import open_store
 
 async def main():
@@ -297,7 +297,7 @@ async def test_a_forked_child_is_told_to_open_a_store_of_its_own(url: str) -> No
     forked = """
 import asyncio, os, sys
 from holdfast.errors import StoreError
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.open import open_store
 
 async def main():

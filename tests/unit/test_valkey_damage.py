@@ -12,7 +12,7 @@ from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.store.records import Finding, JobFilter, Severity
+from holdfast.store.contract.records import Finding, JobFilter, Severity
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened
 from tests.conformance.builders import QUEUE, Scene, ids
@@ -60,7 +60,7 @@ def harm(server: ThrowawayValkey, place: str, job: JobId, damage: Damage) -> Non
 
 
 async def aside(scene: Scene) -> Finding:
-    [found] = [f for f in await scene.store.telemetry.check() if f.check == "jobs put aside"]
+    [found] = [f for f in await scene.store.health.check() if f.check == "jobs put aside"]
     return found
 
 

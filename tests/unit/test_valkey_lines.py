@@ -14,7 +14,7 @@ from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
-from holdfast.store.records import Severity, Want
+from holdfast.store.contract.records import Severity, Want
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened
 from tests.conformance.builders import Scene, ids, new_job
@@ -166,6 +166,6 @@ async def test_a_line_that_no_claim_would_find_is_reported(
         [heads] = [key for key in server.keys(url) if ":heads:" in key]
         server.say("DEL", heads)
         check = "jobs that are not where their record says"
-        [told] = [f for f in await store.telemetry.check() if f.check == check]
+        [told] = [f for f in await store.health.check() if f.check == check]
         assert told.severity is Severity.PROBLEM
     server.say("FLUSHALL")

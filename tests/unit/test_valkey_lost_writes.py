@@ -12,7 +12,7 @@ from holdfast.job.ends import End
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
-from holdfast.store.records import Held
+from holdfast.store.contract.records import Held
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene

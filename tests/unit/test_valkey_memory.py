@@ -18,8 +18,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import NewJob, Progress
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import Held, JobFilter, ProgressReport, QueueSettings, Want
+from holdfast.store.contract.records import Held, JobFilter, ProgressReport, QueueSettings, Want
+from holdfast.store.contract.store import Store
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.backends import opened
 from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, ids, new_job, new_worker

@@ -13,7 +13,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey.claiming import INLINE
 from holdfast.store.valkey.rows import RECORD, SEQ, record
 from holdfast.store.valkey.store import ValkeyStore

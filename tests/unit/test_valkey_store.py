@@ -26,8 +26,15 @@ from holdfast.job.record import Progress
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
+from holdfast.store.contract.records import (
+    Capability,
+    Held,
+    JobFilter,
+    ProgressReport,
+    Severity,
+    Topic,
+)
 from holdfast.store.open import open_store
-from holdfast.store.records import Capability, Held, JobFilter, ProgressReport, Severity, Topic
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.store.valkey.store import ValkeyStore
@@ -224,7 +231,7 @@ async def test_a_server_that_keeps_nothing_is_warned_about(
     with caplog.at_level(logging.WARNING, "holdfast.store.valkey"):
         async with opened(place) as store:
             assert store.durability.startswith("none")
-            [told] = [f for f in await store.telemetry.check() if f.check == "durability"]
+            [told] = [f for f in await store.health.check() if f.check == "durability"]
     assert told.severity is Severity.WARNING
     assert any(line.startswith("the server may lose jobs") for line in caplog.messages)
 
@@ -361,7 +368,7 @@ async def test_a_reclaimer_that_had_a_break_is_refused_in_every_partition(spread
     await spread.claim(40, worker=lost)
     spread.clock.advance(31)
     [judge] = [one for one in await spread.store.workers.list() if one.id == mine]
-    found = await spread.store.jobs.expired_leases(100)
+    found = await spread.store.jobs.lapsed_leases(100)
     moves = [decide(job, WorkerLost()) for job in found]
     spread.clock.advance(100)
     await spread.store.workers.heartbeat(mine, 60, [])

@@ -19,7 +19,7 @@ from holdfast.job.ends import End
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Live
-from holdfast.store.records import Verdict
+from holdfast.store.contract.records import Verdict
 
 BATCHES_A_PAGE = 10
 """A page is by id, and to find the lowest ids a store reads all that is late by time. So a page is

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from holdfast.events import Events
 from holdfast.job.ids import WorkerId
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class Leadership:

@@ -25,7 +25,7 @@ from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.job.ids import JobId
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 AGAIN: Final = ""
 """The cursor of verbs that need none: what they mended is gone from the next batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class StoreClock:

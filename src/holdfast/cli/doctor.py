@@ -12,8 +12,8 @@ from holdfast.cli.command import add_command
 from holdfast.cli.output import counted, make_text, redact
 from holdfast.cli.target import Session, require_store_file
 from holdfast.insights.doctor import examine
+from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.open import open_store
-from holdfast.store.records import Finding, Severity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

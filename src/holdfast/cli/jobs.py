@@ -33,7 +33,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.target import Session
 from holdfast.job.state import JobState
-from holdfast.store.records import Page
+from holdfast.store.contract.records import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,7 +13,7 @@ from holdfast.cli.filters import wait
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.job.state import JobState
-from holdfast.store.records import QueueInfo
+from holdfast.store.contract.records import QueueInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -19,7 +19,7 @@ from holdfast.errors import BadOption
 from holdfast.job.policy import decode_policy
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.schedule.status import contested, next_due, rule_text, undeclared
-from holdfast.store.records import WorkerInfo
+from holdfast.store.contract.records import WorkerInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -17,7 +17,7 @@ from holdfast.cli.output import answer
 from holdfast.client.client import Client
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:

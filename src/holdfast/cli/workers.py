@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.command import add_command
 from holdfast.cli.output import ago_text, duration_text, make_table, make_text
 from holdfast.cli.target import Session
-from holdfast.store.records import WorkerInfo
+from holdfast.store.contract.records import WorkerInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -37,8 +37,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, Job, Live, NewJob
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store
-from holdfast.store.records import Page, QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
 ENQUEUE_PATIENCE = 10.0

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.errors import WrongLoop
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
 

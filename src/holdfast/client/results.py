@@ -32,8 +32,8 @@ from holdfast.errors import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract import Jobs
-from holdfast.store.records import Outcome
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.records import Outcome
 
 ONE_LOOK = 1.0
 FIRST_WAIT = 0.002

@@ -27,7 +27,7 @@ from holdfast.schedule.model import (
 from holdfast.schedule.plan_job import Starter
 from holdfast.schedule.preview import Previewed, preview
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 EDITS = 10
 MICRO = timedelta(microseconds=1)

@@ -15,8 +15,8 @@ from holdfast.errors import BadOption
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract import Jobs
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.records import JobFilter
 
 BULK = 1_000
 Told = Callable[[int, int], None]

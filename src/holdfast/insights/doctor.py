@@ -20,8 +20,8 @@ from holdfast.insights.schedule_checks import check_schedules
 from holdfast.job.outcome import LEFT
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo
+from holdfast.store.contract.records import Finding, JobFilter, QueueInfo, Severity, WorkerInfo
+from holdfast.store.contract.store import Store
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
@@ -68,7 +68,7 @@ async def examine(store: Store) -> list[Finding]:
 async def _examine(store: Store) -> list[Finding]:
     clock = await check_clock(store)
     facts = Facts(await store.now(), await store.queues.list(), await store.workers.list())
-    own = await store.telemetry.check()
+    own = await store.health.check()
     if not any(finding.check == "durability" for finding in own):
         own.append(Finding("durability", OK, store.durability))
     return [
@@ -210,7 +210,7 @@ async def _unknown_tasks(store: Store, queue: str, known: set[str]) -> list[Find
 
 async def check_running(store: Store, facts: Facts) -> list[Finding]:
     """Running jobs whose worker is gone, and attempts that outlived their time."""
-    orphans = await store.jobs.expired_leases(LOOKED_AT)
+    orphans = await store.jobs.lapsed_leases(LOOKED_AT)
     overdue = await store.jobs.overdue_attempts(LOOKED_AT, slack=OVERDUE)
     found = []
     if orphans:

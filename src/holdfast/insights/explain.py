@@ -16,8 +16,8 @@ import msgspec
 
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import QueueInfo, WorkerInfo
+from holdfast.store.contract.records import QueueInfo, WorkerInfo
+from holdfast.store.contract.store import Store
 
 
 class Who(StrEnum):

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from holdfast.errors import HoldfastError
 from holdfast.schedule.model import NO_SCOPE, Schedule
 from holdfast.schedule.status import contested, undecided_for, undeclared
-from holdfast.store.contract import Store
-from holdfast.store.records import Finding, Severity, WorkerInfo
+from holdfast.store.contract.records import Finding, Severity, WorkerInfo
+from holdfast.store.contract.store import Store
 
 OVERDUE = timedelta(seconds=60)
 

@@ -26,7 +26,7 @@ from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
-from holdfast.store.records import WorkerInfo
+from holdfast.store.contract.records import WorkerInfo
 
 PATIENCE = 0.5
 """The share of a lease within which a live worker is heard again."""

@@ -18,7 +18,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
 from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
-from holdfast.store.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict, WorkerInfo
 
 OUTAGE = "the store was out of reach, and its worker did not come back"
 
@@ -50,7 +50,7 @@ class LeaseExpiry(JobMender):
     async def _lost(self) -> dict[WorkerId | None, list[Live]]:
         lost: dict[WorkerId | None, list[Live]] = {}
         after: str | None = None
-        while page := await self.store.jobs.expired_leases(self.options.batch, after):
+        while page := await self.store.jobs.lapsed_leases(self.options.batch, after):
             for job in page:
                 lost.setdefault(job.worker_id, []).append(job)
             if len(page) < self.options.batch:

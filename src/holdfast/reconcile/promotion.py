@@ -15,7 +15,7 @@ from holdfast.background.counters import Tally
 from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
 
 LOOK_AGAIN = 1.0
 """Seconds between two sweeps while a job is set aside: the store cannot tell then what is due

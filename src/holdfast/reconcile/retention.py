@@ -14,7 +14,7 @@ from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class Retention(Reconciler):

@@ -18,8 +18,8 @@ from holdfast.reconcile.lapsed_leases import LeaseExpiry
 from holdfast.reconcile.promotion import Promotion
 from holdfast.reconcile.retention import Retention
 from holdfast.reconcile.worker_registry import WorkerRegistry
-from holdfast.store.contract import Store
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.store import Store
 
 # In the order in which one pass over all of them mends the most: what a death or a
 # timeout sends back may be due at once, so promotion comes after.

@@ -12,7 +12,7 @@ from holdfast.schedule.evaluation import Looked, Looker
 from holdfast.schedule.model import NO_SCOPE, Schedule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.status import undecided_for
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 SOON = 1.0
 LONGEST_RETRY = 60.0

@@ -14,7 +14,7 @@ from holdfast.schedule.plan_job import Starter
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import Times, between, times_of
 from holdfast.schedule.zone import MICRO
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 BATCH = 200
 PAGE = 2_000

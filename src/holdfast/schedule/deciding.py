@@ -16,7 +16,7 @@ from holdfast.schedule.catch_up import Due, Planned
 from holdfast.schedule.model import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import Start, start
 from holdfast.schedule.plan_job import Starter
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 
 class Deciding:

@@ -27,7 +27,7 @@ from holdfast.schedule.providers import Providers
 from holdfast.schedule.retrying import Place, Retrying, StillOpen
 from holdfast.schedule.rule import Listed, shift_of, times_of
 from holdfast.schedule.zone import MICRO
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 AT_ONCE = 4
 ROUNDS = 3

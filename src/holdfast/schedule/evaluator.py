@@ -33,7 +33,7 @@ from holdfast.schedule.model import Schedule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.status import newest_due
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 REREAD = 30.0
 LEASE = 10.0

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.schedule.model import OPEN, Decision, Plan
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 CHUNK = 1_000
 

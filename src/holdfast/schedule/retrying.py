@@ -17,7 +17,7 @@ from holdfast.schedule.ledger import Book
 from holdfast.schedule.model import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import start
 from holdfast.schedule.plan_job import Starter
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 PAGE = 500
 TRIES = 500

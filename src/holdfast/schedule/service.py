@@ -16,8 +16,8 @@ from holdfast.events import Events
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract import Store
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.store import Store
 
 DECLARE_EVERY = 600.0
 """Seconds between two declarations: by them one sees which schedules live code still has."""

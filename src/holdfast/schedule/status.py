@@ -10,7 +10,7 @@ import msgspec
 from holdfast.schedule.model import DECLARED_FOR, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
-from holdfast.store.records import WorkerInfo
+from holdfast.store.contract.records import WorkerInfo
 
 FORGOTTEN = timedelta(seconds=DECLARED_FOR)
 

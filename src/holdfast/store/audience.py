@@ -9,8 +9,8 @@ from collections.abc import Set
 
 import msgspec
 
-from holdfast.store.contract import Listener
-from holdfast.store.records import FEW_JOBS, Topic, Wakeup
+from holdfast.store.contract.records import FEW_JOBS, Topic, Wakeup
+from holdfast.store.contract.wakeups import Listener
 
 
 class Seat(msgspec.Struct, frozen=True):

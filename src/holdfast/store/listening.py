@@ -17,8 +17,8 @@ from collections.abc import Callable, Set
 from typing import Protocol
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract import Listener
-from holdfast.store.records import EVERY_TOPIC, Topic, Wakeup
+from holdfast.store.contract.records import EVERY_TOPIC, Topic, Wakeup
+from holdfast.store.contract.wakeups import Listener
 
 log = logging.getLogger("holdfast.store")
 
@@ -50,7 +50,7 @@ def channel_of_few(channel: str) -> str:
 
 
 class LineWakeups(ABC):
-    """See `holdfast.store.contract.Wakeups`. Without `listen` nobody is ever called."""
+    """See `holdfast.store.contract.wakeups.Wakeups`. Without `listen` nobody is ever called."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import BadOption, HoldfastError
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 SCHEMES = "sqlite:///file.db, sqlite:// (in memory), postgres://… or valkey://…"
 VALKEY = frozenset(

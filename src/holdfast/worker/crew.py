@@ -16,8 +16,8 @@ from holdfast.job.ends import End, HandedBack, PutOff
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, leave
 from holdfast.job.record import Claimed
-from holdfast.store.contract import Store
-from holdfast.store.records import Topic, Wakeup
+from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.store import Store
 from holdfast.worker.admission import admit
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.execute import Executor

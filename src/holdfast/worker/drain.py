@@ -8,8 +8,8 @@ from collections.abc import Collection
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.handlers.registry import Registry
 from holdfast.job.state import JobState
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions
 

@@ -24,8 +24,8 @@ from holdfast.handlers.registry import Mode
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
-from holdfast.store.contract import Store
-from holdfast.store.records import ALL, Want
+from holdfast.store.contract.records import ALL, Want
+from holdfast.store.contract.store import Store
 from holdfast.worker.places import Places
 from holdfast.worker.slots import Slots
 from holdfast.worker.watch import Watch

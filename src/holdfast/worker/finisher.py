@@ -26,8 +26,8 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import DAY
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.text import clean, describe
-from holdfast.store.contract import Store
-from holdfast.store.records import Verdict
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.store import Store
 
 OVERLAP_FROM = 50
 """A second flush beside the first pays only for a batch of at least this size."""

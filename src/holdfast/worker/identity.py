@@ -25,8 +25,8 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
-from holdfast.store.contract import Store
-from holdfast.store.records import Beat, Held, WorkerInfo
+from holdfast.store.contract.records import Beat, Held, WorkerInfo
+from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.options import WorkerOptions

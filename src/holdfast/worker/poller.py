@@ -17,8 +17,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
-from holdfast.store.contract import Store
-from holdfast.store.records import News, Topic, Wakeup
+from holdfast.store.contract.records import News, Topic, Wakeup
+from holdfast.store.contract.store import Store
 from holdfast.worker.watch import Watch
 
 CENSUS = 10.0

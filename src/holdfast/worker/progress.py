@@ -8,8 +8,8 @@ from holdfast.background.outage import Outage
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import RowRefused
 from holdfast.job.record import Progress
-from holdfast.store.contract import Store
-from holdfast.store.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport
+from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
 
 PROGRESS = "report_progress"

@@ -17,7 +17,7 @@ from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.text import describe
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import SLOT

@@ -21,8 +21,8 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
-from holdfast.store.contract import Store
-from holdfast.store.records import JobFilter
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
 
 PAGE = 500
 

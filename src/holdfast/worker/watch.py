@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterable
 
 from holdfast.background.replicas import FEW, Replicas
-from holdfast.store.records import WorkerInfo
+from holdfast.store.contract.records import WorkerInfo
 
 SHIFT = 5
 """Polls after which one draws again, about."""

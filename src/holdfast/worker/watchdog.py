@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.events import Events
-from holdfast.store.contract import Store
+from holdfast.store.contract.store import Store
 
 FRAMES = 12
 

@@ -19,8 +19,8 @@ from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalle
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
-from holdfast.store.contract import Store
-from holdfast.store.records import QueueSettings
+from holdfast.store.contract.records import QueueSettings
+from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Stop
 from holdfast.worker.crew import Crew
 from holdfast.worker.departure import Departure

@@ -26,9 +26,9 @@ from typing import Any
 
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
+from holdfast.store.contract.records import Want
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import Want
 
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0

@@ -16,10 +16,10 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
+from holdfast.store.contract.records import Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
 from holdfast.store.postgres.rows import STATES
-from holdfast.store.records import Verdict, WorkerInfo
 
 
 class Reclaim(msgspec.Struct, frozen=True):

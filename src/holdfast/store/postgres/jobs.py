@@ -15,6 +15,16 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.state import JobState
 from holdfast.store import borrowed
+from holdfast.store.contract.records import (
+    JobFilter,
+    Outcome,
+    Page,
+    ProgressReport,
+    Promoted,
+    Verdict,
+    Want,
+    WorkerInfo,
+)
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
@@ -26,20 +36,10 @@ from holdfast.store.postgres.lines import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
 from holdfast.store.postgres.sweeping import Promoter, Pruner
-from holdfast.store.records import (
-    JobFilter,
-    Outcome,
-    Page,
-    ProgressReport,
-    Promoted,
-    Verdict,
-    Want,
-    WorkerInfo,
-)
 
 
 class PostgresJobs:
-    """See `holdfast.store.contract.Jobs` for what each verb promises."""
+    """See `holdfast.store.contract.jobs.Jobs` for what each verb promises."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -165,8 +165,8 @@ class PostgresJobs:
 
     # What time and operators do ------------------------------------------------------------
 
-    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        found = await self._connections.timed("expired_leases", limit, after)
+    async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        found = await self._connections.timed("lapsed_leases", limit, after)
         return [rows.live(row) for row in found]
 
     async def overdue_attempts(

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Progress
-from holdfast.store.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport
 
 
 def progress_columns(reports: Sequence[ProgressReport]) -> tuple[list[Any], ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
+from holdfast.store.contract.records import QueueInfo, QueueSettings
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import QueueInfo, QueueSettings
 
 
 class PostgresQueues:
-    """See `holdfast.store.contract.Queues` for what each verb promises."""
+    """See `holdfast.store.contract.queues.Queues` for what each verb promises."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job
 from holdfast.job.state import ENDED, JobState
+from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Line, Record
-from holdfast.store.records import JobFilter, Outcome, Page
 
 
 class Reader:

@@ -12,7 +12,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
+from holdfast.store.contract.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
 

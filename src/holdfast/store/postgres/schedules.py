@@ -27,7 +27,7 @@ LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cann
 
 
 class PostgresSchedules:
-    """See `holdfast.store.contract.Schedules` for what each verb promises."""
+    """See `holdfast.store.contract.schedules.Schedules` for what each verb promises."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

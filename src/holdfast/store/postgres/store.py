@@ -6,23 +6,28 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Jobs, Queues, Schedules, Telemetry, Wakeups, Workers
+from holdfast.store.contract.health import Health
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.queues import Queues
+from holdfast.store.contract.records import Capability
+from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.wakeups import Wakeups
+from holdfast.store.contract.workers import Workers
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
 from holdfast.store.postgres.schedules import PostgresSchedules
 from holdfast.store.postgres.schema import Schema
-from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
-from holdfast.store.records import Capability
 
 AUTO_MIGRATE = "HOLDFAST_AUTO_MIGRATE"
 
 
 class PostgresStore:
-    """See `holdfast.store.contract.Store`; `options` describes the URL.
+    """See `holdfast.store.contract.store.Store`; `options` describes the URL.
 
     `role` is part of the connections' name, so that an operator sees in
     `pg_stat_activity` what each of them is for.
@@ -46,7 +51,7 @@ class PostgresStore:
         self.workers: Workers = PostgresWorkers(self._connections)
         self.schedules: Schedules = PostgresSchedules(self._connections)
         self.wakeups: Wakeups = self._listener
-        self.telemetry: Telemetry = PostgresTelemetry(self._connections, self._schema)
+        self.health: Health = PostgresHealth(self._connections, self._schema)
 
     async def open(self) -> None:
         """Connect, and require a current schema; migrate first only if the environment says so."""

@@ -13,8 +13,8 @@ import time
 from collections import deque
 from datetime import datetime
 
+from holdfast.store.contract.records import Promoted
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import Promoted
 
 FORGET_AFTER = 1.0
 """Seconds after which a batch is not taken for the same sweep any more."""

@@ -6,14 +6,22 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.store.contract import NONE_STUCK
+from holdfast.store.contract.records import (
+    LATELY,
+    MOST_COUNTED,
+    Beat,
+    Held,
+    News,
+    WorkerInfo,
+    to_counts,
+)
+from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.records import LATELY, MOST_COUNTED, Beat, Held, News, WorkerInfo, to_counts
 
 
 class PostgresWorkers:
-    """See `holdfast.store.contract.Workers` for what each verb promises."""
+    """See `holdfast.store.contract.workers.Workers` for what each verb promises."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

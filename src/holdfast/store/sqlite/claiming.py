@@ -19,7 +19,7 @@ from datetime import datetime
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
-from holdfast.store.records import Want
+from holdfast.store.contract.records import Want
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,

@@ -8,7 +8,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.state import JobState
-from holdfast.store.records import (
+from holdfast.store.contract.records import (
     JobFilter,
     Outcome,
     Page,
@@ -32,7 +32,7 @@ class SqliteJobs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._claimer = Claimer()
-        self._expired = sweeps.ExpiredLeases()
+        self._expired = sweeps.LapsedLeases()
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         if not jobs:
@@ -75,7 +75,7 @@ class SqliteJobs:
             lambda tx: verb(tx, transitions), little=len(transitions) <= LITTLE
         )
 
-    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
+    async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
         return await self._engine.read_unless(
             self._expired.look, lambda tx: self._expired.find(tx, limit, after)
         )

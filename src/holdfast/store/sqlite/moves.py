@@ -18,7 +18,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.records import QueueSettings, Topic, Verdict, WorkerInfo
+from holdfast.store.contract.records import QueueSettings, Topic, Verdict, WorkerInfo
 from holdfast.store.sqlite.rows import SECOND, after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.successes import succeed_all

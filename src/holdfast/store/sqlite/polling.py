@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.job.ids import WorkerId
-from holdfast.store.records import LATELY, MOST_COUNTED, News
+from holdfast.store.contract.records import LATELY, MOST_COUNTED, News
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import State, Transaction

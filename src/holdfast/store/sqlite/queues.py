@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
-from holdfast.store.records import QueueInfo, QueueSettings, Topic
+from holdfast.store.contract.records import QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import steps

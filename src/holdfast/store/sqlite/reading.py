@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.records import JobFilter, Outcome, Page
+from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,
     to_json,

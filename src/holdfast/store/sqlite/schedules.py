@@ -21,7 +21,7 @@ from holdfast.schedule.model import (
     decode_definition,
     encode_definition,
 )
-from holdfast.store.records import Topic
+from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.recording import record, unfinished
 from holdfast.store.sqlite.rows import (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract.records import Capability
 from holdfast.store.migrate import load_migrations
-from holdfast.store.records import Capability
 from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
 
 
@@ -39,7 +39,7 @@ class SqliteStore:
         self.workers = SqliteWorkers(self._engine)
         self.schedules = SqliteSchedules(self._engine)
         self.wakeups = self._engine.wakeups
-        self.telemetry = SqliteTelemetry(self._engine)
+        self.health = SqliteHealth(self._engine)
 
     async def open(self) -> None:
         if self._opened:

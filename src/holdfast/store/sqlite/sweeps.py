@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
-from holdfast.store.records import Promoted
+from holdfast.store.contract.records import Promoted
 from holdfast.store.sqlite.moves import leave, line_up, to_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
@@ -15,7 +15,7 @@ from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, State, Transaction
 
 
-class ExpiredLeases:
+class LapsedLeases:
     """Asked for every second by every process, because nothing announces a death. While nobody
     runs anything, the state that the database is in answers. Used only in the reader's thread."""
 
@@ -29,7 +29,7 @@ class ExpiredLeases:
         return [] if state == self._none_at else None
 
     def find(self, tx: Transaction, limit: int, after: str | None) -> list[Live]:
-        sql = steps("expired_leases")
+        sql = steps("lapsed_leases")
         if tx.rows(sql["any"]) == [(0,)]:
             # Looked at before the transaction: never newer than what it saw.
             self._none_at = self._looked_at

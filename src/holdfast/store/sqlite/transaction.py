@@ -21,7 +21,7 @@ from holdfast.errors import (
     StoreRefuses,
     StoreUnavailable,
 )
-from holdfast.store.records import Topic
+from holdfast.store.contract.records import Topic
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

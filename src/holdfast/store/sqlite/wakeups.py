@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract import Listener
-from holdfast.store.records import EVERY_TOPIC, Topic, Wakeup
+from holdfast.store.contract.records import EVERY_TOPIC, Topic, Wakeup
+from holdfast.store.contract.wakeups import Listener
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.watcher import Bump, Key, Watcher
 

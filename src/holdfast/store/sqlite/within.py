@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
 from holdfast.job.record import Inserted, NewJob
-from holdfast.store.records import Capability
+from holdfast.store.contract.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.engine import Engine, bump
 from holdfast.store.sqlite.insertion import insert

@@ -6,8 +6,16 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.store.contract import NONE_STUCK
-from holdfast.store.records import Beat, Held, News, Topic, WorkerInfo, counts_in, to_counts
+from holdfast.store.contract.records import (
+    Beat,
+    Held,
+    News,
+    Topic,
+    WorkerInfo,
+    counts_in,
+    to_counts,
+)
+from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.polling import Polling, asked_for
 from holdfast.store.sqlite.rows import (

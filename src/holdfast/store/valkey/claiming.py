@@ -20,7 +20,7 @@ from typing import Any
 
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
-from holdfast.store.records import Want
+from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, gathered
 from holdfast.store.valkey.server import Restarts

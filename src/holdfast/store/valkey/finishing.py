@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
-from holdfast.store.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict, WorkerInfo
 from holdfast.store.valkey.connection import Call, Connections
 from holdfast.store.valkey.rows import (
     STATES,

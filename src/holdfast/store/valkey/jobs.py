@@ -9,7 +9,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.state import JobState
-from holdfast.store.records import (
+from holdfast.store.contract.records import (
     Capability,
     JobFilter,
     Outcome,
@@ -29,7 +29,7 @@ BITE = 500
 
 
 class ValkeyJobs:
-    """See `holdfast.store.contract.Jobs`."""
+    """See `holdfast.store.contract.jobs.Jobs`."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -57,8 +57,8 @@ class ValkeyJobs:
     ) -> list[Verdict]:
         return await finishing.reclaim(self._connections, transitions, by)
 
-    async def expired_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        return await sweeping.expired_leases(self._connections, limit, after)
+    async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        return await sweeping.lapsed_leases(self._connections, limit, after)
 
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.store.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport
 from holdfast.store.valkey.connection import Connections
 
 

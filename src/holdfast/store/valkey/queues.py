@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.records import QueueInfo, QueueSettings
+from holdfast.store.contract.records import QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.rows import line_name, nested, paired, queue_row, values
@@ -18,7 +18,7 @@ FIELDS = 8
 
 
 class ValkeyQueues:
-    """See `holdfast.store.contract.Queues`."""
+    """See `holdfast.store.contract.queues.Queues`."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

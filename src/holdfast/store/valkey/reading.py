@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.job.record import Job, Live
 from holdfast.job.state import ENDED, LIVE, JobState
-from holdfast.store.records import JobFilter, Outcome, Page
+from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections
 

@@ -24,7 +24,7 @@ import msgspec
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.records import Outcome, QueueSettings
+from holdfast.store.contract.records import Outcome, QueueSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -43,7 +43,7 @@ FORGOTTEN_AT_ONCE = 1_000
 
 
 class ValkeySchedules:
-    """See `holdfast.store.contract.Schedules`."""
+    """See `holdfast.store.contract.schedules.Schedules`."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -6,10 +6,16 @@ import logging
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.store.contract import Jobs, Queues, Schedules, Telemetry, Wakeups, Workers
-from holdfast.store.records import Capability
+from holdfast.store.contract.health import Health
+from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.queues import Queues
+from holdfast.store.contract.records import Capability
+from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.wakeups import Wakeups
+from holdfast.store.contract.workers import Workers
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.queues import ValkeyQueues
@@ -17,7 +23,6 @@ from holdfast.store.valkey.rows import to_datetime
 from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, look, refuse_eviction, weakest
-from holdfast.store.valkey.telemetry import ValkeyTelemetry
 from holdfast.store.valkey.wakeups import ValkeyWakeups
 from holdfast.store.valkey.workers import ValkeyWorkers
 
@@ -25,7 +30,7 @@ log = logging.getLogger("holdfast.store.valkey")
 
 
 class ValkeyStore:
-    """See `holdfast.store.contract.Store`; `options` describes the URL.
+    """See `holdfast.store.contract.store.Store`; `options` describes the URL.
 
     `role` is part of the connections' name, so that an operator sees in CLIENT LIST what each of
     them is for.
@@ -47,7 +52,7 @@ class ValkeyStore:
         self.workers: Workers = ValkeyWorkers(self._connections)
         self.schedules: Schedules = ValkeySchedules(self._connections)
         self.wakeups: Wakeups = self._listener
-        self.telemetry: Telemetry = ValkeyTelemetry(self._connections, self._schema)
+        self.health: Health = ValkeyHealth(self._connections, self._schema)
 
     async def open(self) -> None:
         """Connect, refuse a server that may forget jobs, and record the layout if none is."""

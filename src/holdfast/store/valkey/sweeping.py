@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
-from holdfast.store.records import Promoted
+from holdfast.store.contract.records import Promoted
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import live
 from holdfast.store.valkey.rows import SECOND, paired, scored, values
@@ -22,7 +22,7 @@ from holdfast.store.valkey.workers import FIELDS, HOME, WRITTEN_UNTIL
 BITE = 5_000
 
 
-async def expired_leases(connections: Connections, limit: int, after: str | None) -> list[Live]:
+async def lapsed_leases(connections: Connections, limit: int, after: str | None) -> list[Live]:
     """The workers who hold jobs without a trusted lease, and then what they hold."""
     start = "-" if after is None else f"({after}"
     holders = [

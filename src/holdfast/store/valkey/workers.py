@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.store.contract import NONE_STUCK
-from holdfast.store.records import (
+from holdfast.store.contract.records import (
     LATELY,
     MOST_COUNTED,
     Beat,
@@ -23,6 +22,7 @@ from holdfast.store.records import (
     counts_in,
     to_counts,
 )
+from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
 
@@ -32,7 +32,7 @@ LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10
 
 
 class ValkeyWorkers:
-    """See `holdfast.store.contract.Workers`."""
+    """See `holdfast.store.contract.workers.Workers`."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.lines import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
-from holdfast.store.records import Finding, Severity
 
 SAMPLE = 2_000
 OLD_SNAPSHOT = 300.0
@@ -18,8 +18,8 @@ OLDEST_SERVER = 140_000
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
 
-class PostgresTelemetry:
-    """See `holdfast.store.contract.Telemetry`."""
+class PostgresHealth:
+    """See `holdfast.store.contract.Health`."""
 
     def __init__(self, connections: Connections, schema: Schema) -> None:
         self._connections = connections

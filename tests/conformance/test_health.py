@@ -1,16 +1,16 @@
-"""Telemetry.check: what the store can tell about its own health."""
+"""Health.check: what the store can tell about its own health."""
 
 from __future__ import annotations
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract import Store
-from holdfast.store.records import Severity
+from holdfast.store.contract.records import Severity
+from holdfast.store.contract.store import Store
 from tests.backends import Inspectable, opened
 from tests.conformance.builders import REACHABLE, Scene
 
 
 async def problems(store: Store) -> list[str]:
-    found = await store.telemetry.check()
+    found = await store.health.check()
     return [f"{one.check}: {one.saw}" for one in found if one.severity is Severity.PROBLEM]
 
 
@@ -24,7 +24,7 @@ async def table(inspectable: Inspectable, url: str, *names: str) -> list[str]:
 
 
 async def test_an_empty_store_is_well(scene: Scene) -> None:
-    findings = await scene.store.telemetry.check()
+    findings = await scene.store.health.check()
     assert findings
     assert all(one.check and one.saw for one in findings)
     assert await problems(scene.store) == []
@@ -37,7 +37,7 @@ async def test_a_store_with_jobs_in_every_state_is_well(scene: Scene) -> None:
 
 
 async def test_what_is_not_well_comes_with_advice(scene: Scene) -> None:
-    for one in await scene.store.telemetry.check():
+    for one in await scene.store.health.check():
         assert one.severity is Severity.OK or one.advice
 
 

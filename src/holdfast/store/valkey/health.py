@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job.state import ENDED
-from holdfast.store.records import Finding, Severity
+from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.rows import paired
@@ -17,8 +17,8 @@ SHOWN = 5
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
 
-class ValkeyTelemetry:
-    """See `holdfast.store.contract.Telemetry`."""
+class ValkeyHealth:
+    """See `holdfast.store.contract.Health`."""
 
     def __init__(self, connections: Connections, schema: Schema) -> None:
         self._connections = connections

@@ -1,11 +1,11 @@
-"""`Telemetry` on SQLite: what `doctor` is told about the file and the rows in it."""
+"""`Health` on SQLite: what `doctor` is told about the file and the rows in it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.migrate import load_migrations
-from holdfast.store.records import Finding, Severity
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.location import Location
 from holdfast.store.sqlite.scripts import steps
@@ -28,7 +28,7 @@ _ROWS = (
 )
 
 
-class SqliteTelemetry:
+class SqliteHealth:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 

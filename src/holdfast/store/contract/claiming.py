@@ -1,0 +1,28 @@
+"""How a worker gets jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.job.ids import WorkerId
+from holdfast.job.record import Claimed
+from holdfast.store.contract.records import (
+    Want,
+)
+
+
+class Claiming(Protocol):
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        """Give ready jobs of these queues and tasks to a worker: lowest priority number
+        first, then arrival.
+
+        Nothing is given from a paused or cooling queue, nor to a worker whose own lease
+        has lapsed or who is not registered. Jobs of other tasks are left alone and must not
+        slow the scan. The fence grows, and its last six bits by one (`Claimed.times_taken`).
+        `timeout_at` is set from the policy's timeout. What is given beyond `Want.free` is marked
+        as claimed ahead.
+        """
+        ...

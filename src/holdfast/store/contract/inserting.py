@@ -1,0 +1,33 @@
+"""How jobs come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.job.record import Inserted, NewJob
+
+
+class Inserting(Protocol):
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Add jobs. An id that is already there changes nothing: with the same task and
+        arguments it answers `created`, with others `taken`; the rest of the batch is added.
+
+        All of them are added or none, but by a store that writes a call in several steps: where
+        it is refused between them it raises `PartlyInserted`. Raises `KeyHeld`, and adds none, if
+        a unique key is in doubt because a transaction that is still open has taken it: a store
+        waits a bounded time for it, and keeps no other insert waiting meanwhile.
+        """
+        ...
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """Add jobs in the caller's open transaction: theirs to commit or roll back. Delays
+        and deadlines count from this call, not from the transaction's beginning.
+
+        `connection` is any that the backend knows; an unknown one is a BadOption.
+        """
+        ...
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """The same for connections whose driver does not use a loop."""
+        ...

@@ -1,0 +1,41 @@
+"""What operators do to jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.job.ids import JobId
+
+
+class Operating(Protocol):
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Make suspended jobs ready now; returns those that were suspended."""
+        ...
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Mark running jobs as to be cancelled and wake their workers; returns those
+        that are running. The mark outlives the worker."""
+        ...
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Make ended jobs ready again: attempts and crashes back to none, error history
+        and fence kept, deadline dropped, outcome removed. A job whose unique key another
+        holder has by now stays as it is. Returns those requeued."""
+        ...
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        """Make scheduled or ready jobs due after `delay` seconds; 0 means ready now."""
+        ...
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        """Give waiting jobs another priority; returns those changed."""
+        ...
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        """Put waiting jobs in another queue; returns those moved."""
+        ...
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Remove ended jobs with all that belongs to them; returns those removed."""
+        ...

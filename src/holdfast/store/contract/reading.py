@@ -1,0 +1,44 @@
+"""What can be known about jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.job.ids import JobId
+from holdfast.job.record import Job, Live
+from holdfast.job.state import JobState
+from holdfast.store.contract.records import (
+    JobFilter,
+    Outcome,
+    Page,
+)
+
+
+class Reading(Protocol):
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        """Whole records with error history (oldest first), in any order; unknown ids
+        are left out."""
+        ...
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        """Those of the given jobs that are live, in any order."""
+        ...
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        """The outcomes of those that have ended, in any order."""
+        ...
+
+    async def ahead(self, job_id: JobId) -> int:
+        """How many ready jobs of its queue stand before a ready job, counted up to 1000;
+        0 for a job that is not ready."""
+        ...
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        """Jobs newest first, every filter applied before the limit; `errors` holds the
+        newest entry only. The cursor stays right while jobs come, move and go."""
+        ...
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        """How many jobs there are by state; states with none are left out."""
+        ...
