@@ -17,7 +17,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.measure import FLOOR, HOLDFAST, MORE_IS_BETTER, Contest, Told, Workload, alternate
+from bench.measure import (
+    FLOOR,
+    HOLDFAST,
+    MORE_IS_BETTER,
+    Contest,
+    InotifyChanges,
+    Workload,
+    alternate,
+)
 from bench.places import STORES, Place, places
 from bench.program import on_fast_loop
 from bench.scale import BRIEF
@@ -91,7 +99,9 @@ def _workloads(found: Sequence[Place]) -> Iterator[Workload]:
         yield across(place, BRIEF)
 
 
-async def _measured(workload: Workload, recorded: Ratios, thoroughly: bool, told: Told) -> Guarded:
+async def _measured(
+    workload: Workload, recorded: Ratios, thoroughly: bool, told: InotifyChanges
+) -> Guarded:
     contest = await alternate(workload, ROUNDS, told)
     for _ in range(TRIES - 1):
         if thoroughly or _compared(contest, recorded).fell:

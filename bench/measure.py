@@ -9,7 +9,7 @@ from statistics import quantiles
 from typing import Any
 
 Sample = dict[str, float]
-Told = Callable[[str], None]
+InotifyChanges = Callable[[str], None]
 
 FLOOR = "floor"
 HOLDFAST = "holdfast"
@@ -126,7 +126,7 @@ def best_of(figure: str, values: Iterable[float]) -> float:
     return max(values) if figure in MORE_IS_BETTER else min(values)
 
 
-async def alternate(workload: Workload, rounds: int, told: Told) -> Contest:
+async def alternate(workload: Workload, rounds: int, told: InotifyChanges) -> Contest:
     """Every contender once per round, so that a noisy minute hits all of them. One that fails
     is left out of the rounds after, and its failure is part of the result."""
     samples: dict[str, list[Sample]] = {contender.name: [] for contender in workload.contenders}

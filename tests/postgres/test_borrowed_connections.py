@@ -19,7 +19,7 @@ from holdfast.errors import BadOption
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.borrowed import as_pyformat, recognise, recognise_sync
+from holdfast.store.borrowing import as_pyformat, recognise, recognise_sync
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
 from tests.backends import PostgresDatabase

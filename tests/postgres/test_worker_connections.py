@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
+from tests.postgres.test_lines import backend, count
 
 from holdfast import App
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event
-from holdfast.store.postgres import lines
+from holdfast.store.postgres import pool
 from tests.postgres.shared import connected, opened
-from tests.postgres.test_lines import backend, count
 from tests.waiting import wait_until
 
 IDLE, BUSY = 3, 5
@@ -65,8 +65,8 @@ async def watching(url: str) -> AsyncIterator[Watch]:
 async def test_an_idle_worker_needs_three_connections_and_a_busy_one_five(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "IDLE_FOR", 0.3)
-    monkeypatch.setattr(lines, "PATIENCE", 0.2)  # a crowded machine is not a busy worker
+    monkeypatch.setattr(pool, "IDLE_FOR", 0.3)
+    monkeypatch.setattr(pool, "PATIENCE", 0.2)  # a crowded machine is not a busy worker
     program = Program(url)
     async with watching(url) as watch, program.app.worker({"default": 50}) as worker:
         await program.work.enqueue_many((n,) for n in range(3_000))
@@ -140,7 +140,7 @@ async def test_a_verb_now_and_then_beside_another_opens_no_line(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What takes a millisecond is sooner done on the line there is than on a new one."""
-    monkeypatch.setattr(lines, "PATIENCE", 5.0)
+    monkeypatch.setattr(pool, "PATIENCE", 5.0)
     async with opened(f"{url}?pool_size=3") as store:
         for _ in range(3):
             await asyncio.gather(backend(store), backend(store))

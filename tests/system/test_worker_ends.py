@@ -16,7 +16,7 @@ from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
-from holdfast.worker.execute import Executor
+from holdfast.worker.executor import Executor
 from tests.system.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))

@@ -14,7 +14,7 @@ from holdfast import App
 from holdfast.background.options import ReconcileOptions
 from holdfast.enqueue.options import Options
 from holdfast.errors import BadOption
-from holdfast.handlers.ends import raised
+from holdfast.handlers.exceptions import raised
 from holdfast.job.ends import Snooze, Suspend, Throttled
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry

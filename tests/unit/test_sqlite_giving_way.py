@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.clock import SystemClock
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.transaction import Transaction
 
 

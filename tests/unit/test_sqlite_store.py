@@ -23,12 +23,12 @@ from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.open import open_store
-from holdfast.store.sqlite.changes import Polled
+from holdfast.store.sqlite.changes import PolledChanges
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import connect
-from holdfast.store.sqlite.insertion import insert
-from holdfast.store.sqlite.location import Location
-from holdfast.store.sqlite.moves import finish
+from holdfast.store.sqlite.finishing import finish
+from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.reading import count, live, page
 from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.scripts import script
@@ -107,7 +107,9 @@ async def test_a_commit_of_another_process_wakes(
     url: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "polling":
-        monkeypatch.setattr("holdfast.store.sqlite.watcher.changes_of", lambda path: Polled())
+        monkeypatch.setattr(
+            "holdfast.store.sqlite.watcher.changes_of", lambda path: PolledChanges()
+        )
     heard: asyncio.Queue[Wakeup] = asyncio.Queue()
     async with opened(url) as store:
         await store.wakeups.subscribe(heard.put_nowait)

@@ -13,7 +13,7 @@ from holdfast.errors import BadOption, StoreError, StoreUnavailable
 from holdfast.job.ids import new_job_id, partition_bits
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
@@ -73,7 +73,7 @@ async def test_a_job_that_is_not_started_may_lie_anywhere(diary: Diary) -> None:
 
 
 def test_the_jobs_of_a_schedule_are_minted_beside_it() -> None:
-    job = Starter(NAME, definition()).job("", FIRST)
+    job = PlanJobs(NAME, definition()).job("", FIRST)
     assert int(job.id[-3:], 16) == partition_bits(NAME)
 
 

@@ -29,7 +29,7 @@ from holdfast.cli.filters import (
 from holdfast.cli.output import counted, make_console, make_text, redact, state_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.selection import BulkReport, Told
+from holdfast.client.selection import BulkReport, InotifyChanges
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
@@ -254,7 +254,7 @@ def _confirm(session: Session, verb: Verb, matched: int, yes: bool) -> None:
 
 
 @contextmanager
-def _progress(session: Session, verb: Verb, matched: int) -> Iterator[Told | None]:
+def _progress(session: Session, verb: Verb, matched: int) -> Iterator[InotifyChanges | None]:
     """A bar on standard error, where somebody watches."""
     if session.as_json or not sys.stderr.isatty():
         yield None

@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.worker.signals import told_by_signals
+from holdfast.worker.os_signals import told_by_signals
 
 logger = logging.getLogger("holdfast")
 
@@ -28,7 +28,7 @@ HANDOVER = 3.0
 """Seconds that running jobs get to end when code changed; then they are handed back."""
 
 
-class Fleet:
+class ProcessGroup:
     """Keeps `count` children alive until told to stop."""
 
     def __init__(

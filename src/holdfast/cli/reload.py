@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from holdfast.cli.processes import Fleet
+from holdfast.cli.processes import ProcessGroup
 from holdfast.errors import HoldfastError
 
 logger = logging.getLogger("holdfast")
@@ -20,7 +20,7 @@ def require_watcher() -> None:
         ) from missing
 
 
-async def watch(fleet: Fleet) -> None:
+async def watch(fleet: ProcessGroup) -> None:
     """Renew the fleet at each change of a Python file below the working directory."""
     from watchfiles import PythonFilter, awatch
 

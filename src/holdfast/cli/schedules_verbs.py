@@ -17,7 +17,7 @@ from holdfast.cli.output import counted, make_console
 from holdfast.cli.schedules import Name, when
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.selection import Told
+from holdfast.client.selection import InotifyChanges
 from holdfast.schedule.backfill import BackfillReport
 from holdfast.schedule.definition import rule_of
 from holdfast.schedule.model import NO_SCOPE, Definition
@@ -235,7 +235,7 @@ def _confirm(session: Session, what: str, yes: bool) -> None:
 
 
 @contextmanager
-def _progress(session: Session, planned: int) -> Iterator[Told | None]:
+def _progress(session: Session, planned: int) -> Iterator[InotifyChanges | None]:
     """A bar on standard error, where somebody watches."""
     if session.as_json or not sys.stderr.isatty():
         yield None

@@ -243,13 +243,13 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _run_many(session: Session, order: Order, *, reload: bool) -> None:
-    from holdfast.cli.processes import Fleet
+    from holdfast.cli.processes import ProcessGroup
     from holdfast.cli.reload import require_watcher, watch
 
     if order.locator is None or not reload:
         session.app(order.locator)  # what is wrong with it is said once, here
     set_up_logs(order.log_level, as_json=order.json_logs)
-    fleet = Fleet(
+    fleet = ProcessGroup(
         replace(order, name=None).as_arguments(session.given_url),
         order.processes,
         name=order.name,

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
 from holdfast.client.schedules import ScheduleVerbs
-from holdfast.client.selection import BULK, BulkReport, Told, Verb, change_all, job_filter
+from holdfast.client.selection import BULK, BulkReport, InotifyChanges, Verb, change_all, job_filter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
@@ -198,26 +198,26 @@ class Client(ScheduleVerbs):
     # Verbs on many jobs by filter -----------------------------------------------------------
 
     async def cancel_all(
-        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
     ) -> BulkReport:
         """Cancel every live job that matches. `told(done, matched)` shows progress."""
         return await self._bulk(which, LIVE, self._cancel, dry_run, told)
 
     async def requeue_all(
-        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
     ) -> BulkReport:
         """Requeue every ended job that matches (failed ones, unless states are named)."""
         which.setdefault("states", frozenset({JobState.FAILED}))
         return await self._bulk(which, ENDED, self._jobs.requeue, dry_run, told)
 
     async def delete_all(
-        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
     ) -> BulkReport:
         """Remove every ended job that matches."""
         return await self._bulk(which, ENDED, self._jobs.delete, dry_run, told)
 
     async def move_all(
-        self, queue: str, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, queue: str, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
     ) -> BulkReport:
         """Put every waiting job that matches in another queue."""
         check_name("queue", queue)
@@ -226,7 +226,12 @@ class Client(ScheduleVerbs):
         )
 
     async def reprioritise_all(
-        self, priority: int, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self,
+        priority: int,
+        *,
+        dry_run: bool = False,
+        told: InotifyChanges | None = None,
+        **which: Any,
     ) -> BulkReport:
         """Give every waiting job that matches another priority."""
         check_priority(priority)
@@ -235,7 +240,12 @@ class Client(ScheduleVerbs):
         )
 
     async def reschedule_all(
-        self, delay: Seconds, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self,
+        delay: Seconds,
+        *,
+        dry_run: bool = False,
+        told: InotifyChanges | None = None,
+        **which: Any,
     ) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
         ones, unless states are named)."""
@@ -246,7 +256,7 @@ class Client(ScheduleVerbs):
         )
 
     async def resume_all(
-        self, *, dry_run: bool = False, told: Told | None = None, **which: Any
+        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
     ) -> BulkReport:
         """Let every suspended job that matches go on now."""
         return await self._bulk(
@@ -259,7 +269,7 @@ class Client(ScheduleVerbs):
         allowed: frozenset[JobState],
         verb: Verb,
         dry_run: bool,
-        told: Told | None,
+        told: InotifyChanges | None,
     ) -> BulkReport:
         meant = job_filter(**which)
         return await change_all(self._jobs, meant, allowed, verb, dry_run=dry_run, told=told)

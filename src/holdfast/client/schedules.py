@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.client.selection import Told
+from holdfast.client.selection import InotifyChanges
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
@@ -24,7 +24,7 @@ from holdfast.schedule.model import (
     Rule,
     Schedule,
 )
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.schedule.preview import Previewed, preview
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.store import Store
@@ -96,7 +96,7 @@ class ScheduleVerbs:
         if found.definition.scopes is not None and scope == NO_SCOPE:
             raise BadOption("scope", f"one of provider {found.definition.scopes!r}", scope)
         at = await self._store.now()
-        starter = Starter(name, found.definition)
+        starter = PlanJobs(name, found.definition)
         for _ in range(EDITS):
             job = starter.job(scope, at)
             told = "triggered by hand"
@@ -142,7 +142,7 @@ class ScheduleVerbs:
         cap: int = 1_000,
         forgotten: bool = False,
         dry_run: bool = False,
-        told: Told | None = None,
+        told: InotifyChanges | None = None,
     ) -> BackfillReport:
         """Fire the plans from `since` to `until` that have not fired: those that were missed,
         skipped or coalesced, and those from before the schedule was there. Oldest first, at most

@@ -19,7 +19,7 @@ from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import JobFilter
 
 BULK = 1_000
-Told = Callable[[int, int], None]
+InotifyChanges = Callable[[int, int], None]
 Verb = Callable[[Sequence[JobId]], Awaitable[list[JobId]]]  # answers those it changed
 
 
@@ -38,7 +38,7 @@ async def change_all(
     verb: Verb,
     *,
     dry_run: bool,
-    told: Told | None,
+    told: InotifyChanges | None,
 ) -> BulkReport:
     """Apply a verb to every matching job that is in one of the states it allows."""
     states = (which.states or allowed) & allowed

@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, BadTask
-from holdfast.handlers.ends import end_of, refused
+from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.wire import Call, Reply, encode, read_call, read_kept, write_end
 from holdfast.job.ends import End, Returned

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.errors import BadOption
 from holdfast.schedule.catch_up import Outside
 from holdfast.schedule.model import NO_SCOPE, Decision, Plan, Schedule
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.rule import Times, between, times_of
 from holdfast.schedule.zone import MICRO
@@ -74,7 +74,7 @@ class Backfill:
         missing, capped = await self._missing(scopes)
         if dry_run:
             return self._report(missing, 0, capped, dry_run)
-        starter = Starter(self._schedule.name, self._schedule.definition)
+        starter = PlanJobs(self._schedule.name, self._schedule.definition)
         fired = done = 0
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
@@ -139,7 +139,7 @@ class Backfill:
             limit = limit * 2 if page[0].at == page[-1].at else limit
             before = page[-1].at + MICRO
 
-    def _row(self, starter: Starter, at: datetime, scope: str) -> Plan:
+    def _row(self, starter: PlanJobs, at: datetime, scope: str) -> Plan:
         job = starter.job(scope, at)
         return Plan(
             self._schedule.name,

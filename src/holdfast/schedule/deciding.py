@@ -15,14 +15,14 @@ from holdfast.job.ids import JobId
 from holdfast.schedule.catch_up import Due, Planned
 from holdfast.schedule.model import NO_SCOPE, Decision, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import Start, start
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.store import Store
 
 
 class Deciding:
     """Decides for one schedule."""
 
-    def __init__(self, store: Store, schedule: Schedule, starter: Starter) -> None:
+    def __init__(self, store: Store, schedule: Schedule, starter: PlanJobs) -> None:
         self._store = store
         self._schedule, self._definition = schedule, schedule.definition
         self._starter = starter

@@ -20,9 +20,9 @@ from datetime import datetime
 from holdfast.job.ids import JobId
 from holdfast.schedule.catch_up import Due, Pause, plans
 from holdfast.schedule.deciding import Deciding
-from holdfast.schedule.ledger import Book
+from holdfast.schedule.ledger import LedgerWriter
 from holdfast.schedule.model import NO_SCOPE, Schedule
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.retrying import Place, Retrying, StillOpen
 from holdfast.schedule.rule import Listed, shift_of, times_of
@@ -81,9 +81,9 @@ class _Look:
         self._tried_up_to = tried_up_to
         self._schedule = schedule
         self._name, self._definition = schedule.name, schedule.definition
-        self._starter = Starter(schedule.name, schedule.definition)
+        self._starter = PlanJobs(schedule.name, schedule.definition)
         self._deciding = Deciding(store, schedule, self._starter)
-        self._book = Book(store)
+        self._book = LedgerWriter(store)
         self._times = times_of(self._definition.rule)
         self._shift = shift_of(self._definition.rule, schedule.name)
         self._more = False

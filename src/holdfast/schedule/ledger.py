@@ -13,7 +13,7 @@ from holdfast.store.contract.store import Store
 CHUNK = 1_000
 
 
-class Book:
+class LedgerWriter:
     """One look's writing, and what it learnt on the way."""
 
     def __init__(self, store: Store) -> None:

@@ -15,7 +15,7 @@ SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
 """Headers by which a handler learns why it runs: `ctx.job.headers["holdfast-scope"]`."""
 
 
-class Starter:
+class PlanJobs:
     """Makes the jobs of one schedule: what is the same for all is read once."""
 
     def __init__(self, name: str, definition: Definition) -> None:

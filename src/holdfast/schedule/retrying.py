@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from holdfast.job.ids import JobId
 from holdfast.schedule.catch_up import too_late
 from holdfast.schedule.deciding import unfinished_jobs
-from holdfast.schedule.ledger import Book
+from holdfast.schedule.ledger import LedgerWriter
 from holdfast.schedule.model import Decision, Definition, LedgerEntry, Overlap, Plan, Schedule
 from holdfast.schedule.overlap import start
-from holdfast.schedule.plan_job import Starter
+from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.store import Store
 
 PAGE = 500
@@ -39,8 +39,8 @@ class Retrying:
         self,
         store: Store,
         schedule: Schedule,
-        starter: Starter,
-        book: Book,
+        starter: PlanJobs,
+        book: LedgerWriter,
         behind: Place | None = None,
     ) -> None:
         self._store = store

@@ -10,15 +10,17 @@ from holdfast.handlers.registry import Registry
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
-from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pipeline import Pipeline
 
 PROMOTE = 1_000
 GLANCE = 0.1
 """Seconds between two looks while only others still have work of ours running."""
 
 
-async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerOptions) -> int:
+async def drained(
+    pipeline: Pipeline, store: Store, registry: Registry, options: WorkerOptions
+) -> int:
     """Wait until these queues hold nothing ready, running or due for these tasks; returns how
     many jobs this worker ended meanwhile.
 
@@ -26,39 +28,45 @@ async def drained(crew: Crew, store: Store, registry: Registry, options: WorkerO
     well. Jobs that this worker put off for a moment are waited for. Jobs of a paused or
     cooling queue cannot be run now and do not count.
     """
-    before = crew.finisher.counters.ended
+    before = pipeline.finisher.counters.ended
     try:
-        while not crew.leaving:
-            await _quiet(crew)
+        while not pipeline.leaving:
+            await _quiet(pipeline)
             try:
                 promoted = (await store.jobs.promote_due(PROMOTE)).count
-                if not promoted and await _done(crew, store, options.queues, tuple(registry)):
+                if not promoted and await _done(pipeline, store, options.queues, tuple(registry)):
                     break
             except (StoreUnavailable, StoreRefuses) as error:
-                crew.outage.failed("promote_due", error)
-                await crew.outage.pause()
+                pipeline.outage.failed("promote_due", error)
+                await pipeline.outage.pause()
                 continue
-            crew.outage.answered("promote_due")
-            crew.fetcher.wake("")
+            pipeline.outage.answered("promote_due")
+            pipeline.fetcher.wake("")
             if not promoted:
                 await asyncio.sleep(GLANCE)
     finally:
-        crew.outage.over("promote_due")
-    return crew.finisher.counters.ended - before
+        pipeline.outage.over("promote_due")
+    return pipeline.finisher.counters.ended - before
 
 
-async def _quiet(crew: Crew) -> None:
-    """Until the crew has claimed all it can get, run it, and written its ends."""
-    while not crew.leaving:
-        await crew.runner.quiet.wait()
-        await crew.finisher.settled()
-        if crew.fetcher.idle and not crew.runner.running and not crew.finisher.unwritten:
+async def _quiet(pipeline: Pipeline) -> None:
+    """Until the pipeline has claimed all it can get, run it, and written its ends."""
+    while not pipeline.leaving:
+        await pipeline.runner.quiet.wait()
+        await pipeline.finisher.settled()
+        if (
+            pipeline.fetcher.idle
+            and not pipeline.runner.running
+            and not pipeline.finisher.unwritten
+        ):
             return
         await asyncio.sleep(0.002)
 
 
-async def _done(crew: Crew, store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
-    put_off = asyncio.get_running_loop().time() <= crew.put_off_until
+async def _done(
+    pipeline: Pipeline, store: Store, served: Collection[str], tasks: tuple[str, ...]
+) -> bool:
+    put_off = asyncio.get_running_loop().time() <= pipeline.put_off_until
     return not put_off and not await _work_left(store, served, tasks)
 
 

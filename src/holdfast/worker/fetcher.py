@@ -1,7 +1,7 @@
 """Claims jobs for free slots.
 
 Permits come before claims: a job is only claimed when its queue has room for
-it, as `Slots` counts. One call asks for all queues that have room and may have
+it, as `Permits` counts. One call asks for all queues that have room and may have
 work, so a full or empty queue never holds up another. It asks for no more than a
 batch in all: while those run the next are claimed. A queue is *hungry* while
 it may have work: from a wakeup (the poller's is one), or a claim that got all it
@@ -26,8 +26,8 @@ from holdfast.job.record import Claimed
 from holdfast.job.text import describe
 from holdfast.store.contract.records import ALL, Want
 from holdfast.store.contract.store import Store
+from holdfast.worker.permits import Permits
 from holdfast.worker.places import Places
-from holdfast.worker.slots import Slots
 from holdfast.worker.watch import Watch
 
 PACE = 0.005
@@ -40,7 +40,7 @@ class Fetcher:
     def __init__(
         self,
         store: Store,
-        slots: Slots,
+        slots: Permits,
         places: Places,
         events: Events,
         outage: Outage,

@@ -16,11 +16,11 @@ from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
-from holdfast.worker.alarm import Alarm
 from holdfast.worker.attempt import NEVER, Attempt, Stop
-from holdfast.worker.execute import Executor
+from holdfast.worker.executor import Executor
 from holdfast.worker.lane import Lane
 from holdfast.worker.settle import settle, undecidable
+from holdfast.worker.timeouts import Alarm
 
 Ended = Callable[[Attempt, Transition | None], None]
 Returned = Callable[[Attempt], None]

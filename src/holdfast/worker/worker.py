@@ -22,12 +22,12 @@ from holdfast.job.ids import WorkerId
 from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Stop
-from holdfast.worker.crew import Crew
-from holdfast.worker.departure import Departure
 from holdfast.worker.drain import drained
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
+from holdfast.worker.leaving import Departure
 from holdfast.worker.options import WorkerOptions
-from holdfast.worker.signals import told_by_signals
+from holdfast.worker.os_signals import told_by_signals
+from holdfast.worker.pipeline import Pipeline
 from holdfast.worker.watchdog import Frozen
 
 AT_ONCE = 1.5
@@ -54,7 +54,7 @@ class Worker:
         self._events = events
         self._services = tuple(services)
         self._replicas = replicas or Replicas()
-        self._crew: Crew | None = None
+        self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -66,7 +66,7 @@ class Worker:
     @property
     def id(self) -> WorkerId:
         """Fresh at every start, and again if the lease is lost."""
-        return self._running_crew.identity.id
+        return self._running_pipeline.identity.id
 
     async def __aenter__(self) -> Worker:
         await self.start()
@@ -82,10 +82,10 @@ class Worker:
 
     async def start(self) -> None:
         """Register and begin to claim. Safe to call twice."""
-        if self._crew is not None:
+        if self._pipeline is not None:
             return
         self._loop = asyncio.get_running_loop()
-        crew = self._crew = Crew(
+        pipeline = self._pipeline = Pipeline(
             self._store,
             self._registry,
             self.options,
@@ -96,18 +96,18 @@ class Worker:
         )
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
-            self._unsubscribe = await self._store.wakeups.subscribe(crew.on_wakeup)
-            await crew.identity.begin()
+            self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
+            await pipeline.identity.begin()
             for service in self._services:
                 await service.start()
         except BaseException:
             await self.stop()
             raise
-        crew.fetcher.start()
-        crew.poller.start()
+        pipeline.fetcher.start()
+        pipeline.poller.start()
         self._events.info(
             "worker.started",
-            worker=crew.identity.id,
+            worker=pipeline.identity.id,
             label=self.options.name,
             queues=dict(self.options.queues),
             tasks=len(self._registry),
@@ -115,11 +115,13 @@ class Worker:
 
     async def stop(self) -> None:
         """Leave in good order. Safe to call twice; the second call waits for the first."""
-        if self._crew is None:
+        if self._pipeline is None:
             return
         if self._departure is None:
             self._asked.set()
-            self._departure = asyncio.create_task(self._leave(self._crew), name="holdfast-leave")
+            self._departure = asyncio.create_task(
+                self._leave(self._pipeline), name="holdfast-leave"
+            )
         await asyncio.shield(self._departure)
 
     def request_stop(self, *, now: bool = False) -> None:
@@ -127,8 +129,8 @@ class Worker:
         self._asked.set()
         if now:
             self._hurry.set()
-        if self._crew is not None:
-            self._crew.fetcher.stop_soon()
+        if self._pipeline is not None:
+            self._pipeline.fetcher.stop_soon()
 
     async def run(self, *, burst: bool = False, last_resort: LastResort | None = None) -> None:
         """Work until a stop is asked for, by `request_stop` or a signal; with `burst` also until
@@ -151,51 +153,53 @@ class Worker:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
-        ended = await drained(self._running_crew, self._store, self._registry, self.options)
+        ended = await drained(self._running_pipeline, self._store, self._registry, self.options)
         self._raise_failure()
         return ended
 
     def health(self) -> dict[str, object]:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
-        if self._crew is None:
+        if self._pipeline is None:
             return {"alive": False, "reason": "not started"}
-        crew, heartbeat = self._crew, self._crew.identity.heartbeat
+        pipeline, heartbeat = self._pipeline, self._pipeline.identity.heartbeat
         return {
-            "alive": crew.identity.trusted and not self._stalled_for and self._departure is None,
-            "worker": crew.identity.id,
+            "alive": pipeline.identity.trusted
+            and not self._stalled_for
+            and self._departure is None,
+            "worker": pipeline.identity.id,
             "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
-            "last_claim_age": round(crew.fetcher.last_claim_age, 3),
-            "store_out_of_reach_for": round(crew.outage.lasted, 3),
-            "store_says": crew.outage.reason,
-            "running": len(crew.runner.running),
-            "unwritten": crew.finisher.unwritten,
-            "stuck": len(crew.runner.stuck),
+            "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
+            "store_out_of_reach_for": round(pipeline.outage.lasted, 3),
+            "store_says": pipeline.outage.reason,
+            "running": len(pipeline.runner.running),
+            "unwritten": pipeline.finisher.unwritten,
+            "stuck": len(pipeline.runner.stuck),
             "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
-            "ended": crew.finisher.counters.ended,
-            "refused": crew.finisher.counters.refused,
-            "discarded": crew.discarded,
+            "ended": pipeline.finisher.counters.ended,
+            "refused": pipeline.finisher.counters.refused,
+            "discarded": pipeline.discarded,
         }
 
     @property
-    def _running_crew(self) -> Crew:
-        if self._crew is None:
+    def _running_pipeline(self) -> Pipeline:
+        if self._pipeline is None:
             raise HoldfastError("the worker is not started: use it inside 'async with worker:'")
-        return self._crew
+        return self._pipeline
 
     @property
     def _stalled_for(self) -> float:
         """Seconds without an answer to claims or to heartbeats, once they are too many."""
-        if self._crew is None:
+        if self._pipeline is None:
             return 0.0
-        unheard = time.monotonic() - self._crew.identity.heartbeat.last_answer
-        lasted = max(self._crew.outage.lasted, unheard - self.options.lease / 3)
+        unheard = time.monotonic() - self._pipeline.identity.heartbeat.last_answer
+        lasted = max(self._pipeline.outage.lasted, unheard - self.options.lease / 3)
         return lasted if lasted > 2 * self.options.lease else 0.0
 
     @property
     def _holds_anything(self) -> bool:
         """What runs, and ends that are not written yet, would be lost by leaving."""
-        crew = self._running_crew
-        return bool(crew.runner.running) or bool(crew.finisher.unwritten)
+        pipeline = self._running_pipeline
+        return bool(pipeline.runner.running) or bool(pipeline.finisher.unwritten)
 
     async def _until_asked(self, burst: bool) -> None:
         asked = asyncio.create_task(_wait_for(self._asked))
@@ -215,7 +219,7 @@ class Worker:
                 # one that has just written its last end has not beaten yet.
                 stalled = 0.0 if self._holds_anything else self._stalled_for
                 if suspicious and stalled:
-                    raise WorkerStalled(stalled, self._running_crew.outage.reason)
+                    raise WorkerStalled(stalled, self._running_pipeline.outage.reason)
                 suspicious = bool(stalled)
         finally:
             for task in waiting:
@@ -228,7 +232,7 @@ class Worker:
     def _exhausted(self, queue: str, stuck: int, slots: int) -> None:
         self._failure = SlotsLost(queue, stuck, slots)
         self._events.error("worker.slots_lost", queue=queue, stuck=stuck, slots=slots)
-        self._running_crew.leaving = True
+        self._running_pipeline.leaving = True
         self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -240,8 +244,8 @@ class Worker:
         """In the thread that hears signals: a blocked loop must be left all the same."""
         self._signals += 1
         grace = self.options.grace if self._signals == 1 else 0.0
-        if self._crew is not None:
-            self._crew.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
+        if self._pipeline is not None:
+            self._pipeline.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
         if self._last_resort is not None:
             patience = {1: self.options.leaves_within, 2: AT_ONCE}
             self._last_resort.arm(patience.get(self._signals, 0.0))
@@ -258,32 +262,32 @@ class Worker:
     def _give_up(self, error: WorkerFrozen | None) -> None:
         """On the loop, which turns again: nothing that it holds is ours any more."""
         self._failure = error
-        self._running_crew.runner.stop_all(Stop.LOST)
+        self._running_pipeline.runner.stop_all(Stop.LOST)
         self._leave_soon()
 
     def _leave_soon(self) -> None:
         """Also where nobody waits in `run` to be asked."""
         self.request_stop()
         if self._departure is None:
-            leaving = self._leave(self._running_crew)
+            leaving = self._leave(self._running_pipeline)
             self._departure = asyncio.create_task(leaving, name="holdfast-leave")
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
-    async def _leave(self, crew: Crew) -> None:
+    async def _leave(self, pipeline: Pipeline) -> None:
         if self._last_resort is not None:
             self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
-        departure = Departure(crew, self._services, self.options, self._events, self._hurry)
+        departure = Departure(pipeline, self._services, self.options, self._events, self._hurry)
         await departure.leave()
         if self._last_resort is not None and self._signals:
             self._last_resort.arm(CLOSING)
-        counters = crew.finisher.counters
+        counters = pipeline.finisher.counters
         self._events.info(
             "worker.stopped",
-            worker=crew.identity.id,
+            worker=pipeline.identity.id,
             ended=counters.ended,
             handed_back=counters.handed_back,
         )

@@ -74,7 +74,7 @@ class SkipPoints:
         return walk
 
     def learn(self, found: Sequence[Any], short: Collection[str]) -> None:
-        """`found` is in order of priority and seq, so the first of each is the lowest. Lines
+        """`found` is in order of priority and seq, so the first of each is the lowest. Pool
         that came back `short` have nothing to skip to."""
         for queue in short:
             self._points.pop(queue, None)

@@ -19,8 +19,8 @@ import asyncpg
 from holdfast.clock import Clock
 from holdfast.errors import StoreFull, StoreUnavailable
 from holdfast.store.postgres.failures import COLLISION, line_lost, translated
-from holdfast.store.postgres.lines import Line, Lines, Record
 from holdfast.store.postgres.options import Options
+from holdfast.store.postgres.pool import Line, Pool, Record
 from holdfast.store.postgres.scripts import load_scripts
 
 CONNECT_TIMEOUT = 10.0
@@ -37,7 +37,7 @@ class Connections:
         self.clock = clock
         self.role = role
         self.scripts: Mapping[str, str] = load_scripts(options.schema)
-        self._lines: Lines | None = None
+        self._lines: Pool | None = None
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +46,7 @@ class Connections:
     async def open(self) -> None:
         """Nothing connects yet: an outage is told once, by the verb that meets it."""
         if self._lines is None:
-            self._lines = Lines(self._connect, self.options.pool_size)
+            self._lines = Pool(self._connect, self.options.pool_size)
 
     async def _connect(self) -> Line:
         return await asyncpg.connect(

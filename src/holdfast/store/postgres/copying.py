@@ -18,7 +18,7 @@ from holdfast.store.postgres.copy_format import (
     texts,
     uuid,
 )
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 
 COPY_FROM = 100  # jobs: with half as many one statement costs the same
 QUEUES_NAMED = 20

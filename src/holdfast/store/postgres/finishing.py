@@ -18,7 +18,7 @@ from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line, Record
+from holdfast.store.postgres.pool import Line, Record
 from holdfast.store.postgres.rows import STATES
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Record
+from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
 
 SAMPLE = 2_000

@@ -14,7 +14,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.state import JobState
-from holdfast.store import borrowed
+from holdfast.store import borrowing
 from holdfast.store.contract.records import (
     JobFilter,
     Outcome,
@@ -32,7 +32,7 @@ from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
 from holdfast.store.postgres.finishing import Finisher, Reclaim
 from holdfast.store.postgres.inserting import Rows, Step, insertion, insertion_within
 from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, milliseconds, waited_in_vain
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader
 from holdfast.store.postgres.sweeping import Promoter, Pruner
@@ -66,7 +66,9 @@ class PostgresJobs:
     async def _steps(self, line: Line, jobs: Sequence[NewJob]) -> list[Inserted]:
         scripts = self._connections.scripts
         walk = insertion(jobs, self._now(), self._channel, milliseconds(A_TRY))
-        return await borrowed.drive(walk, lambda step: line.fetch(scripts[step.verb], *step.values))
+        return await borrowing.drive(
+            walk, lambda step: line.fetch(scripts[step.verb], *step.values)
+        )
 
     async def _insert_keyed(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Once more if no key is held any more: then many wanted it, one after the other."""
@@ -96,22 +98,22 @@ class PostgresJobs:
         return True
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        line = borrowed.recognise(connection)
+        line = borrowing.recognise(connection)
         if not jobs:
             return []
         scripts = self._connections.scripts
         with self._naming_keys(jobs):
-            return await borrowed.drive(
+            return await borrowing.drive(
                 self._walk_within(jobs), lambda step: line.fetch(scripts[step.verb], step.values)
             )
 
     def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        line = borrowed.recognise_sync(connection)
+        line = borrowing.recognise_sync(connection)
         if not jobs:
             return []
         scripts = self._connections.scripts
         with self._naming_keys(jobs):
-            return borrowed.drive_sync(
+            return borrowing.drive_sync(
                 self._walk_within(jobs),
                 lambda step: line.fetch_sync(scripts[step.verb], step.values),
             )

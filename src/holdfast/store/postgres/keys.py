@@ -12,7 +12,7 @@ import asyncpg
 
 from holdfast.job.record import NewJob
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 
 A_TRY = 0.1
 """Seconds that one of our own inserts waits for a key. The caller repeats it for as long as

@@ -10,7 +10,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line, Record
+from holdfast.store.postgres.pool import Line, Record
 
 
 class Reader:

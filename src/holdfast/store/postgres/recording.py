@@ -12,11 +12,11 @@ from holdfast.job.policy import Retention
 from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, Plan
-from holdfast.store import borrowed
+from holdfast.store import borrowing
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.inserting import insertion
 from holdfast.store.postgres.keys import A_TRY, milliseconds
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 
 LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
 
@@ -106,7 +106,7 @@ async def _start(connections: Connections, line: Line, plans: Iterable[Plan]) ->
         return
     now, channel = connections.clock.override(), connections.options.channel
     walk = insertion(jobs, now, channel, milliseconds(A_TRY))
-    await borrowed.drive(
+    await borrowing.drive(
         walk, lambda step: line.fetch(connections.scripts[step.verb], *step.values)
     )
 

@@ -19,7 +19,7 @@ from holdfast.schedule.model import (
 )
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 from holdfast.store.postgres.recording import record
 
 FORGOTTEN_AT_ONCE = 1_000

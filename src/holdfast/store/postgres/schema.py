@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.store.migrate import Migration, load_migrations, pending, require_current
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 from holdfast.store.postgres.scripts import PACKAGE, in_schema
 
 KNOWN: list[Migration] = load_migrations(PACKAGE)

@@ -10,7 +10,7 @@ import asyncpg
 
 from holdfast.store.listening import LineWakeups
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.pool import Line
 
 
 class PostgresWakeups(LineWakeups):

@@ -45,17 +45,17 @@ def changes_of(path: Path) -> Changes:
     """The best way this system has to follow the log of a database that is already open."""
     if sys.platform == "linux":
         try:
-            return Told(path.with_name(path.name + "-wal"))
+            return InotifyChanges(path.with_name(path.name + "-wal"))
         except OSError as refused:
             logger.info(
                 "sqlite watcher polls instead of inotify: %s",
                 refused,
                 extra={"error": str(refused)},
             )
-    return Polled()
+    return PolledChanges()
 
 
-class Polled:
+class PolledChanges:
     """Looks often while things happen, less often when nothing has for a while."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Polled:
         self._stopped.set()
 
 
-class Told:
+class InotifyChanges:
     """Waits for the kernel. While writes go on without a gap the pauses between looks grow,
     so that a busy writer in the same process is not slowed by its own echo."""
 

@@ -16,11 +16,11 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.giving_way import GivingWay
-from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.inline_writer import InlineWriter
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.rows import to_micros
 from holdfast.store.sqlite.schema import migrate, require_own
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.shortcut import Shortcut
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import State, Transaction, patiently, state_of, write
 from holdfast.store.sqlite.wakeups import SqliteWakeups
@@ -51,7 +51,7 @@ class Engine:
         self._closing = False
         self._opening = 0
         self._anchor = Anchor(location.path)
-        self._shortcut = Shortcut(location)
+        self._shortcut = InlineWriter(location)
         self._giving_way = GivingWay(location.path)
         self._writer = ConnectionThread(
             f"holdfast-sqlite-writer {location.shown}", self._connect_writer, self._anchor

@@ -7,7 +7,7 @@ from pathlib import Path
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
 

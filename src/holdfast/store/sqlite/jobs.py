@@ -18,10 +18,10 @@ from holdfast.store.contract.records import (
     Want,
     WorkerInfo,
 )
-from holdfast.store.sqlite import moves, reading, sweeps, tending, within
+from holdfast.store.sqlite import borrowing, finishing, operating, reading, sweeping
 from holdfast.store.sqlite.claiming import Claimer
 from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.insertion import insert, is_little, reschedule
+from holdfast.store.sqlite.inserting import insert, is_little, reschedule
 from holdfast.store.sqlite.rows import after
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -32,7 +32,7 @@ class SqliteJobs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._claimer = Claimer()
-        self._expired = sweeps.LapsedLeases()
+        self._expired = sweeping.LapsedLeases()
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         if not jobs:
@@ -40,10 +40,10 @@ class SqliteJobs:
         return await self._engine.write(lambda tx: insert(tx, jobs), little=is_little(jobs))
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return await within.insert_within(self._engine, connection, jobs)
+        return await borrowing.insert_within(self._engine, connection, jobs)
 
     def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return within.insert_within_sync(self._engine, connection, jobs)
+        return borrowing.insert_within_sync(self._engine, connection, jobs)
 
     async def claim(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
@@ -57,12 +57,12 @@ class SqliteJobs:
         )
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
-        return await self._move(moves.finish, transitions)
+        return await self._move(finishing.finish, transitions)
 
     async def reclaim(
         self, transitions: Sequence[Transition], by: WorkerInfo | None = None
     ) -> list[Verdict]:
-        return await self._move(lambda tx, some: moves.reclaim(tx, some, by), transitions)
+        return await self._move(lambda tx, some: finishing.reclaim(tx, some, by), transitions)
 
     async def _move(
         self,
@@ -83,54 +83,56 @@ class SqliteJobs:
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0
     ) -> list[Live]:
-        return await self._engine.read(lambda tx: sweeps.overdue_attempts(tx, limit, after, slack))
+        return await self._engine.read(
+            lambda tx: sweeping.overdue_attempts(tx, limit, after, slack)
+        )
 
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
-        return await self._engine.write(lambda tx: sweeps.past_deadline(tx, limit, after))
+        return await self._engine.write(lambda tx: sweeping.past_deadline(tx, limit, after))
 
     async def next_deadline_in(self) -> float | None:
-        return await self._engine.read(sweeps.next_deadline_in)
+        return await self._engine.read(sweeping.next_deadline_in)
 
     async def live(self, ids: Sequence[JobId]) -> list[Live]:
         return await self._engine.read(lambda tx: reading.live(tx, ids))
 
     async def promote_due(self, limit: int) -> Promoted:
-        return await self._engine.write(lambda tx: sweeps.promote_due(tx, limit))
+        return await self._engine.write(lambda tx: sweeping.promote_due(tx, limit))
 
     async def due(self, limit: int, after: str | None = None) -> list[JobId]:
-        return await self._engine.read(lambda tx: sweeps.due(tx, limit, after))
+        return await self._engine.read(lambda tx: sweeping.due(tx, limit, after))
 
     async def promote(self, ids: Sequence[JobId]) -> int:
-        return await self._engine.write(lambda tx: sweeps.promote(tx, ids)) if ids else 0
+        return await self._engine.write(lambda tx: sweeping.promote(tx, ids)) if ids else 0
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._tend(lambda tx: tending.resume(tx, ids), ids)
+        return await self._tend(lambda tx: operating.resume(tx, ids), ids)
 
     async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._tend(lambda tx: tending.request_cancel(tx, ids), ids)
+        return await self._tend(lambda tx: operating.request_cancel(tx, ids), ids)
 
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._tend(lambda tx: tending.requeue(tx, ids), ids)
+        return await self._tend(lambda tx: operating.requeue(tx, ids), ids)
 
     async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
         return await self._tend(lambda tx: reschedule(tx, ids, after(tx.now, delay)), ids)
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._tend(lambda tx: tending.reprioritise(tx, ids, priority), ids)
+        return await self._tend(lambda tx: operating.reprioritise(tx, ids, priority), ids)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._tend(lambda tx: tending.move(tx, ids, queue), ids)
+        return await self._tend(lambda tx: operating.move(tx, ids, queue), ids)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._tend(lambda tx: sweeps.delete(tx, ids), ids)
+        return await self._tend(lambda tx: sweeping.delete(tx, ids), ids)
 
     async def prune(self, limit: int) -> int:
-        return await self._engine.write(lambda tx: sweeps.prune(tx, limit))
+        return await self._engine.write(lambda tx: sweeping.prune(tx, limit))
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
         if not reports:
             return []
-        return await self._engine.write(lambda tx: tending.report_progress(tx, reports))
+        return await self._engine.write(lambda tx: operating.report_progress(tx, reports))
 
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
         return await self._engine.read(lambda tx: reading.get(tx, ids))

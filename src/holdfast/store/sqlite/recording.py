@@ -16,12 +16,12 @@ from holdfast.job.record import Live, NewJob
 from holdfast.job.state import WAITING
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import OPEN, Decision, Plan
-from holdfast.store.sqlite.insertion import insert
-from holdfast.store.sqlite.moves import finish
+from holdfast.store.sqlite.finishing import finish
+from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.operating import request_cancel
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.tending import request_cancel
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one

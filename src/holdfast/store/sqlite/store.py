@@ -10,7 +10,7 @@ from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
-from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules

@@ -1,7 +1,7 @@
 """Making clients: to one server, to the master that sentinels name, or to a cluster.
 
 One server is spoken to over a line of our own, which costs a third of what the driver's client
-does. Slots, moved keys and failing nodes of a cluster are left to the driver, which knows them.
+does. Permits, moved keys and failing nodes of a cluster are left to the driver, which knows them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
-from holdfast.store.valkey.line import Heard, Line
 from holdfast.store.valkey.options import Options
+from holdfast.store.valkey.resp import Heard, Line
 
 CONNECT_TIMEOUT = 10.0
 

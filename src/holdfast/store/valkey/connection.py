@@ -16,8 +16,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.failures import line_lost, script_missing, translated
-from holdfast.store.valkey.line import Heard, Line
 from holdfast.store.valkey.options import Options
+from holdfast.store.valkey.resp import Heard, Line
 from holdfast.store.valkey.rows import to_micros
 from holdfast.store.valkey.scripts import Script, script
 

@@ -6,7 +6,7 @@ from redis import exceptions
 
 from holdfast.store.listening import LineWakeups
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.line import Line
+from holdfast.store.valkey.resp import Line
 
 
 class ValkeyWakeups(LineWakeups):

@@ -15,7 +15,14 @@ from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.moves import NARROW, finish, locate, take_numbers, to_ready, waiting_rows
+from holdfast.store.sqlite.finishing import (
+    NARROW,
+    finish,
+    locate,
+    take_numbers,
+    to_ready,
+    waiting_rows,
+)
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps

@@ -9,7 +9,7 @@ import pytest
 from redis import exceptions
 
 from holdfast.store.valkey.clients import Direct
-from holdfast.store.valkey.line import Line
+from holdfast.store.valkey.resp import Line
 
 PATIENCE = 5.0
 

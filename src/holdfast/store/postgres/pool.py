@@ -1,4 +1,4 @@
-"""Lines to the server, kept open between verbs.
+"""Pool to the server, kept open between verbs.
 
 A verb that finds a line idle gets it without a turn of the loop, and gives it
 back the same way: for a small statement the driver's own pool, which starts
@@ -45,7 +45,7 @@ else:
     Line = asyncpg.Connection
 
 
-class Lines:
+class Pool:
     """At most so many lines of one store; the one used last goes out first, so that those
     which a burst has needed grow old and are closed."""
 
@@ -100,7 +100,7 @@ class Lines:
                 self._give_back(waiter.result())
             raise
 
-    # Lines that come ----------------------------------------------------------------------
+    # Pool that come ----------------------------------------------------------------------
 
     def _is_crowded(self) -> bool:
         """Whether too many verbs had to wait within this second, with the one that asks."""
@@ -171,7 +171,7 @@ class Lines:
         waiter.set_result(line)
         return True
 
-    # Lines that come back and go ----------------------------------------------------------
+    # Pool that come back and go ----------------------------------------------------------
 
     def _take_back(self, line: Line, error: BaseException) -> None:
         """A lost line speaks for the idle ones: the server is gone, or was."""

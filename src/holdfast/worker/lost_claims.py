@@ -27,7 +27,7 @@ from holdfast.store.contract.store import Store
 PAGE = 500
 
 
-class Strays:
+class LostClaims:
     """Looks for strays when told to, once the store answers, and again a little later: a
     statement whose answer was given up may be applied after we first looked."""
 

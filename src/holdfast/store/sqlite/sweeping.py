@@ -8,7 +8,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
-from holdfast.store.sqlite.moves import leave, line_up, to_ready
+from holdfast.store.sqlite.finishing import leave, line_up, to_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps

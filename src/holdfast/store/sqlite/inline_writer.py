@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from holdfast.events import logger
 from holdfast.store.sqlite.anchor import Anchor
-from holdfast.store.sqlite.location import Location
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.transaction import OF_THE_ROW
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ MOST_PAGES = 16  # that one write is counted for: rows that are written together
 LONG, REST = 0.005, 10  # seconds; after a long write, so many times its duration
 
 
-class Shortcut:
+class InlineWriter:
     """Opened in the writer's thread, used from any; one write at a time."""
 
     def __init__(self, location: Location) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.worker.slots import REACH, Slots
+from holdfast.worker.permits import REACH, Permits
 
 
 class Watch:
@@ -15,7 +15,7 @@ class Watch:
         return self.seconds
 
 
-def worked(slots: Slots, watch: Watch, ended: int, seconds: float) -> None:
+def worked(slots: Permits, watch: Watch, ended: int, seconds: float) -> None:
     """So many jobs of queue `a` came and ended in this time."""
     slots.take("a", ended)
     for _ in range(ended):
@@ -25,13 +25,13 @@ def worked(slots: Slots, watch: Watch, ended: int, seconds: float) -> None:
 
 
 def test_a_worker_at_rest_has_room_for_its_slots() -> None:
-    slots = Slots({"a": 3, "b": 7}, Watch())
+    slots = Permits({"a": 3, "b": 7}, Watch())
     slots.reckon()
     assert (slots.room("a"), slots.room("b")) == (3, 7)
 
 
 def test_room_is_what_was_not_taken() -> None:
-    slots = Slots({"a": 3}, Watch())
+    slots = Permits({"a": 3}, Watch())
     slots.take("a", 3)
     assert slots.room("a") == 0
     slots.ended("a")
@@ -41,7 +41,7 @@ def test_room_is_what_was_not_taken() -> None:
 
 def test_short_handlers_let_a_worker_hold_what_its_slots_get_through() -> None:
     watch = Watch()
-    slots = Slots({"a": 3, "b": 7}, watch)
+    slots = Permits({"a": 3, "b": 7}, watch)
     worked(slots, watch, ended=100, seconds=REACH)
     assert slots.room("a") == 50  # one half now, the other while these run
     slots.take("a", 50)
@@ -53,7 +53,7 @@ def test_short_handlers_let_a_worker_hold_what_its_slots_get_through() -> None:
 
 def test_handlers_that_take_longer_than_the_reach_are_never_claimed_ahead() -> None:
     watch = Watch()
-    slots = Slots({"a": 50}, watch)
+    slots = Permits({"a": 50}, watch)
     worked(slots, watch, ended=50, seconds=REACH)
     slots.take("a", 50)
     assert slots.room("a") == 0
@@ -61,7 +61,7 @@ def test_handlers_that_take_longer_than_the_reach_are_never_claimed_ahead() -> N
 
 def test_room_shrinks_to_the_slots_when_handlers_turn_slow() -> None:
     watch = Watch()
-    slots = Slots({"a": 3}, watch)
+    slots = Permits({"a": 3}, watch)
     worked(slots, watch, ended=100, seconds=REACH)
     slots.take("a", 40)
     worked(slots, watch, ended=1, seconds=1.0)
@@ -70,13 +70,13 @@ def test_room_shrinks_to_the_slots_when_handlers_turn_slow() -> None:
 
 def test_a_claim_is_never_halved_below_the_slots() -> None:
     watch = Watch()
-    slots = Slots({"a": 50}, watch)
+    slots = Permits({"a": 50}, watch)
     worked(slots, watch, ended=60, seconds=REACH)
     assert slots.room("a") == 50
 
 
 def test_a_claim_is_worthwhile_once_a_quarter_of_the_room_is_free() -> None:
-    slots = Slots({"a": 8}, Watch())
+    slots = Permits({"a": 8}, Watch())
     slots.take("a", 7)
     assert not slots.worthwhile("a")
     slots.ended("a")
@@ -85,7 +85,7 @@ def test_a_claim_is_worthwhile_once_a_quarter_of_the_room_is_free() -> None:
 
 def test_nothing_is_claimed_ahead_while_a_job_that_ended_a_worker_is_about() -> None:
     watch = Watch()
-    slots = Slots({"a": 3}, watch)
+    slots = Permits({"a": 3}, watch)
     worked(slots, watch, ended=100, seconds=REACH)
     slots.cautious = True
     assert slots.room("a") == 3

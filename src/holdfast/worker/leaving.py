@@ -20,8 +20,8 @@ from typing import Any
 from holdfast.background.service import Service
 from holdfast.events import Events
 from holdfast.worker.attempt import Stop
-from holdfast.worker.crew import Crew
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.pipeline import Pipeline
 
 HURRY = 0.8
 """Seconds for all steps together when there is no time: after a second signal."""
@@ -36,17 +36,17 @@ MOMENT = 0.1
 
 
 class Departure:
-    """One orderly leaving of one crew. `hurry` may be set at any moment."""
+    """One orderly leaving of one pipeline. `hurry` may be set at any moment."""
 
     def __init__(
         self,
-        crew: Crew,
+        pipeline: Pipeline,
         services: Sequence[Service],
         options: WorkerOptions,
         events: Events,
         hurry: asyncio.Event,
     ) -> None:
-        self._crew = crew
+        self._pipeline = pipeline
         self._services = services
         self._options = options
         self._events = events
@@ -59,31 +59,31 @@ class Departure:
         self._stop_claiming()
         # Beside the rest: what another replica does as well need not wait for our handlers.
         services = asyncio.create_task(self._stop_services())
-        await self._unless_hurried(self._crew.runner.quiet.wait(), grace_ends)
+        await self._unless_hurried(self._pipeline.runner.quiet.wait(), grace_ends)
         await self._end_claiming()
         await self._hand_back_the_rest()
         await self._write_ends(max(grace_ends, self._loop.time() + WRITING))
         closed = self._loop.time() + CLOSING
         await self._step("services", services, closed)
         await self._step("pools", self._close_pools(), closed)
-        await self._step("heartbeat", self._crew.identity.end(), closed)
+        await self._step("heartbeat", self._pipeline.identity.end(), closed)
 
     def _stop_claiming(self) -> None:
-        self._crew.leaving = True
-        self._crew.fetcher.stop_soon()
-        self._crew.runner.hand_back_waiting()
+        self._pipeline.leaving = True
+        self._pipeline.fetcher.stop_soon()
+        self._pipeline.runner.hand_back_waiting()
 
     async def _end_claiming(self) -> None:
         """A claim on its way is waited for, so that what it brings goes back unspent; a store
         that does not answer it cannot keep us here."""
-        await self._crew.poller.stop()
-        fetcher = self._crew.fetcher
+        await self._pipeline.poller.stop()
+        fetcher = self._pipeline.fetcher
         await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM)
         await fetcher.close(MOMENT)
 
     async def _hand_back_the_rest(self) -> None:
         """Without spending an attempt: that the worker leaves is not the job's fault."""
-        runner, patience = self._crew.runner, self._options.patience
+        runner, patience = self._pipeline.runner, self._options.patience
         if not runner.running:
             return
         runner.stop_all(Stop.HANDBACK)
@@ -99,9 +99,9 @@ class Departure:
             )
 
     async def _write_ends(self, by: float) -> None:
-        await self._crew.strays.stop()
-        await self._reaches(self._crew.finisher.settled(), by)
-        unwritten = await self._crew.finisher.close(MOMENT)
+        await self._pipeline.strays.stop()
+        await self._reaches(self._pipeline.finisher.settled(), by)
+        unwritten = await self._pipeline.finisher.close(MOMENT)
         if unwritten:
             self._events.error("worker.ends_not_written", count=unwritten)
 
@@ -116,11 +116,11 @@ class Departure:
                 )
 
     async def _close_pools(self) -> None:
-        crew = self._crew
-        busy = crew.threads.close()
-        left = await crew.runner.close(CLOSING / 2)
-        await crew.processes.close()
-        await crew.progress.aclose()
+        pipeline = self._pipeline
+        busy = pipeline.threads.close()
+        left = await pipeline.runner.close(CLOSING / 2)
+        await pipeline.processes.close()
+        await pipeline.progress.aclose()
         if left or busy:
             self._events.error("worker.left_behind", coroutines=left, threads=busy)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from holdfast.background.outage import Outage
 from holdfast.background.replicas import Replicas
 from holdfast.events import Events
-from holdfast.handlers.process import Processes
+from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode, Registry
 from holdfast.handlers.threads import Threads
 from holdfast.job.ends import End, HandedBack, PutOff
@@ -20,19 +20,19 @@ from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
 from holdfast.worker.admission import admit
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.execute import Executor
+from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
+from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.options import WorkerOptions
+from holdfast.worker.permits import Permits
 from holdfast.worker.places import Places
 from holdfast.worker.poller import Poller
 from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.settle import settle
-from holdfast.worker.slots import Slots
-from holdfast.worker.strays import Strays
 from holdfast.worker.watch import Watch
 from holdfast.worker.watchdog import Frozen
 
@@ -40,7 +40,7 @@ GLANCE = 0.005
 """Seconds between two looks whether ends that something waits for are written."""
 
 
-class Crew:
+class Pipeline:
     """fetcher → runner → finisher, and those who look after them."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Crew:
         self.leaving = False
         self.discarded = 0
         self.put_off_until = 0.0
-        self.slots = Slots(options.queues, time.monotonic)
+        self.slots = Permits(options.queues, time.monotonic)
         self.outage = Outage(events)
         self.progress = ProgressReporter(store, self.outage)
         self.threads = Threads(options.thread_count)
@@ -99,7 +99,7 @@ class Crew:
             self._renewed,
             self._rescue,
         )
-        self.strays = Strays(
+        self.strays = LostClaims(
             store,
             tuple(options.queues),
             events,

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import ProgressReport, Topic
-from holdfast.store.sqlite.insertion import retake_key
-from holdfast.store.sqlite.moves import NARROW, note_return, take_numbers, to_ready, waiting_rows
+from holdfast.store.sqlite.finishing import (
+    NARROW,
+    note_return,
+    take_numbers,
+    to_ready,
+    waiting_rows,
+)
+from holdfast.store.sqlite.inserting import retake_key
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MANY, Transaction

@@ -1,6 +1,6 @@
 """How many jobs of each queue this worker may hold. A permit is taken before a job is claimed.
 
-Slots bound how many handlers run; that bound is the lanes' to keep. Were they
+Permits bound how many handlers run; that bound is the lanes' to keep. Were they
 the bound of claims too, short handlers would spend most of their slots' time
 waiting for the next claim. So a worker may hold what its slots got through in
 the last few milliseconds, and at least as many jobs as it has slots: by
@@ -17,7 +17,7 @@ REACH = 0.02
 """Seconds of work that a worker may hold."""
 
 
-class Slots:
+class Permits:
     """Permits to hold jobs, counted per queue; `clock` gives seconds."""
 
     def __init__(self, sizes: Mapping[str, int], clock: Callable[[], float]) -> None:

@@ -8,8 +8,8 @@ from typing import assert_never
 
 from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
-from holdfast.handlers.ends import end_of, refused
-from holdfast.handlers.process import Processes
+from holdfast.handlers.exceptions import end_of, refused
+from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
 from holdfast.job.ends import End, HandedBack, Returned

@@ -1,4 +1,4 @@
-"""Lines: kept between verbs, shared fairly, parted with when in doubt."""
+"""Pool: kept between verbs, shared fairly, parted with when in doubt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.postgres import lines
+from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.shared import connected, opened, terminate
 from tests.waiting import wait_until
@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 async def backend(store: PostgresStore, seconds: float = 0.0) -> int:
     """Which server process answers, after so long."""
 
-    async def ask(line: lines.Line) -> int:
+    async def ask(line: pools.Line) -> int:
         return int(await line.fetchval("select pg_backend_pid() from pg_sleep($1)", seconds))
 
     return await store._connections.run(ask)
@@ -54,11 +54,11 @@ async def test_a_line_that_is_given_back_first_is_not_waited_past(
         assert pool is not None
         opening, connect = asyncio.Event(), pool._connect
 
-        async def slowly() -> lines.Line:
+        async def slowly() -> pools.Line:
             await opening.wait()
             return await connect()
 
-        monkeypatch.setattr(pool, "_connect", slowly)
+        monkeypatch.setattr(pools, "_connect", slowly)
         first, second = await asyncio.gather(backend(store, 0.05), backend(store))
         assert first == second
         opening.set()
@@ -67,7 +67,7 @@ async def test_a_line_that_is_given_back_first_is_not_waited_past(
 async def test_a_verb_that_waits_too_long_for_a_line_says_so(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "ACQUIRE_TIMEOUT", 0.05)
+    monkeypatch.setattr(pools, "ACQUIRE_TIMEOUT", 0.05)
     async with opened(f"{url}?pool_size=1") as store:
         long = asyncio.create_task(backend(store, 0.5))
         await asyncio.sleep(0)
@@ -115,7 +115,7 @@ async def test_one_lost_line_speaks_for_the_idle_ones(url: str) -> None:
 async def test_lines_that_idled_for_some_seconds_are_closed_but_for_the_last(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "IDLE_FOR", 0.1)
+    monkeypatch.setattr(pools, "IDLE_FOR", 0.1)
     async with opened(f"{url}?pool_size=2") as store:
         pids = set(await asyncio.gather(backend(store, 0.2), backend(store, 0.2)))
         assert len(pids) == 2
@@ -131,7 +131,7 @@ async def test_closing_cuts_the_line_of_a_verb_that_does_not_end(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not for long: a server that sleeps on keeps every index from using its pages again."""
-    monkeypatch.setattr(lines, "PARTING_TIMEOUT", 0.1)
+    monkeypatch.setattr(pools, "PARTING_TIMEOUT", 0.1)
     store = PostgresStore(url)
     await store.open()
     asking = asyncio.create_task(backend(store, 1))

@@ -19,7 +19,7 @@ from holdfast.job.record import Inserted, NewJob
 from holdfast.store.contract.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.engine import Engine, bump
-from holdfast.store.sqlite.insertion import insert
+from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.transaction import Transaction
 
 _EXPECTED = "an open sqlite3.Connection, or a SQLAlchemy Session or Connection on SQLite"
