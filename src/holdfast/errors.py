@@ -120,6 +120,18 @@ class Unreadable(HoldfastError):
         return type(self), (self.what, self.problem)
 
 
+class IllegalMove(HoldfastError):
+    """A move that no job makes: a defect in the caller, never in the job."""
+
+    def __init__(self, source: str, to: str) -> None:
+        super().__init__(f"a job never goes from {source} to {to}: nothing was changed")
+        self.source = source
+        self.to = to
+
+    def __reduce__(self) -> tuple[type[IllegalMove], tuple[str, str]]:
+        return type(self), (self.source, self.to)
+
+
 class IdTaken(HoldfastError):
     """An id that belongs to a job of another task or with other arguments."""
 

@@ -130,7 +130,11 @@ async def test_a_requeued_job_holds_its_key_again(scene: Scene) -> None:
     assert (again.how, again.id) == ("existing", first.id)
 
 
-async def test_of_two_jobs_with_one_key_only_one_is_requeued(scene: Scene) -> None:
-    one = await scene.ended(FAILED, unique=Unique("k"))
-    other = await scene.ended(FAILED, unique=Unique("k"))
-    assert len(await scene.store.jobs.requeue([one.id, other.id])) == 1
+@pytest.mark.parametrize("older_first", [True, False])
+async def test_of_two_jobs_with_one_key_the_first_that_is_named_is_requeued(
+    scene: Scene, older_first: bool
+) -> None:
+    older = await scene.ended(FAILED, unique=Unique("k"))
+    newer = await scene.ended(FAILED, unique=Unique("k"))
+    named = [older.id, newer.id] if older_first else [newer.id, older.id]
+    assert await scene.store.jobs.requeue(named) == named[:1]

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
-from tests.postgres.test_lines import backend, count
 
 from holdfast import App
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event
 from holdfast.store.postgres import pool
 from tests.postgres.shared import connected, opened
+from tests.postgres.test_pool import backend, count
 from tests.waiting import wait_until
 
 IDLE, BUSY = 3, 5

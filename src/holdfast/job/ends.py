@@ -138,6 +138,18 @@ class DeadlinePassed(msgspec.Struct, frozen=True, tag=True):
     pass
 
 
+class Released(msgspec.Struct, frozen=True, tag=True):
+    """A blocked job has what it waited for: it is ready, or due after so many seconds."""
+
+    seconds: float | None = None
+
+
+class Skipped(msgspec.Struct, frozen=True, tag=True):
+    """A blocked job will never have what it waited for, and ends without an attempt."""
+
+    reason: str
+
+
 End = (
     Returned
     | Raised
@@ -151,4 +163,6 @@ End = (
     | TimedOut
     | Cancelled
     | DeadlinePassed
+    | Released
+    | Skipped
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -23,7 +24,9 @@ from holdfast.job.ends import (
     PutOff,
     Raised,
     Reclaimed,
+    Released,
     Returned,
+    Skipped,
     Snoozed,
     TimedOut,
     WasSuspended,
@@ -34,8 +37,9 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
 from holdfast.job.retry import UniformRandom
-from holdfast.job.state import JobState
+from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
+from holdfast.job.ties import NO_TIES
 
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
@@ -62,13 +66,15 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     error: ErrorEntry | None = None
     cool: float | None = None
+    ties: int = NO_TIES
 
     @property
     def is_plain_success(self) -> bool:
         """An attempt that returned, and nothing more to say of it: nearly all ends are that, and
         a store may have a shorter way for them."""
         return (
-            self.to is JobState.SUCCEEDED
+            not self.ties
+            and self.to is JobState.SUCCEEDED
             and self.source is JobState.RUNNING
             and self.spend == 1
             and not (self.crash or self.bump)
@@ -87,6 +93,7 @@ def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
         spend=1,
         keep_for=policy.retention.succeeded,
         result=result if policy.keep_result else None,
+        ties=job.ties,
     )
 
 
@@ -144,7 +151,18 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.ended(JobState.CANCELLED, reason=told, bump=source is JobState.RUNNING)
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
+        case Released(seconds):
+            to = JobState.READY if seconds is None else JobState.SCHEDULED
+            return move.waiting(to, seconds, "released")
+        case Skipped(reason):
+            return move.ended(JobState.SKIPPED, reason=clean(reason, MESSAGE_LIMIT))
     assert_never(end)
+
+
+def require_legal_moves(transitions: Iterable[Transition]) -> None:
+    """What every store asks before it moves anything but plain successes."""
+    for move in transitions:
+        require_legal(move.source, move.to)
 
 
 def leave(job_id: JobId, fence: int, problem: Exception) -> Transition:
@@ -194,13 +212,21 @@ class _Mover:
             result=result,
             reason=reason,
             error=error,
+            ties=self.job.ties,
         )
 
     def waiting(
         self, to: JobState, delay: float | None, reason: str, cool: float | None = None
     ) -> Transition:
         return Transition(
-            self.job.id, self.job.fence, to, self.source, delay=delay, reason=reason, cool=cool
+            self.job.id,
+            self.job.fence,
+            to,
+            self.source,
+            delay=delay,
+            reason=reason,
+            cool=cool,
+            ties=self.job.ties,
         )
 
     def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
@@ -227,6 +253,7 @@ class _Mover:
             delay=delay,
             reason=f"retry after: {error.message}"[:MESSAGE_LIMIT],
             error=error,
+            ties=self.job.ties,
         )
 
     def reclaimed(self, why: str, suspected: bool) -> Transition:
@@ -240,6 +267,7 @@ class _Mover:
             crash=crash,
             bump=1,
             reason=why,
+            ties=self.job.ties,
         )
 
     def crashed(self, error: ErrorEntry) -> Transition:

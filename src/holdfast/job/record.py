@@ -15,13 +15,15 @@ from holdfast.errors import Unreadable
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import decode_policy
 from holdfast.job.state import ENDED, JobState
+from holdfast.job.ties import NO_TIES
 from holdfast.job.unique import Unique
 
 ERRORS_KEPT = 32
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """One job to insert. `delay` and `deadline_in` are measured by the store's clock."""
+    """One job to insert. `delay` and `deadline_in` are measured by the store's clock. A `blocked`
+    job waits, whatever its `delay` or `run_at`, until it is released or skipped."""
 
     id: JobId
     task: str
@@ -36,12 +38,17 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique: Unique | None = None
     tags: tuple[str, ...] = ()
     headers: str | None = None
+    ties: int = NO_TIES
+    blocked: bool = False
 
     @property
     def is_plain(self) -> bool:
-        """Ready at once, without a deadline or a key: a store may have a shorter way for it."""
+        """Without ties, ready at once, without a deadline or a key: a store may have a shorter way
+        for it."""
         return (
-            self.unique is None
+            not self.ties
+            and not self.blocked
+            and self.unique is None
             and self.run_at is None
             and not self.delay
             and self.deadline_at is None
@@ -98,6 +105,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     headers: str | None
     checkpoint: str | None
     ahead: bool = False
+    ties: int = NO_TIES
 
     @property
     def attempt(self) -> int:
@@ -123,6 +131,7 @@ class Live(msgspec.Struct, frozen=True):
     cancel_requested: bool = False
     ahead: bool = False
     claimed_at: datetime | None = None
+    ties: int = NO_TIES
 
     @property
     def attempt(self) -> int:
@@ -168,6 +177,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     fence: int
     tags: tuple[str, ...] = ()
     headers: str | None = None
+    ties: int = NO_TIES
     unique_key: str | None = None
     deadline_at: datetime | None = None
     due_at: datetime | None = None

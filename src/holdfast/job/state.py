@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from holdfast.errors import IllegalMove
+
 
 class JobState(StrEnum):
     """Where a job is. Each state is a place in the store."""
@@ -37,3 +39,8 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     # An ended job never changes, except by an operator's requeue.
     **{ended: frozenset({S.READY}) for ended in ENDED},
 }
+
+
+def require_legal(source: JobState, to: JobState) -> None:
+    if to not in TRANSITIONS[source]:
+        raise IllegalMove(source, to)

@@ -17,6 +17,9 @@ class Finishing(Protocol):
         """Apply guarded moves of running or waiting jobs (`Transition.source` says which),
         as if one after the other: of two moves of one job in a batch the first wins.
 
+        A move that `TRANSITIONS` does not know raises `IllegalMove`, and nothing of the batch
+        is applied. A move of a job with ties (`Transition.ties`) never takes a shorter way.
+
         A running job whose cancel was asked for meanwhile does not go on: a move of it to a
         live state is applied as an end, cancelled "on request" and kept as its policy says.
 

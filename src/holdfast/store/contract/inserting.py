@@ -12,6 +12,7 @@ class Inserting(Protocol):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Add jobs. An id that is already there changes nothing: with the same task and
         arguments it answers `created`, with others `taken`; the rest of the batch is added.
+        A `blocked` job is put aside until a move takes it to ready, scheduled or an end.
 
         All of them are added or none, but by a store that writes a call in several steps: where
         it is refused between them it raises `PartlyInserted`. Raises `KeyHeld`, and adds none, if

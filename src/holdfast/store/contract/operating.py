@@ -21,7 +21,8 @@ class Operating(Protocol):
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
         """Make ended jobs ready again: attempts and crashes back to none, error history
         and fence kept, deadline dropped, outcome removed. A job whose unique key another
-        holder has by now stays as it is. Returns those requeued."""
+        holder has by now stays as it is; of several ended jobs with one key the first that is
+        named gets it. Returns those requeued."""
         ...
 
     async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:

@@ -1,0 +1,22 @@
+"""What ties a job to anything but itself.
+
+A job without ties is plain: a store may insert and end it by a shorter way, because nothing else
+has to change with it. A job with any tie takes the general way. The ties lie on the job's narrow
+row and travel with it: ready → lease → `Claimed` → `Transition`.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+
+class Tie(IntFlag):
+    """The bits of `NewJob.ties`. A store keeps all of them and reads none."""
+
+    DEPENDENTS = 1  # other jobs wait for its end
+    PERMITS = 2  # its claim counts against limits, and its end gives back
+    RESERVATION = 4  # it has reserved a part of a budget, which its end settles
+    WATCHED = 8  # everything that happens to it is written down
+
+
+NO_TIES = 0
