@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.schedule import asking, providers
-from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule import bounded_calls, providers
+from holdfast.schedule.agenda import Attention, Entry
 from holdfast.schedule.model import Decision, Plan
 from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract.store import Store
@@ -368,4 +368,4 @@ async def test_one_function_is_asked_by_a_few_at_once_and_the_others_wait_their_
         return [page async for page in known.pages("tenants")]
 
     assert await asyncio.gather(*(ask() for _ in range(30))) == [[["a"]]] * 30
-    assert most == asking.MOST_AT_ONCE
+    assert most == bounded_calls.MOST_AT_ONCE

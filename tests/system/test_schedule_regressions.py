@@ -18,7 +18,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT
-from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.agenda import Attention, Entry
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested

@@ -26,8 +26,8 @@ from holdfast.background.replicas import Replicas
 from holdfast.background.store_clock import StoreClock
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.schedule.asking import PATIENCE
-from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.agenda import Attention, Entry
+from holdfast.schedule.bounded_calls import PATIENCE
 from holdfast.schedule.evaluation import Looked
 from holdfast.schedule.model import Schedule
 from holdfast.schedule.providers import Providers

@@ -2,7 +2,7 @@
 
 A provider may be a coroutine function, an async generator, a plain function or a plain generator.
 All that a look asks of them is bounded: in time, in the number of values, and in how often one that
-fails is asked (`reconcile/attention.py`). What exceeds a bound is an error of the schedule.
+fails is asked (`agenda.py`). What exceeds a bound is an error of the schedule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import BadOption
-from holdfast.schedule.asking import Asking, TooSlow
+from holdfast.schedule.bounded_calls import Asking, TooSlow
 
 PAGE = 1_000
 LIMIT = 30.0
