@@ -1,113 +1,166 @@
-"""Attention to one schedule: a look, what it says about the next, and any trouble shown on it."""
+"""When each schedule is to be evaluated next: the memory of one evaluator.
+
+A fresh replica misses nothing that is remembered here. Losing it costs an evaluation too many or
+one a moment too early, never a plan.
+"""
 
 from __future__ import annotations
 
-import time
+import asyncio
+import heapq
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from holdfast.background.backoff import Backoff
-from holdfast.errors import StoreUnavailable
-from holdfast.events import Events
-from holdfast.schedule.evaluation import Looked, Looker
-from holdfast.schedule.model import NO_SCOPE, Schedule
-from holdfast.schedule.providers import Providers
-from holdfast.schedule.status import undecided_for
-from holdfast.store.contract.store import Store
+from holdfast.schedule.evaluation import MISSING_CODE_SECONDS, Evaluated
+from holdfast.schedule.model import Schedule
+from holdfast.schedule.retrying import Place
+from holdfast.schedule.status import newest_due, next_plan_due
 
-SOON = 1.0
-LONGEST_RETRY = 60.0
-REST, LONGEST_REST = 9.0, 300.0
-"""A look that failed rests nine times as long as it took: it has at most a tenth of the time."""
-OVERDUE = 30.0
-"""Seconds after which a schedule whose code nobody has complains about it."""
+AGAIN_SECONDS = 1.0
+"""The wait before an evaluation continues, or is first tried again after an error."""
+LONGEST_RETRY_SECONDS = 60.0
+REST_FACTOR, LONGEST_REST_SECONDS = 9.0, 300.0
+"""After an evaluation that failed, the schedule rests nine times as long as the evaluation took:
+failing evaluations have at most a tenth of the time."""
+ENTRIES_PER_TURN = 50
+"""Entries computed before other tasks of the event loop get a turn."""
 
 
 class Entry:
-    """What is remembered of one schedule: nothing that a fresh replica would miss."""
+    """What is remembered of one schedule.
 
-    __slots__ = ("backoff", "busy", "due", "schedule", "took")
+    `took` is how many seconds its last evaluation ran. `tried_up_to` is the open plan after which
+    the next evaluation continues to try open plans.
+    """
+
+    __slots__ = ("backoff", "busy", "due", "schedule", "took", "tried_up_to")
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.due: datetime | None = None
         self.busy = False
         self.took = 0.0
-        self.backoff = Backoff(first=SOON, cap=LONGEST_RETRY)
+        self.tried_up_to: Place | None = None
+        self.backoff = Backoff(first=AGAIN_SECONDS, cap=LONGEST_RETRY_SECONDS)
 
     @property
     def name(self) -> str:
         return self.schedule.name
 
-
-class Attention:
-    """Looks at schedules one by one, each in isolation."""
-
-    def __init__(self, store: Store, events: Events, providers: Providers) -> None:
-        self._store = store
-        self._events = events
-        self._providers = providers
-        self._looker = Looker(store, providers)
-
-    async def look(self, entry: Entry) -> Looked | None:
-        """One look by the definition as it is now, so that a pause or an edit counts from its
-        moment on; None if the schedule is gone. Only an outage of the store is raised:
-        any other error is shown on the schedule and answered as a look that failed."""
-        found = await self._store.schedules.list([entry.name])
-        if not found:
-            return None
-        entry.schedule = found[0]
-        begun = time.monotonic()
-        try:
-            looked = await self._looker.look(found[0])
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this schedule's alone
-            return await self._trouble(found[0], error)
-        finally:
-            entry.took = time.monotonic() - begun
-        if looked.unknown:
-            await self._nobody_knows(found[0], looked.now)
-        else:
-            await self._complain(found[0], None)
-        return looked
-
-    def next_look(self, entry: Entry, looked: Looked) -> datetime | None:
-        """When to look again; trouble is looked at later each time."""
+    def next_evaluation(self, evaluated: Evaluated) -> datetime | None:
+        """When to evaluate the schedule again: at its next plan, or earlier if something is left
+        to do. A schedule that fails waits longer each time."""
         waits = []
-        if looked.failed:
-            rest = min(REST * entry.took, LONGEST_REST)
-            waits.append(max(entry.backoff.next(), rest))
+        if evaluated.failed:
+            rest = min(REST_FACTOR * self.took, LONGEST_REST_SECONDS)
+            waits.append(max(self.backoff.next(), rest))
         else:
-            entry.backoff.reset()
-        if looked.waiting or looked.more:
-            waits.append(SOON)
-        if looked.unknown:
-            waits.append(OVERDUE + SOON)
-        times = [looked.now + timedelta(seconds=wait) for wait in waits]
-        return min([*times, *filter(None, [looked.next_due])], default=None)
+            self.backoff.reset()
+        if evaluated.waiting or evaluated.more:
+            waits.append(AGAIN_SECONDS)
+        if evaluated.lacks_code:
+            waits.append(MISSING_CODE_SECONDS + AGAIN_SECONDS)
+        times = [evaluated.now + timedelta(seconds=wait) for wait in waits]
+        return min([*times, *filter(None, [evaluated.next_due])], default=None)
 
-    async def _trouble(self, schedule: Schedule, error: Exception) -> Looked:
-        told = f"{type(error).__name__}: {error}"
-        self._events.error("schedule.look_failed", schedule=schedule.name, error=told)
-        await self._complain(schedule, told)
-        return Looked(None, await self._store.now(), failed=True)
 
-    async def _nobody_knows(self, schedule: Schedule, now: datetime) -> None:
-        """Code that this program lacks another may have; if none has, it shows."""
-        chosen = schedule.definition
-        cursors = await self._store.schedules.cursors(schedule.name, [NO_SCOPE])
-        if undecided_for(schedule, cursors.get(NO_SCOPE), now) < timedelta(seconds=OVERDUE):
+class Agenda:
+    """All schedules that this replica knows: a heap of those with a due time, and those that are
+    `unseen`. An unseen schedule needs one evaluation whatever its due time, because plans may have
+    come due while nobody evaluated it."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._heap: list[tuple[datetime, str]] = []
+        self._unseen: dict[str, None] = {}
+
+    @property
+    def has_unseen(self) -> bool:
+        return bool(self._unseen)
+
+    @property
+    def first_due(self) -> datetime | None:
+        return self._heap[0][0] if self._heap else None
+
+    def entry(self, schedule: Schedule) -> Entry:
+        """The entry of a schedule; made if there is none."""
+        return self._entries.setdefault(schedule.name, Entry(schedule))
+
+    async def update(self, schedules: Sequence[Schedule], now: datetime, *, leading: bool) -> None:
+        """Replace the known schedules by these. An unchanged schedule keeps its due time."""
+        entries: dict[str, Entry] = {}
+        for number, schedule in enumerate(schedules):
+            entries[schedule.name] = self._updated(schedule, now, leading)
+            if number % ENTRIES_PER_TURN == 0:
+                await asyncio.sleep(0)
+        self._entries = entries
+        self._heap = [(e.due, name) for name, e in self._entries.items() if e.due is not None]
+        heapq.heapify(self._heap)
+
+    def mark_all_unseen(self) -> None:
+        self._unseen.update(dict.fromkeys(self._entries))
+
+    def pop_due(self, by: datetime) -> Entry | None:
+        """The next entry that is due by this time. An item of the heap whose entry has another due
+        time by now is dropped."""
+        while self._heap and self._heap[0][0] <= by:
+            due, name = heapq.heappop(self._heap)
+            entry = self._entries.get(name)
+            if entry is not None and entry.due == due:
+                return entry
+        return None
+
+    def pop_unseen(self) -> Entry | None:
+        while self._unseen:
+            name = next(iter(self._unseen))
+            del self._unseen[name]
+            if name in self._entries:
+                return self._entries[name]
+        return None
+
+    def begin(self, entry: Entry) -> None:
+        entry.busy = True
+        self._unseen.pop(entry.name, None)
+
+    def end(self, entry: Entry, due: datetime | None, version: tuple[datetime, int]) -> None:
+        """The evaluation of a schedule of this version has ended; `due` is the time of the next."""
+        entry.busy = False
+        if self._entries.get(entry.name) is not entry:
             return
-        missing = [
-            f"{kind} {name!r}"
-            for kind, name, known in (
-                ("scope provider", chosen.scopes, self._providers.scopes),
-                ("planner", chosen.planner, self._providers.planners),
-            )
-            if name is not None and name not in known
-        ]
-        await self._complain(schedule, f"no live worker has {' and '.join(missing)} in its code")
+        if entry.schedule.version != version:
+            self._unseen[entry.name] = None  # changed meanwhile: evaluate the new rule too
+        entry.due = due
+        if due is not None:
+            heapq.heappush(self._heap, (due, entry.name))
 
-    async def _complain(self, schedule: Schedule, told: str | None) -> None:
-        if schedule.error != told:
-            await self._store.schedules.complain(schedule.name, told)
+    def _updated(self, schedule: Schedule, now: datetime, leading: bool) -> Entry:
+        entry = self._entries.get(schedule.name)
+        if entry is not None and entry.schedule.version == schedule.version:
+            return entry
+        entry = entry or Entry(schedule)
+        entry.schedule = schedule
+        entry.backoff.reset()
+        entry.due = _first_due(schedule, now)
+        if entry.due == now or _starts_unseen(schedule, now, leading):
+            self._unseen[schedule.name] = None
+        return entry
+
+
+def _first_due(schedule: Schedule, now: datetime) -> datetime | None:
+    try:
+        return next_plan_due(schedule, now)
+    except Exception:  # noqa: BLE001 - evaluated now, which shows the error on the schedule
+        return now
+
+
+def _starts_unseen(schedule: Schedule, now: datetime, leading: bool) -> bool:
+    """Whether a new or changed schedule needs an evaluation at once. The leader evaluates it if a
+    plan may be due already. A replica that does not lead evaluates only schedules that need code,
+    because the leader may lack that code."""
+    chosen = schedule.definition
+    if not leading and not chosen.scopes and not chosen.planner:
+        return False
+    if schedule.error is not None or schedule.changed_at is not None or chosen.planner:
+        return True
+    return newest_due(schedule, now) is not None

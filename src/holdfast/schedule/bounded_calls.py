@@ -1,13 +1,14 @@
-"""How a user's code is asked: a provider or a planner, kept at arm's length.
+"""Calls of user code (a scope provider, a planner) that cannot hold up or end the worker.
 
-A question runs in a task of its own, and plain code in a daemon thread of its own besides. It is
-waited for as long as its limit and then left behind. A function of which a question was left behind
-is not asked again until that question has ended: one that hangs costs what is left behind once, not
-more at every look. What a function raises ends its own question and nothing else, be it SystemExit.
+Each call runs in a task of its own, and a plain function also in a daemon thread of its own. The
+caller waits for at most the limit and then abandons the call. A function with an abandoned call
+that still runs is not called again, so a function that hangs costs one task and one thread, not
+one more at every evaluation. Whatever a function raises, SystemExit included, ends its own call
+and nothing else.
 
-What cannot be bounded: Python cannot stop a thread. Plain code that computes for ever keeps its
-thread and its share of the interpreter; a coroutine that computes without an `await` holds up the
-whole loop.
+Two things cannot be bounded, because Python cannot stop a thread. A plain function that computes
+for ever keeps its thread and its share of the interpreter. A coroutine that computes without an
+`await` blocks the whole event loop.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterable, Callable, Coroutine
+from collections.abc import AsyncIterable, Callable
 from contextvars import copy_context
 from itertools import islice
 from typing import Any
 
 from holdfast.errors import HoldfastError
 
-PATIENCE = 0.25
-"""Seconds after which a question is slow: who counts what is under way leaves it out."""
-MOST_AT_ONCE = 8
-"""Questions to one function that may be under way together; the next one waits its turn."""
-TURN = 0.05
+SLOW_SECONDS = 0.25
+"""A call that takes longer is slow. The evaluator does not count slow calls against the number of
+evaluations that may run at once."""
+CALLS_AT_ONCE = 8
+"""Calls of one function that may run together; the next call waits."""
+TURN_SECONDS = 0.05
+"""How often a waiting call checks whether it may begin."""
 
 
 class TooSlow(HoldfastError):
@@ -38,62 +41,67 @@ class TooSlow(HoldfastError):
 
 
 class StillHangs(HoldfastError):
-    """A user's provider or planner has not come to the end of an earlier question."""
+    """An earlier call of a user's provider or planner was abandoned and still runs."""
 
     def __init__(self, what: str, seconds: float) -> None:
-        told = "it is not asked again until it has ended"
-        super().__init__(f"{what} still runs after {seconds:.0f} s; {told}")
+        advice = "it is not asked again until it has ended"
+        super().__init__(f"{what} still runs after {seconds:.0f} s; {advice}")
 
 
 class TooMany(HoldfastError):
-    """A user's provider or planner gave more than anybody can want."""
+    """A user's provider or planner gave more values than the limit."""
 
     def __init__(self, what: str, most: int) -> None:
         super().__init__(f"{what} gave more than {most:,} values; none of them counts")
 
 
 class GaveUp(HoldfastError):
-    """A user's provider or planner raised what is meant to end a program or a task."""
+    """A user's provider or planner raised an exception that ends a program or a task."""
 
     def __init__(self, what: str, error: BaseException) -> None:
-        told = f"{type(error).__name__}: {error}".rstrip(": ")
-        super().__init__(f"{what} raised {told}, which ends this look only")
+        cause = f"{type(error).__name__}: {error}".rstrip(": ")
+        super().__init__(f"{what} raised {cause}, which ends this evaluation only")
 
 
-class Question:
-    """One call of a user's code. `parts` of it still run: a task, a thread."""
+class _Call:
+    """One call. `parts` counts what of it still runs: its task, its thread."""
 
-    __slots__ = ("begun", "left", "parts")
+    __slots__ = ("abandoned", "begun", "parts")
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
-        self.left = False
-        self.parts = 0
+        self.abandoned = False
+        self.parts = 1
 
 
-class Asking:
-    """Asks, within limits, and knows what was left behind."""
+class BoundedCalls:
+    """Calls user code within limits and remembers which calls still run.
+
+    `slow` counts the callers that wait for a slow answer at this moment.
+    """
 
     def __init__(self, limit: float) -> None:
         self.slow = 0
         self._limit = limit
-        self._questions: dict[str, list[Question]] = {}
+        self._calls: dict[str, list[_Call]] = {}
         self._tasks: set[asyncio.Task[list[Any]]] = set()
 
-    async def ask(
+    async def values(
         self, what: str, function: Callable[..., Any], *args: Any, most: int
     ) -> list[Any]:
-        """All that the function gives; an error if that is more than `most` or takes too long."""
-        question = await self._turn(what)
-        answer = _answer(question, what, function, args, most)
-        task = asyncio.create_task(answer, name=f"holdfast-ask-{what}")
+        """All values that the function gives; an error if it gives more than `most` or takes
+        longer than the limit."""
+        call = await self._begin(what)
+        task = asyncio.create_task(
+            _collect(call, what, function, args, most), name=f"holdfast-ask-{what}"
+        )
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         try:
-            if not await self._waited(task):
+            if not await self._answered(task):
                 raise TooSlow(what, self._limit)
         except BaseException:
-            question.left = True
+            call.abandoned = True
             task.cancel()
             raise
         if task.cancelled():
@@ -102,30 +110,31 @@ class Asking:
             raise TooMany(what, most)
         return task.result()
 
-    async def _turn(self, what: str) -> Question:
-        begun = time.monotonic()
+    async def _begin(self, what: str) -> _Call:
+        """Wait until few enough calls of the function run."""
+        asked_at = time.monotonic()
         while True:
-            running = [one for one in self._questions.get(what, ()) if one.parts]
-            for one in running:
-                if one.left:
-                    raise StillHangs(what, time.monotonic() - one.begun)
-            if len(running) < MOST_AT_ONCE:
+            running = [call for call in self._calls.get(what, ()) if call.parts]
+            for call in running:
+                if call.abandoned:
+                    raise StillHangs(what, time.monotonic() - call.begun)
+            if len(running) < CALLS_AT_ONCE:
                 break
-            if time.monotonic() - begun > self._limit:
+            if time.monotonic() - asked_at > self._limit:
                 raise TooSlow(what, self._limit)
-            await asyncio.sleep(TURN)
-        question = Question()
-        question.parts = 1
-        self._questions[what] = [*running, question]
-        return question
+            await asyncio.sleep(TURN_SECONDS)
+        begun = _Call()
+        self._calls[what] = [*running, begun]
+        return begun
 
-    async def _waited(self, task: asyncio.Task[list[Any]]) -> bool:
-        done, _ = await asyncio.wait({task}, timeout=min(PATIENCE, self._limit))
-        if done or self._limit <= PATIENCE:
+    async def _answered(self, task: asyncio.Task[list[Any]]) -> bool:
+        """Whether the task ended within the limit; the wait counts as slow after a moment."""
+        done, _ = await asyncio.wait({task}, timeout=min(SLOW_SECONDS, self._limit))
+        if done or self._limit <= SLOW_SECONDS:
             return bool(done)
         self.slow += 1
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._limit - PATIENCE)
+            done, _ = await asyncio.wait({task}, timeout=self._limit - SLOW_SECONDS)
         finally:
             self.slow -= 1
         return bool(done)
@@ -133,46 +142,44 @@ class Asking:
     def _ended(self, task: asyncio.Task[list[Any]]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # of one that was left behind nobody else asks
+            task.exception()  # nobody else reads the error of an abandoned call
 
 
-def _answer(
-    question: Question, what: str, function: Callable[..., Any], args: tuple[Any, ...], most: int
-) -> Coroutine[Any, Any, list[Any]]:
-    async def answer() -> list[Any]:
-        try:
-            return await _all(question, function, args, most)
-        except (Exception, asyncio.CancelledError):
-            raise
-        except BaseException as error:
-            raise GaveUp(what, error) from error
-        finally:
-            question.parts -= 1
-
-    return answer()
-
-
-async def _all(
-    question: Question, function: Callable[..., Any], args: tuple[Any, ...], most: int
+async def _collect(
+    call: _Call, what: str, function: Callable[..., Any], args: tuple[Any, ...], most: int
 ) -> list[Any]:
-    """One value more than `most` tells that there are too many."""
+    try:
+        return await _values(call, function, args, most)
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise GaveUp(what, error) from error
+    finally:
+        call.parts -= 1
+
+
+async def _values(
+    call: _Call, function: Callable[..., Any], args: tuple[Any, ...], most: int
+) -> list[Any]:
+    """At most `most` + 1 values: the extra one shows that there are too many."""
     given: Any
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         given = function(*args)
     else:
-        given = await _in_thread(question, lambda: _taken(function(*args), most))
+        given = await _in_thread(call, lambda: _taken(function(*args), most))
     if inspect.isawaitable(given):
         given = await given
     if isinstance(given, AsyncIterable):
         return await _streamed(given, most)
     if isinstance(given, (list, tuple, set, frozenset, dict)):
         return list(islice(given, most + 1))
-    taken: list[Any] = await _in_thread(question, lambda: _taken(given, most))
+    taken: list[Any] = await _in_thread(call, lambda: _taken(given, most))
     return taken
 
 
 def _taken(given: Any, most: int) -> Any:
-    """A generator runs where it was made, in one thread from its beginning to its end."""
+    """The values of a plain iterable. A generator runs from its first value to its last in the
+    thread that made it."""
     if inspect.isawaitable(given) or isinstance(given, AsyncIterable):
         return given
     return list(islice(given, most + 1))
@@ -192,8 +199,8 @@ async def _streamed(given: AsyncIterable[Any], most: int) -> list[Any]:
     return taken
 
 
-async def _in_thread(question: Question, function: Callable[[], Any]) -> Any:
-    """Run plain code in a daemon thread; who stops waiting leaves it behind."""
+async def _in_thread(call: _Call, function: Callable[[], Any]) -> Any:
+    """Run plain code in a daemon thread. If the caller stops waiting, the thread goes on alone."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
@@ -206,14 +213,14 @@ async def _in_thread(question: Question, function: Callable[[], Any]) -> Any:
         value, error = None, None
         try:
             value = context.run(function)
-        except BaseException as raised:  # noqa: BLE001 - handed to whoever awaits
+        except BaseException as raised:  # noqa: BLE001 - handed to the coroutine that awaits it
             error = raised
             if isinstance(raised, StopIteration):
                 error = RuntimeError("it raised StopIteration")
-        question.parts -= 1
+        call.parts -= 1
         if not loop.is_closed():
             loop.call_soon_threadsafe(tell, value, error)
 
-    question.parts += 1
+    call.parts += 1
     threading.Thread(target=run, name="holdfast-provider", daemon=True).start()
     return await answer

@@ -164,6 +164,11 @@ class Schedule(msgspec.Struct, frozen=True):
     pruned_until: datetime | None = None
 
     @property
+    def counts_from(self) -> datetime:
+        """Plans of the rule begin after this time: its creation, or the last change of its rule."""
+        return max(filter(None, (self.created_at, self.changed_at)))
+
+    @property
     def version(self) -> tuple[datetime, int]:
         """Differs from that of any other state of it, and of one that was made under its name
         after it was deleted: that one's revision begins at 1 again."""
