@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from holdfast.background.counters import Counters, Tally
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
 from holdfast.background.reconciler import Reconciler
 from holdfast.background.replicas import Replicas
-from holdfast.background.supervisor import Supervisor
+from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
 from holdfast.reconcile.attempt_timeout import AttemptTimeout
 from holdfast.reconcile.deadline import Deadline
@@ -45,10 +42,11 @@ def standard_reconcilers(
     return [each(store, events, options, outage=outage, replicas=replicas) for each in STANDARD]
 
 
-class ReconcileService:
-    """A Service: every reconciler under one supervisor, woken when something is scheduled."""
+class ReconcileService(WokenService):
+    """Runs every reconciler, and wakes some of them when a job is scheduled."""
 
     name = "reconcile"
+    topics = frozenset({Topic.DUE})
 
     def __init__(
         self,
@@ -63,36 +61,24 @@ class ReconcileService:
         for each in self.reconcilers:
             if each.on_fewer:
                 self._replicas.on_fewer(each.wake)
-        self._store = store
-        self._supervisor = Supervisor(self.reconcilers, events, name=self.name, grace=options.grace)
-        self._unsubscribe: Callable[[], None] | None = None
-        self._turn = asyncio.Lock()
+        super().__init__(store, events, self.reconcilers, grace=options.grace)
 
     @property
     def counters(self) -> dict[str, Counters]:
         return {each.name: each.counters for each in self.reconcilers}
 
-    async def start(self) -> None:
-        async with self._turn:
-            if self._unsubscribe is None:
-                self._unsubscribe = await self._store.wakeups.subscribe(self._wake, {Topic.DUE})
-            await self._supervisor.start()
-
-    async def stop(self) -> None:
-        async with self._turn:
-            if self._unsubscribe is not None:
-                self._unsubscribe()
-                self._unsubscribe = None
-            await self._supervisor.stop()
-            for each in self.reconcilers:
-                await each.close()
-
     async def run_once(self) -> dict[str, Tally]:
-        """One sweep of each, in order, with no waiting: for tests that move the clock."""
+        """One sweep of each reconciler, in order, without waiting: for tests that move the
+        clock."""
         return {each.name: await each.run_once() for each in self.reconcilers}
 
-    def _wake(self, _: Wakeup) -> None:
-        """A few replicas look at what is due; if none of them did, a poll tells of it again."""
+    async def after_loops(self) -> None:
+        for each in self.reconcilers:
+            await each.close()
+
+    def wake(self, wakeup: Wakeup) -> None:
+        """A few replicas at random sweep what is due. If chance chooses none, the next poll of
+        some worker wakes one."""
         if self._replicas.chosen():
             for each in self.reconcilers:
                 if each.on_due:
