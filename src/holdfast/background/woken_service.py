@@ -26,8 +26,9 @@ class WokenService(ABC):
     def __init__(
         self, store: Store, events: Events, loops: Sequence[Loop], *, grace: float
     ) -> None:
+        self.loops = tuple(loops)
         self._store = store
-        self._supervisor = Supervisor(loops, events, name=self.name, grace=grace)
+        self._supervisor = Supervisor(self.loops, events, name=self.name, grace=grace)
         self._unsubscribe: Callable[[], None] | None = None
         self._turn = asyncio.Lock()
 

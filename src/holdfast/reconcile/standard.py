@@ -1,32 +1,32 @@
-"""All reconcilers a store needs, and the service that runs them."""
+"""All reconcilers that a store needs, and the service that runs them."""
 
 from __future__ import annotations
 
-from holdfast.background.counters import Counters, Tally
+from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
 from holdfast.background.reconciler import Reconciler
 from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
-from holdfast.reconcile.attempt_timeout import AttemptTimeout
-from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.lapsed_leases import LeaseExpiry
-from holdfast.reconcile.promotion import Promotion
-from holdfast.reconcile.retention import Retention
-from holdfast.reconcile.worker_registry import WorkerRegistry
+from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
+from holdfast.reconcile.deadline import DeadlineReconciler
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
+from holdfast.reconcile.promotion import PromotionReconciler
+from holdfast.reconcile.retention import RetentionReconciler
+from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
 
-# In the order in which one pass over all of them mends the most: what a death or a
-# timeout sends back may be due at once, so promotion comes after.
+# In the order in which one pass over all of them mends the most: a job that a death or a timeout
+# sends back may be due at once, so promotion comes after these.
 STANDARD: tuple[type[Reconciler], ...] = (
-    LeaseExpiry,
-    AttemptTimeout,
-    Deadline,
-    Promotion,
-    Retention,
-    WorkerRegistry,
+    LapsedLeasesReconciler,
+    AttemptTimeoutReconciler,
+    DeadlineReconciler,
+    PromotionReconciler,
+    RetentionReconciler,
+    WorkerRegistryReconciler,
 )
 
 
@@ -36,7 +36,7 @@ def standard_reconcilers(
     options: ReconcileOptions | None = None,
     replicas: Replicas | None = None,
 ) -> list[Reconciler]:
-    """One of each, sharing what they know about an outage of the store and about replicas."""
+    """One of each. They share one outage and one count of replicas."""
     options, replicas = options or ReconcileOptions(), replicas or Replicas()
     outage = Outage(events, "reconcile")
     return [each(store, events, options, outage=outage, replicas=replicas) for each in STANDARD]
@@ -64,7 +64,7 @@ class ReconcileService(WokenService):
         super().__init__(store, events, self.reconcilers, grace=options.grace)
 
     @property
-    def counters(self) -> dict[str, Counters]:
+    def counters(self) -> dict[str, LoopCounters]:
         return {each.name: each.counters for each in self.reconcilers}
 
     async def run_once(self) -> dict[str, Tally]:

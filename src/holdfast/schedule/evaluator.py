@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from holdfast.background.backoff import Backoff, pause
-from holdfast.background.counters import Counters, Tally
+from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.leader import Leadership
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -62,7 +62,7 @@ class Evaluator:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         options = options or ReconcileOptions()
-        self.counters = Counters()
+        self.counters = LoopCounters()
         self.leadership = Leadership(store, events, self.name, options.owner, ttl=LEAD_SECONDS)
         self._store = store
         self._events = events
@@ -128,13 +128,6 @@ class Evaluator:
         finally:
             entry.took = time.monotonic() - begun
             entry.tried_up_to = evaluation.tried_up_to
-
-    async def close(self) -> None:
-        try:
-            await self.leadership.resign()
-        except StoreUnavailable as error:
-            # The ttl ends it without us.
-            self._events.debug("leader.resign_failed", role=self.name, error=str(error))
 
     # The loop ----------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ class ScheduleService(WokenService):
         await self._declarer.declare()
 
     async def after_loops(self) -> None:
-        await self.evaluator.close()
+        await self.evaluator.leadership.resign()
 
     def wake(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.SCHEDULES:
