@@ -43,8 +43,8 @@ class Outage:
         self.over(name)
 
     def over(self, name: str) -> None:
-        """The verb was answered, or nobody asks for it any more. Callers that wait to repeat another
-        verb try it now."""
+        """The verb was answered, or nobody asks for it any more. Callers that wait to repeat
+        another verb try it now."""
         if name not in self._cut_off:
             return
         self._cut_off.remove(name)

@@ -8,8 +8,8 @@ from holdfast.job.record import Live
 
 
 class DeadlineReconciler(JobSweep):
-    """Sleeps until the next deadline. The gap is wider than that of promotion, because a sweep costs
-    two statements and half a second of delay matters less for a deadline than for a due job."""
+    """Sleeps until the next deadline. The gap is wider than promotion's: a sweep costs two
+    statements, and half a second of delay matters less for a deadline than for a due job."""
 
     name = "deadline"
     gap = 0.5
