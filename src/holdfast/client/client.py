@@ -66,7 +66,10 @@ class Client(ScheduleVerbs):
         """One job; concurrent calls share round trips, those with a unique key apart from
         those without, since a key may have to be waited for."""
         if job.unique is None:
-            return stands(job, await self._inserts.submit(job))
+            answer = await self._inserts.submit(job)
+            if type(answer) is Inserted and answer.how == "created":
+                return answer
+            return stands(job, answer)
         return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
