@@ -40,7 +40,7 @@ async def client(scene: Scene) -> AsyncIterator[Client]:
 # Catching up ---------------------------------------------------------------------------------
 
 
-async def test_a_plan_fires_once_however_often_it_is_looked_at(scene: Scene) -> None:
+async def test_a_plan_fires_once_however_often_it_is_evaluated(scene: Scene) -> None:
     await scene.declare(cron="*/10 * * * *")
     await scene.after(minutes=10)
     await scene.after(minutes=1)
@@ -97,7 +97,7 @@ async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) 
 # What an operator does -----------------------------------------------------------------------
 
 
-async def test_a_plan_due_before_a_pause_fires_whoever_looks_first(
+async def test_a_plan_due_before_a_pause_fires_whoever_evaluates_first(
     scene: Scene, client: Client
 ) -> None:
     await scene.declare(cron="*/10 * * * *")
@@ -418,7 +418,7 @@ async def test_a_schedule_whose_code_is_elsewhere_is_left_to_others_and_shows_wh
 # Several at once -----------------------------------------------------------------------------
 
 
-async def test_many_that_look_at_once_fire_each_plan_once(scene: Scene) -> None:
+async def test_many_that_evaluate_at_once_fire_each_plan_once(scene: Scene) -> None:
     await scene.declare(cron="* * * * *", catch_up=CatchUp.ALL, cap=7)
     scene.clock.advance(minutes=40)
     others = [scene.another() for _ in range(4)]

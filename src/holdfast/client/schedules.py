@@ -156,7 +156,7 @@ class ScheduleVerbs:
         work = Backfill(
             self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
         )
-        return await work.run(dry_run=dry_run, told=told)
+        return await work.run(dry_run=dry_run, on_progress=told)
 
 
 def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:

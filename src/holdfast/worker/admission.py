@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from holdfast.handlers.registry import Mode
 from holdfast.job.retry import UniformRandom
-from holdfast.reconcile.judging import SUSPECTED_FOR
+from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.attempt import Attempt
 
 STAGGER = 0.1
@@ -99,5 +99,5 @@ def _choose(
 
 def _bears(held: Attempt, suspect: Attempt, now: float) -> bool:
     """Whether a suspect that runs already may have this one beside it."""
-    long_enough = held.begun and now - held.since > SUSPECTED_FOR
+    long_enough = held.begun and now - held.since > SUSPECT_SECONDS
     return long_enough and held.job.crashes == suspect.job.crashes == 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from holdfast.background.replicas import FEW, Replicas
+from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 from holdfast.store.contract.records import WorkerInfo
 
 SHIFT = 5
@@ -36,7 +36,7 @@ class Watch:
 
     @property
     def is_crowd(self) -> bool:
-        return self._replicas.count > FEW
+        return self._replicas.count > CHOSEN_REPLICAS
 
     def recount(self, workers: Iterable[WorkerInfo]) -> None:
         """Learn how many serve the queue of ours that is served by the fewest."""
@@ -62,7 +62,7 @@ class Watch:
 
     def _draw(self) -> None:
         peers = self._replicas.count if self._peers is None else self._peers
-        self._turn(self._chance() * min(peers, self._replicas.count) >= FEW)
+        self._turn(self._chance() * min(peers, self._replicas.count) >= CHOSEN_REPLICAS)
 
     def _turn(self, dozes: bool) -> None:
         if dozes != self.dozes:

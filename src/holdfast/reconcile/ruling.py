@@ -1,18 +1,17 @@
-"""Who may take back the jobs of a lapsed worker, when, and what those jobs pay. Pure.
+"""The ruling on a worker whose lease lapsed: is it dead, and which of its jobs pay for it. Pure.
 
-A lapsed lease means that the worker died, or that the store did not hear it:
-the store was away, a user's transaction held it up, its clock was moved. The
-reclaiming worker cannot ask the lapsed one, but it knows how it fared itself. If
-it served without a break while the other lapsed, the store was there, and the
-other is dead. If its own service began after the lapse, it waits half a
-lease first: a live worker repeats a failed beat every tenth of its lease, each
-for at most a third, so by then it has been heard.
+A lapsed lease means that the worker died, or that the store did not hear it: the store was away, a
+user's transaction blocked it, its clock was moved. The reclaiming worker cannot ask the lapsed one,
+but it knows its own history. If the store heard the reclaimer without a break while the other
+lapsed, the store was there, and the other worker is dead. If the reclaimer's own service began
+after the lapse, it waits half a lease first. A live worker repeats a failed heartbeat every tenth
+of its lease, and each try takes at most a third of it, so within that time the store hears it.
 
-Of a dead worker's jobs those pay that may have killed it. A job that had not
-begun pays nothing. Where jobs are among them that were running when a worker
-died before, only such a suspect pays: the one claimed first, since a worker
-begins no second one beside it, unless the first has run for long. A job that may
-run once pays in any case, once it had begun.
+The jobs that may have killed the worker pay an attempt and a crash. A job that had not begun pays
+nothing. A job that was running when an earlier worker died is a suspect. If there are suspects,
+only they pay, and of these the one that was claimed first: a worker begins no second suspect beside
+it, unless the first has run for long. A job that may run only once pays in any case once it had
+begun.
 """
 
 from __future__ import annotations
@@ -28,28 +27,31 @@ from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
 from holdfast.store.contract.records import WorkerInfo
 
-PATIENCE = 0.5
-"""The share of a lease within which a live worker is heard again."""
+HEARD_AGAIN_SHARE = 0.5
+"""The share of a lease within which the store hears a live worker again."""
 
-FEW = 3
-"""Fewer workers than this that lapse together tell nothing."""
+LAPSED_TOGETHER = 3
+"""If fewer workers than this lapse at the same time, that says nothing about the store."""
 
-SUSPECTED_FOR = 30.0
-"""Seconds after which a suspect of one crash that still runs no longer keeps others of one crash
-from beginning beside it: most are innocent, and long ones must not queue for hours."""
+SUSPECT_SECONDS = 30.0
+"""A suspect of one crash that has run for longer than this no longer keeps other suspects of one
+crash from beginning beside it: most are innocent, and long jobs must not queue for hours."""
 
-RETURNED_BEFORE = 2
-"""A job that was spared once has been claimed and taken back: its fence is two ahead."""
+SPARED_FENCE_STEPS = 2
+"""A job that was spared before was claimed and taken back without an attempt: its fence counted two
+steps for that."""
 
 
 class Ruling(Enum):
-    WAIT = auto()  # the worker may still be heard
-    CHARGE = auto()  # it died: what it ran pays an attempt and a crash
-    SPARE = auto()  # it is gone, but the store was away too: nobody pays
+    """What happens to the jobs of a lapsed worker."""
+
+    WAIT = auto()  # the store may still hear the worker
+    CHARGE = auto()  # the worker died: the jobs to blame pay an attempt and a crash
+    SPARE = auto()  # the worker is gone, but the store was away too: no job pays
 
 
 def in_good_standing(reclaimer: WorkerInfo | None) -> bool:
-    """Whether the store heard the reclaimer lately: else it is the store that may be deaf."""
+    """Whether the store heard the reclaimer lately. If not, the store may not hear anybody."""
     if reclaimer is None or not reclaimer.alive:
         return False
     assert reclaimer.read_at is not None
@@ -58,7 +60,8 @@ def in_good_standing(reclaimer: WorkerInfo | None) -> bool:
 
 
 def rule(reclaimer: WorkerInfo, lapsed: WorkerInfo | None, fleet: Sequence[WorkerInfo]) -> Ruling:
-    """What a reclaimer in good standing may do about a worker that lapsed, or is gone."""
+    """What a reclaimer in good standing may do about a worker that lapsed, or whose row is gone
+    (None)."""
     if lapsed is None:
         return Ruling.CHARGE
     assert reclaimer.alive_since is not None
@@ -75,7 +78,7 @@ def rule(reclaimer: WorkerInfo, lapsed: WorkerInfo | None, fleet: Sequence[Worke
 
 
 def ends_of(held: Sequence[Live]) -> dict[JobId, End]:
-    """How the jobs of one dead worker end, all of them judged together."""
+    """How each job of one dead worker ends. All jobs are judged together."""
     begun = [job for job in held if not job.ahead]
     suspects = [job for job in begun if job.crashes]
     blamed = {job.id for job in _blamed(suspects)} if suspects else {job.id for job in begun}
@@ -84,7 +87,7 @@ def ends_of(held: Sequence[Live]) -> dict[JobId, End]:
 
 
 def _may_run_once(job: Live) -> bool:
-    """Whether its user wants it begun once and not again, whoever is to blame for its end."""
+    """Whether the user allows only one attempt, whichever job killed the worker."""
     try:
         return decode_policy(job.policy).retry.max_attempts == 1
     except Unreadable:
@@ -92,13 +95,13 @@ def _may_run_once(job: Live) -> bool:
 
 
 def _blamed(suspects: Sequence[Live]) -> list[Live]:
-    """Of those that may have begun, the ones with the most crashes."""
+    """Of the suspects that may have begun, those with the most crashes."""
     first = min(_claimed_at(job) for job in suspects)
     apart = [_claimed_at(job) - first for job in suspects]
     begun = [
         job
         for job, later in zip(suspects, apart, strict=True)
-        if not later or later > timedelta(seconds=SUSPECTED_FOR)
+        if not later or later > timedelta(seconds=SUSPECT_SECONDS)
     ]
     most = max(job.crashes for job in begun)
     return [job for job in begun if job.crashes == most]
@@ -112,8 +115,9 @@ def _claimed_at(job: Live) -> datetime:
 def _spared(job: Live) -> Reclaimed:
     if job.ahead:
         return Reclaimed("its worker died before the job had begun")
-    # Spared twice it may be the one: let it run apart from the others that are suspected.
-    suspected = job.crashes == 0 and job.times_taken - 1 - job.attempts >= RETURNED_BEFORE
+    # A job that is spared for the second time may be to blame: it becomes a suspect, and runs apart
+    # from the others.
+    suspected = job.crashes == 0 and job.times_taken - 1 - job.attempts >= SPARED_FENCE_STEPS
     return Reclaimed("its worker died beside a job that is suspected", suspected)
 
 
@@ -123,7 +127,7 @@ def _lapsed_together(lapsed: WorkerInfo, fleet: Sequence[WorkerInfo]) -> bool:
     others = [worker for worker in fleet if not worker.alive]
     together = sum(abs(_end_of_lease(worker) - lapse) <= patience for worker in others)
     alive = sum(worker.alive for worker in fleet)
-    return together >= FEW and together > alive
+    return together >= LAPSED_TOGETHER and together > alive
 
 
 def _end_of_lease(worker: WorkerInfo) -> datetime:
@@ -133,4 +137,4 @@ def _end_of_lease(worker: WorkerInfo) -> datetime:
 
 
 def _patience(worker: WorkerInfo) -> timedelta:
-    return timedelta(seconds=PATIENCE * worker.lease)
+    return timedelta(seconds=HEARD_AGAIN_SHARE * worker.lease)

@@ -1,4 +1,4 @@
-"""reconcile/judging.py: who may take back the jobs of a lapsed worker, when, and what they pay."""
+"""reconcile/ruling.py: who may take back the jobs of a lapsed worker, when, and what they pay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Live
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
+from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
 from holdfast.store.contract.records import WorkerInfo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
