@@ -13,9 +13,9 @@ from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
 from holdfast.job.ends import End, HandedBack, Returned
-from holdfast.job.outcome import Transition, succeed
+from holdfast.job.outcome import Transition
 from holdfast.worker import forks
-from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.attempt import Attempt
 from holdfast.worker.settle import settle
 
 
@@ -49,9 +49,7 @@ class Executor:
             end = end_of(error)
         if forks.process != self._process:
             forks.leave(None)
-        if type(end) is Returned:
-            return self._succeed(attempt, end.result)
-        return settle(attempt, end)
+        return settle(attempt, self._within_limit(attempt, end))
 
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
@@ -85,17 +83,16 @@ class Executor:
         except BadResult as error:
             return refused(error)
 
-    def _succeed(self, attempt: Attempt, result: str | None) -> Transition | None:
-        """A return that happened stands, also after a timeout or a cancel that came too late;
-        only an attempt that is no longer ours has nothing to say."""
-        if attempt.stop is Stop.LOST:
-            return None
-        if result is not None and len(result) * 4 > self._max_result:
-            size = len(result.encode())
-            if size > self._max_result:
-                what = f"task {attempt.job.task!r}: the result"
-                return settle(attempt, refused(PayloadTooLarge(what, size, self._max_result)))
-        return succeed(attempt.job, attempt.policy, result)
+    def _within_limit(self, attempt: Attempt, end: End) -> End:
+        if not isinstance(end, Returned) or end.result is None:
+            return end
+        if len(end.result) * 4 <= self._max_result:
+            return end
+        size = len(end.result.encode())
+        if size <= self._max_result:
+            return end
+        what = f"task {attempt.job.task!r}: the result"
+        return refused(PayloadTooLarge(what, size, self._max_result))
 
 
 def _slot_is_discarded(attempt: Attempt) -> bool:

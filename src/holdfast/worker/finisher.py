@@ -22,10 +22,9 @@ from holdfast.background.outage import Outage
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
 from holdfast.events import Events
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
-from holdfast.job.policy import DAY
+from holdfast.job.outcome import UNWRITABLE, Transition, unwritable
 from holdfast.job.state import ENDED, JobState
-from holdfast.job.text import clean, describe
+from holdfast.job.text import describe
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
 
@@ -205,7 +204,7 @@ class Finisher:
             self.counters.dropped += 1
             self._on_given_up()
             return
-        await self._write([_plain_failure(transition, error)])
+        await self._write([unwritable(transition, error)])
 
     def _count(
         self, batch: Sequence[Transition], verdicts: Sequence[Verdict], repeated: bool
@@ -232,9 +231,6 @@ class Finisher:
         )
 
 
-UNWRITABLE = "the store could not take this attempt's end"
-
-
 def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence[Transition]]:
     half = len(batch) // 2
     return batch[:half], batch[half:]
@@ -243,15 +239,3 @@ def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence
 def _is_own(transition: Transition, verdict: Verdict) -> bool:
     """The write whose reply was lost had been applied after all."""
     return verdict.state is transition.to and verdict.fence == transition.fence + transition.bump
-
-
-def _plain_failure(transition: Transition, error: Exception) -> Transition:
-    reason = clean(f"{UNWRITABLE} ({transition.to}): {describe(error)}", 2_000)
-    return Transition(
-        transition.id,
-        transition.fence,
-        JobState.FAILED,
-        spend=1,
-        keep_for=30 * DAY,
-        reason=reason.encode("ascii", "replace").decode(),
-    )

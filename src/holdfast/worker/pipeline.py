@@ -173,7 +173,7 @@ class Pipeline:
                 attempts.append(Attempt(job, self._registry[job.task], self.progress, now))
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self.slots.give(job.queue)
-                self.finisher.add(leave(job.id, job.fence, problem))
+                self.finisher.add(leave(job, problem))
                 self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
         if self.leaving or self._closed:
             attempts = self._return_late(attempts)

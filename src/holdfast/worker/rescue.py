@@ -15,14 +15,13 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import Transition, decide, undecidable
 from holdfast.job.text import describe
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import SLOT
 from holdfast.worker.runner import Runner
-from holdfast.worker.settle import undecidable
 from holdfast.worker.watchdog import Frozen
 
 PATIENCE = 5.0

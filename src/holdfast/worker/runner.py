@@ -15,11 +15,11 @@ from contextvars import copy_context
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
+from holdfast.job.outcome import Transition, undecidable
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.executor import Executor
 from holdfast.worker.lane import Lane
-from holdfast.worker.settle import settle, undecidable
+from holdfast.worker.settle import settle
 from holdfast.worker.timeouts import Alarm
 
 Ended = Callable[[Attempt, Transition | None], None]
