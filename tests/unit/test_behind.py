@@ -9,12 +9,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
 from holdfast.events import Events
+from holdfast.handlers.registry import Registry
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.setup import WorkerSetup
 
 
 class SlowJobs:
@@ -33,15 +37,8 @@ class SlowJobs:
 def finisher_on(jobs: SlowJobs) -> Finisher:
     events = Events()
     store = cast("Any", SimpleNamespace(jobs=jobs))
-    return Finisher(
-        store,
-        events,
-        Outage(events),
-        batch=10,
-        most_unwritten=100,
-        on_room=lambda: None,
-        on_given_up=lambda: None,
-    )
+    options = WorkerOptions({"default": 1}, batch=10, max_unwritten=100)
+    return Finisher(WorkerSetup(store, Registry(), options, events, Outage(events), Replicas()))
 
 
 def end(name: str) -> Transition:

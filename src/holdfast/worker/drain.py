@@ -30,28 +30,28 @@ async def drained(
     """
     before = pipeline.finisher.counters.ended
     try:
-        while not pipeline.leaving:
+        while not pipeline.runner.leaving:
             await _quiet(pipeline)
             try:
                 promoted = (await store.jobs.promote_due(PROMOTE)).count
                 if not promoted and await _done(pipeline, store, options.queues, tuple(registry)):
                     break
             except (StoreUnavailable, StoreRefuses) as error:
-                pipeline.outage.failed("promote_due", error)
-                await pipeline.outage.pause()
+                pipeline.setup.outage.failed("promote_due", error)
+                await pipeline.setup.outage.pause()
                 continue
-            pipeline.outage.answered("promote_due")
-            pipeline.fetcher.wake("")
+            pipeline.setup.outage.answered("promote_due")
+            pipeline.fetcher.wake()
             if not promoted:
                 await asyncio.sleep(GLANCE)
     finally:
-        pipeline.outage.over("promote_due")
+        pipeline.setup.outage.over("promote_due")
     return pipeline.finisher.counters.ended - before
 
 
 async def _quiet(pipeline: Pipeline) -> None:
     """Until the pipeline has claimed all it can get, run it, and written its ends."""
-    while not pipeline.leaving:
+    while not pipeline.runner.leaving:
         await pipeline.runner.quiet.wait()
         await pipeline.finisher.settled()
         if (
@@ -66,7 +66,7 @@ async def _quiet(pipeline: Pipeline) -> None:
 async def _done(
     pipeline: Pipeline, store: Store, served: Collection[str], tasks: tuple[str, ...]
 ) -> bool:
-    put_off = asyncio.get_running_loop().time() <= pipeline.put_off_until
+    put_off = asyncio.get_running_loop().time() <= pipeline.admission.put_off_until
     return not put_off and not await _work_left(store, served, tasks)
 
 

@@ -18,15 +18,13 @@ from itertools import chain
 
 import msgspec
 
-from holdfast.background.outage import Outage
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
-from holdfast.events import Events
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import UNWRITABLE, Transition, unwritable
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.records import Verdict
-from holdfast.store.contract.store import Store
+from holdfast.worker.setup import WorkerSetup
 
 OVERLAP_FROM = 50
 """A second flush beside the first pays only for a batch of at least this size."""
@@ -48,27 +46,28 @@ class Counters(msgspec.Struct):
     dropped: int = 0
 
 
+def _nobody() -> None:
+    """Until somebody listens."""
+
+
 class Finisher:
-    """Collects transitions and flushes them, at most two flushes at a time."""
+    """Collects transitions and flushes them, at most two flushes at a time.
+
+    `on_room` is called after each flush: there may be room for more ends. `on_given_up` is
+    called when an end could not be written at all, so that its job may look as if it still ran.
+    """
 
     def __init__(
         self,
-        store: Store,
-        events: Events,
-        outage: Outage,
-        *,
-        batch: int,
-        most_unwritten: int,
-        on_room: Callable[[], None],
-        on_given_up: Callable[[], None],
+        setup: WorkerSetup,
     ) -> None:
-        self._store = store
-        self._events = events
-        self._outage = outage
-        self._batch = batch
-        self._most = most_unwritten
-        self._on_room = on_room
-        self._on_given_up = on_given_up
+        self._store = setup.store
+        self._events = setup.events
+        self._outage = setup.outage
+        self._batch = setup.options.batch
+        self._most = setup.options.max_unwritten
+        self.on_room: Callable[[], None] = _nobody
+        self.on_given_up: Callable[[], None] = _nobody
         self._pending: list[Transition] = []
         self._flying: list[Sequence[Transition]] = []
         self._since = 0.0
@@ -151,10 +150,10 @@ class Finisher:
                 await self._write(batch)
             except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
                 self._events.error("finisher.flush_failed", error=repr(error))
-                self._on_given_up()
+                self.on_given_up()
             self._flying.remove(batch)
             self._flying_since.remove(since)
-            self._on_room()
+            self.on_room()
 
     async def _write(
         self, batch: Sequence[Transition], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
@@ -202,7 +201,7 @@ class Finisher:
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
-            self._on_given_up()
+            self.on_given_up()
             return
         await self._write([unwritable(transition, error)])
 
