@@ -81,7 +81,7 @@ class Admission:
                 attempts.append(Attempt(job, self._registry[job.task], self._reporter, now))
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self._permits.give(job.queue)
-                self._finisher.add(leave(job, problem))
+                self._finisher.add(None, leave(job, problem))
                 self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
         return attempts
 

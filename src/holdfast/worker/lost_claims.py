@@ -106,9 +106,8 @@ class LostClaims:
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
                 self._returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
-                self._finisher.add(
-                    decide(live, HandedBack(), cancel_requested=live.cancel_requested)
-                )
+                cancel = live.cancel_requested
+                self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
 
     async def _unknown(self) -> list[JobId]:
         which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)

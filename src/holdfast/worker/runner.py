@@ -199,7 +199,7 @@ class Runner:
             self.quiet.set()
 
     def _write(self, attempt: Attempt, transition: Transition) -> None:
-        self._finisher.add(transition)
+        self._finisher.add(attempt, transition)
         if transition.cool is not None:
             self.close_queue(attempt.job.queue, attempt.job.id)
         if transition.error is not None:

@@ -24,6 +24,7 @@ from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Stop
 from holdfast.worker.drain import drained
+from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
 from holdfast.worker.options import WorkerOptions
@@ -39,7 +40,8 @@ CLOSING = 2.0
 
 
 class Worker:
-    """One process's worker. It can be started once."""
+    """One process's worker. It can be started once. `listeners` hear of each end of an attempt
+    when the store has answered it (`finisher.Listener`)."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Worker:
         events: Events,
         services: Sequence[Service] = (),
         replicas: Replicas | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         self._store = store
         self._registry = registry
@@ -56,6 +59,7 @@ class Worker:
         self._events = events
         self._services = tuple(services)
         self._replicas = replicas or Replicas()
+        self._listeners = tuple(listeners)
         self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -96,6 +100,8 @@ class Worker:
             self._replicas,
         )
         pipeline = self._pipeline = Pipeline(setup, self._on_frozen, self._on_exhausted)
+        for listener in self._listeners:
+            pipeline.finisher.listen(listener)
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
