@@ -28,7 +28,7 @@ from holdfast.job.outcome import leave
 from holdfast.job.record import Claimed
 from holdfast.job.retry import UniformRandom
 from holdfast.reconcile.judging import SUSPECTED_FOR
-from holdfast.worker.attempt import Attempt, Reporter
+from holdfast.worker.attempt import Answers, Attempt
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.permits import Permits
@@ -52,7 +52,7 @@ class Admission:
         runner: Runner,
         finisher: Finisher,
         lost_claims: LostClaims,
-        reporter: Reporter,
+        answers: Answers,
     ) -> None:
         self._registry = setup.registry
         self._events = setup.events
@@ -60,7 +60,7 @@ class Admission:
         self._runner = runner
         self._finisher = finisher
         self._lost_claims = lost_claims
-        self._reporter = reporter
+        self._answers = answers
         self._loop = asyncio.get_running_loop()
         self._apart: set[asyncio.Task[None]] = set()
         self.put_off_until = 0.0
@@ -78,7 +78,7 @@ class Admission:
                 self._permits.give(job.queue)
                 continue
             try:
-                attempts.append(Attempt(job, self._registry[job.task], self._reporter, now))
+                attempts.append(Attempt(job, self._registry[job.task], self._answers, now))
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self._permits.give(job.queue)
                 self._finisher.add(None, leave(job, problem))

@@ -79,7 +79,7 @@ class Executor:
                 job,
                 keep_result=attempt.policy.keep_result,
                 begin=attempt.begin,
-                report=attempt.report,
+                ask=attempt.ask,
             )
         try:
             signature = handler.signature

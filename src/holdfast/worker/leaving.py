@@ -120,7 +120,7 @@ class Departure:
         busy = pipeline.executor.close_threads()
         left = await pipeline.runner.close(CLOSING / 2)
         await pipeline.executor.close_processes()
-        await pipeline.progress.aclose()
+        await pipeline.answering.aclose()
         if left or busy:
             self._events.error("worker.left_behind", coroutines=left, threads=busy)
 

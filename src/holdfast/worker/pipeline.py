@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.worker.admission import Admission
+from holdfast.worker.answering import Answering
 from holdfast.worker.executor import Executor
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.finisher import Finisher
@@ -20,7 +21,6 @@ from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.poller import Poller
-from holdfast.worker.progress import ProgressReporter
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
@@ -38,7 +38,7 @@ class Pipeline:
         self._store = setup.store
         self.setup = setup
         self.permits = Permits(setup.options.queues, time.monotonic)
-        self.progress = ProgressReporter(setup.store, setup.outage)
+        self.answering = Answering(setup)
         self.finisher = Finisher(setup)
         self.executor = Executor(setup.options)
         self.runner = Runner(setup, self.permits, self.executor, self.finisher, on_exhausted)
@@ -46,7 +46,7 @@ class Pipeline:
         self.identity = Identity(setup, self.runner, self.finisher, rescue)
         self.lost_claims = LostClaims(setup, self.identity, self.runner, self.finisher)
         self.admission = Admission(
-            setup, self.permits, self.runner, self.finisher, self.lost_claims, self.progress
+            setup, self.permits, self.runner, self.finisher, self.lost_claims, self.answering
         )
         watch = Watch(setup.replicas, setup.options.queues, self._doze)
         held = (self.runner.running.values(), self.runner.stuck)
