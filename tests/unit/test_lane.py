@@ -139,3 +139,76 @@ async def test_a_slot_that_ends_with_its_handler_is_replaced() -> None:
     await turn()
     assert scene.started == attempts
     await scene.close()
+
+
+async def test_a_lane_that_grows_runs_more_at_once() -> None:
+    scene = Scene(1)
+    attempts = scene.put(4)
+    await turn()
+    scene.lane.resize(3)
+    await turn()
+    assert scene.started == attempts[:3]
+    scene.let_end(4)
+    await turn()
+    assert (scene.started, scene.most) == (attempts, 3)
+    await scene.close()
+
+
+async def test_a_lane_that_shrinks_cancels_nothing_and_runs_fewer_from_then_on() -> None:
+    scene = Scene(3)
+    first = scene.put(3)
+    await turn()
+    scene.lane.resize(1)
+    rest = scene.put(3)
+    await turn()
+    assert (scene.started, scene.running, scene.ended) == (first, 3, [])
+    scene.let_end(2)
+    await turn()
+    assert (scene.started, scene.running, len(scene.lane.slots)) == (first, 1, 1)
+    scene.let_end(1)
+    await turn()
+    assert (scene.started, scene.running) == (first + rest[:1], 1)
+    scene.let_end(3)
+    await turn()
+    assert scene.ended == first + rest
+    await scene.close()
+
+
+async def test_idle_slots_of_a_lane_that_shrinks_end_at_once() -> None:
+    scene = Scene(4)
+    scene.put(4)
+    await turn()
+    scene.let_end(4)
+    await turn()
+    assert len(scene.lane.slots) == 4
+    scene.lane.resize(1)
+    await turn()
+    assert len(scene.lane.slots) == 1
+    attempts = scene.put(2)
+    await turn()
+    assert (scene.started[4:], scene.running) == (attempts[:1], 1)
+    scene.let_end(2)
+    await turn()
+    assert scene.started[4:] == attempts
+    await scene.close()
+
+
+async def test_a_lane_without_slots_lets_what_runs_end_and_gives_the_waiting_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "LONGEST_WAIT", 0.01)
+    scene = Scene(1)
+    [running] = scene.put(1)
+    await turn()
+    scene.lane.resize(0)
+    waiting = scene.put(2)
+    await wait_until(lambda: bool(scene.stuck), 5, "the waiting are given up")
+    assert scene.stuck == waiting
+    scene.let_end(1)
+    await turn()
+    assert (scene.ended, scene.lane.slots) == ([running], set())
+    scene.lane.resize(1)
+    again = scene.put(1)
+    await turn()
+    assert scene.started == [running, *again]
+    await scene.close()

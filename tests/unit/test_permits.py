@@ -93,3 +93,66 @@ def test_nothing_is_claimed_ahead_while_a_job_that_ended_a_worker_is_about() -> 
     assert (permits.room("a"), permits.worth_a_claim("a")) == (0, False)
     permits.reads_ahead = True
     assert permits.room("a") == 50
+
+
+def test_a_queue_that_grows_has_more_room_at_once() -> None:
+    permits = Permits({"a": 2}, Watch())
+    permits.take("a", 2)
+    permits.resize("a", 5)
+    assert (permits.room("a"), permits.free("a")) == (3, 3)
+
+
+def test_a_queue_that_shrinks_keeps_what_it_holds_and_gets_no_more() -> None:
+    permits = Permits({"a": 5}, Watch())
+    permits.take("a", 4)
+    permits.resize("a", 2)
+    assert (permits.room("a") <= 0, permits.free("a")) == (True, 0)
+    for _ in range(3):
+        permits.ended("a")
+    assert (permits.room("a"), permits.free("a")) == (1, 1)
+
+
+def test_a_queue_that_shrinks_forgets_how_far_it_read_ahead() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    permits.resize("a", 2)
+    assert permits.room("a") == 2
+
+
+def test_a_queue_can_be_added() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3}, watch)
+    permits.resize("b", 4)
+    assert permits.room("b") == 4
+    permits.take("b", 1)
+    permits.ended("b")
+    watch.seconds += 1
+    permits.adapt()
+    assert (permits.room("a"), permits.room("b")) == (3, 4)
+
+
+def test_a_queue_can_be_removed_while_jobs_of_it_run_and_come_back_later() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3, "b": 2}, watch)
+    permits.take("b", 2)
+    permits.resize("b", 0)
+    assert list(permits.slots) == ["a"]
+    assert set(permits.ever_served) == {"a", "b"}
+    watch.seconds += 1
+    permits.adapt()
+    permits.ended("b")
+    permits.resize("b", 2)
+    assert permits.room("b") == 1
+
+
+def test_who_waits_for_room_hears_of_attempts_that_are_over_and_not_of_unused_permits() -> None:
+    permits = Permits({"a": 3}, Watch())
+    heard: list[str] = []
+    permits.on_room = heard.append
+    permits.take("a", 3)
+    permits.give("a")
+    assert heard == []
+    permits.ended("a")
+    permits.ended("a", ran=False)
+    assert heard == ["a", "a"]

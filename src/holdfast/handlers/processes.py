@@ -100,7 +100,7 @@ class Processes:
     """Warm children, started when first needed, at most `size` at a time."""
 
     def __init__(self, size: int) -> None:
-        self._room = size
+        self._size = self._room = size
         self._idle: list[Child] = []
         self._children: set[Child] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -132,6 +132,13 @@ class Processes:
         finally:
             self._give(one)
 
+    def resize(self, size: int) -> None:
+        """Run at most so many calls at a time from now on. Calls that run go on."""
+        self._room += size - self._size
+        self._size = size
+        for _ in range(self._room):
+            self._call_next()
+
     async def close(self) -> None:
         self._idle.clear()
         for one in tuple(self._children):
@@ -139,7 +146,7 @@ class Processes:
             self._forget(one)
 
     async def _take(self) -> Child:
-        while self._room == 0:
+        while self._room <= 0:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Collection
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
-from holdfast.handlers.registry import Registry
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
-from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pipeline import Pipeline
 
 PROMOTE = 1_000
@@ -18,9 +16,7 @@ GLANCE = 0.1
 """Seconds between two looks while only others still have work of ours running."""
 
 
-async def drained(
-    pipeline: Pipeline, store: Store, registry: Registry, options: WorkerOptions
-) -> int:
+async def drained(pipeline: Pipeline) -> int:
     """Wait until these queues hold nothing ready, running or due for these tasks; returns how
     many jobs this worker ended meanwhile.
 
@@ -28,24 +24,26 @@ async def drained(
     well. Jobs that this worker put off for a moment are waited for. Jobs of a paused or
     cooling queue cannot be run now and do not count.
     """
+    store, outage = pipeline.setup.store, pipeline.setup.outage
+    tasks = tuple(pipeline.setup.registry)
     before = pipeline.finisher.counters.ended
     try:
         while not pipeline.runner.leaving:
             await _quiet(pipeline)
             try:
                 promoted = (await store.jobs.promote_due(PROMOTE)).count
-                if not promoted and await _done(pipeline, store, options.queues, tuple(registry)):
+                if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
                     break
             except (StoreUnavailable, StoreRefuses) as error:
-                pipeline.setup.outage.failed("promote_due", error)
-                await pipeline.setup.outage.pause()
+                outage.failed("promote_due", error)
+                await outage.pause()
                 continue
-            pipeline.setup.outage.answered("promote_due")
+            outage.answered("promote_due")
             pipeline.fetcher.wake()
             if not promoted:
                 await asyncio.sleep(GLANCE)
     finally:
-        pipeline.setup.outage.over("promote_due")
+        outage.over("promote_due")
     return pipeline.finisher.counters.ended - before
 
 

@@ -32,10 +32,8 @@ class Executor:
     `capacity` says how many handlers of a mode can run at once; the loop has no limit."""
 
     def __init__(self, options: WorkerOptions) -> None:
-        self.capacity = {
-            Mode.THREAD: options.thread_count,
-            Mode.PROCESS: options.process_count,
-        }
+        self._options = options
+        self.capacity = _capacity(options, options.slots)
         self._threads = Threads(self.capacity[Mode.THREAD])
         self._processes = Processes(self.capacity[Mode.PROCESS])
         self._max_result = options.max_payload
@@ -63,6 +61,13 @@ class Executor:
         if forks.process != self._process:
             forks.leave(None)
         return settle(attempt, self._within_limit(attempt, end))
+
+    def resize(self, slots: int) -> None:
+        """Fit the pools to so many slots, unless the options fix their sizes. What runs goes
+        on."""
+        self.capacity.update(_capacity(self._options, slots))
+        self._threads.resize(self.capacity[Mode.THREAD])
+        self._processes.resize(self.capacity[Mode.PROCESS])
 
     def close_threads(self) -> int:
         """Let idle threads go; returns how many are still busy with a handler."""
@@ -114,6 +119,10 @@ class Executor:
             return end
         what = f"task {attempt.job.task!r}: the result"
         return refused(PayloadTooLarge(what, size, self._max_result))
+
+
+def _capacity(options: WorkerOptions, slots: int) -> dict[Mode, int]:
+    return {Mode.THREAD: options.threads_for(slots), Mode.PROCESS: options.processes_for(slots)}
 
 
 def settle(attempt: Attempt, end: End) -> Transition | None:

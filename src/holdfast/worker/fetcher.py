@@ -107,6 +107,18 @@ class Fetcher:
             return
         self.wake_up()
 
+    def resized(self, queue: str) -> None:
+        """The slots of this queue have changed: it may be new here, or served no longer."""
+        if queue in self._permits.slots:
+            if queue not in self._order:
+                self._order.insert(0, queue)
+            self._hungry.add(queue)
+            self.wake_up()
+        elif queue in self._order:
+            self._order.remove(queue)
+            self._hungry.discard(queue)
+            self._woken.discard(queue)
+
     def _room_in(self, queue: str) -> None:
         """An attempt of this queue is over."""
         if self._left_out:
@@ -194,7 +206,7 @@ class Fetcher:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
             self._give_back(wants, ())
-            self._hungry.update(want.queue for want in wants)
+            self._hungry.update(asked & self._permits.slots.keys())
             await self._recover(error)
         else:
             self._outage.answered("claim")
@@ -219,7 +231,7 @@ class Fetcher:
             got[job.queue] += 1
         for want in wants:
             self._permits.give(want.queue, want.limit - got[want.queue])
-            if got[want.queue] == want.limit:
+            if got[want.queue] == want.limit and want.queue in self._permits.slots:
                 self._hungry.add(want.queue)
 
     def _learn(self, asked: set[str], claimed: Sequence[Claimed]) -> None:

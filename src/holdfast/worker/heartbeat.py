@@ -182,7 +182,7 @@ class Heartbeat:
         if self._failing:
             self._failing = self._lapsed = False
             self._events.info("heartbeat.recovered", worker=worker)
-        if beat.cancel or beat.lost or not beat.known:
+        if beat.cancel or beat.lost or beat.orders or not beat.known:
             self._worker_loop.call_soon_threadsafe(self._listener.on_beat, worker, beat, held)
 
     def _failed(self, error: Exception) -> None:

@@ -21,10 +21,11 @@ from importlib.metadata import PackageNotFoundError, version
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
-from holdfast.store.contract.records import Beat, Held, WorkerInfo
+from holdfast.store.contract.records import Beat, Held, Order, WorkerInfo
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.permits import Permits
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
@@ -34,21 +35,33 @@ def _nobody() -> None:
     """Until somebody listens."""
 
 
+def _nothing(order: Order) -> None:
+    """Until somebody obeys."""
+
+
 class Identity:
     """Registers the worker, hears the answers to its heartbeats, and takes a new name when the
-    store has forgotten the old one. Then `on_renewal` is called: claiming may go on."""
+    store has forgotten the old one. Then `on_renewal` is called: claiming may go on. `on_order`
+    is called with each order that an answer brings."""
 
     def __init__(
-        self, setup: WorkerSetup, runner: Runner, finisher: Finisher, rescue: Rescue
+        self,
+        setup: WorkerSetup,
+        permits: Permits,
+        runner: Runner,
+        finisher: Finisher,
+        rescue: Rescue,
     ) -> None:
         self._store = setup.store
         self._registry = setup.registry
         self._options = setup.options
         self._events = setup.events
         self._outage = setup.outage
+        self._permits = permits
         self._runner = runner
         self._renewal: asyncio.Task[None] | None = None
         self.on_renewal: Callable[[], None] = _nobody
+        self.on_order: Callable[[Order], None] = _nothing
         self.id: WorkerId = new_worker_id()
         self.heartbeat = Heartbeat(setup, self, finisher, rescue)
 
@@ -84,6 +97,8 @@ class Identity:
             attempt = self._runner.running.get(job_id)
             if attempt is not None and attempt.job.fence == fences.get(job_id):
                 self._lose(attempt)
+        for order in beat.orders:
+            self.on_order(order)
 
     def _lose(self, attempt: Attempt) -> None:
         if attempt.stop is Stop.LOST:
@@ -126,7 +141,7 @@ class Identity:
             name=self._options.name,
             host=platform.node() or "localhost",
             pid=os.getpid(),
-            queues=dict(self._options.queues),
+            queues=dict(self._permits.slots),
             tasks=tuple(self._registry),
             version=own_version(),
         )

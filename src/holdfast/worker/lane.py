@@ -72,6 +72,20 @@ class Lane:
         self._inbox.clear()
         return waiting
 
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def resize(self, size: int) -> None:
+        """Run so many attempts at once from now on. Nothing that runs is cancelled: a surplus
+        slot ends when its handler has ended."""
+        self._size = size
+        for waiter in self._idle[: max(0, len(self.slots) - size)]:
+            if not waiter.done():
+                waiter.set_result(None)  # the idle slot sees that it is one too many
+        if self._inbox:
+            self._wake_a_slot()
+
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
@@ -86,7 +100,7 @@ class Lane:
         self._timer = None
         if not self._inbox:
             return
-        busy = len(self.slots) == self._size and not self._idle
+        busy = len(self.slots) >= self._size and not self._idle
         if busy and self._inbox[0].since + LONGEST_WAIT <= self._loop.time():
             self._holder.hand_back(self.take_waiting())
         else:
@@ -124,8 +138,10 @@ class Lane:
         SLOT.set(slot)
         clean = copy_context()
         inbox = self._inbox
-        while not self._closed:
+        while True:
             self._waking = False
+            if self._closed or len(self.slots) > self._size:
+                break
             while inbox:
                 attempt = inbox.popleft()
                 if inbox:
@@ -138,8 +154,10 @@ class Lane:
                 attempt.task = None
                 self._holder.handler_ended(attempt, transition)
                 del attempt, transition  # what they carry must not live on in an idle slot
-                if copy_context() != clean or slot.cancelling():
+                if copy_context() != clean or slot.cancelling() or len(self.slots) > self._size:
+                    self.slots.discard(slot)
                     return
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter
+        self.slots.discard(slot)

@@ -21,6 +21,7 @@ from holdfast.job.text import describe
 from holdfast.store.contract.records import JobFilter
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
+from holdfast.worker.permits import Permits
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
 
@@ -33,10 +34,15 @@ class LostClaims:
     `claiming` says that a claim is on its way; the fetcher sets it."""
 
     def __init__(
-        self, setup: WorkerSetup, identity: Identity, runner: Runner, finisher: Finisher
+        self,
+        setup: WorkerSetup,
+        permits: Permits,
+        identity: Identity,
+        runner: Runner,
+        finisher: Finisher,
     ) -> None:
         self._store = setup.store
-        self._queues = tuple(setup.options.queues)
+        self._permits = permits
         self._events = setup.events
         self._outage = setup.outage
         self._again_after = setup.options.lease
@@ -110,7 +116,9 @@ class LostClaims:
                 self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
 
     async def _unknown(self) -> list[JobId]:
-        which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)
+        which = JobFilter(
+            states=frozenset({JobState.RUNNING}), queues=tuple(self._permits.ever_served)
+        )
         found: list[JobId] = []
         cursor: str | None = None
         while True:

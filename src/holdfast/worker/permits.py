@@ -44,6 +44,21 @@ class Permits:
         self._ended = dict.fromkeys(slots, 0)
         self._since = clock()
 
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Permits that are
+        taken stay taken, also if they are more than the new slots."""
+        if slots == 0:
+            self.slots.pop(queue, None)
+            return
+        self.slots[queue] = self._most[queue] = slots
+        self._held.setdefault(queue, 0)
+        self._ended.setdefault(queue, 0)
+
+    @property
+    def ever_served(self) -> Iterable[str]:
+        """Also queues that are served no longer: jobs of theirs may still run here."""
+        return self._held.keys()
+
     def take(self, queue: str, count: int) -> None:
         self._held[queue] += count
 

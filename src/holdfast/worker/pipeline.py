@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import assert_never
 
-from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.errors import BadOption
+from holdfast.job import checks
+from holdfast.job.checks import check_name
+from holdfast.store.contract.records import Order, Resize, Topic, Wakeup
 from holdfast.worker.admission import Admission
 from holdfast.worker.answering import Answering
 from holdfast.worker.executor import Executor
@@ -36,6 +40,7 @@ class Pipeline:
         self, setup: WorkerSetup, on_frozen: Callable[[Frozen], None], on_exhausted: OnExhausted
     ) -> None:
         self._store = setup.store
+        self._events = setup.events
         self.setup = setup
         self.permits = Permits(setup.options.queues, time.monotonic)
         self.answering = Answering(setup)
@@ -43,12 +48,14 @@ class Pipeline:
         self.executor = Executor(setup.options)
         self.runner = Runner(setup, self.permits, self.executor, self.finisher, on_exhausted)
         rescue = Rescue(self.runner, self.finisher, setup.events, on_frozen)
-        self.identity = Identity(setup, self.runner, self.finisher, rescue)
-        self.lost_claims = LostClaims(setup, self.identity, self.runner, self.finisher)
+        self.identity = Identity(setup, self.permits, self.runner, self.finisher, rescue)
+        self.lost_claims = LostClaims(
+            setup, self.permits, self.identity, self.runner, self.finisher
+        )
         self.admission = Admission(
             setup, self.permits, self.runner, self.finisher, self.lost_claims, self.answering
         )
-        watch = Watch(setup.replicas, setup.options.queues, self._doze)
+        watch = Watch(setup.replicas, self.permits.slots, self._doze)
         held = (self.runner.running.values(), self.runner.stuck)
         self.fetcher = Fetcher(
             setup,
@@ -61,7 +68,8 @@ class Pipeline:
             self.admission,
             watch,
         )
-        self.poller = Poller(setup, self.identity, watch)
+        self.poller = Poller(setup, self.permits, self.identity, watch)
+        self.identity.on_order = self._obey
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
@@ -70,6 +78,32 @@ class Pipeline:
             self.runner.close_queue(wakeup.name)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
             self.identity.heartbeat.beat_now()
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs
+        is cancelled, and what was claimed and may not begin any more goes back."""
+        check_name("queue", queue)
+        if slots != 0:
+            checks.count(f"queue {queue!r}: slots", slots)
+        before = self.permits.slots.get(queue, 0)
+        self.permits.resize(queue, slots)
+        self.executor.resize(sum(self.permits.slots.values()))
+        self.runner.resize(queue, slots)
+        self.fetcher.resized(queue)
+        self._events.info("worker.resized", queue=queue, slots=slots, before=before)
+
+    def _obey(self, order: Order) -> None:
+        """An order that makes no sense must not harm what this worker does."""
+        if self.runner.leaving:
+            return
+        try:
+            match order:
+                case Resize(queue, slots):
+                    self.resize(queue, slots)
+                case _:
+                    assert_never(order)
+        except BadOption as error:
+            self._events.error("worker.order_refused", order=repr(order), error=str(error))
 
     def _doze(self, dozes: bool) -> None:
         self._store.wakeups.doze(self.on_wakeup, dozes)

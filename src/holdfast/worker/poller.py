@@ -16,6 +16,7 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
 from holdfast.store.contract.records import News, Topic, Wakeup
 from holdfast.worker.identity import Identity
+from holdfast.worker.permits import Permits
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
 
@@ -29,9 +30,11 @@ JITTER = 0.1
 class Poller:
     """Keeps the count of replicas, and tells what changed since the poll before."""
 
-    def __init__(self, setup: WorkerSetup, identity: Identity, watch: Watch) -> None:
+    def __init__(
+        self, setup: WorkerSetup, permits: Permits, identity: Identity, watch: Watch
+    ) -> None:
         self._store = setup.store
-        self._queues = tuple(setup.options.queues)
+        self._permits = permits
         self._tasks = tuple(setup.registry)
         self._events = setup.events
         self._outage = setup.outage
@@ -59,7 +62,8 @@ class Poller:
         while True:
             worker = self._identity.id
             try:
-                news = await self._store.workers.poll(worker, self._queues, self._tasks)
+                queues = tuple(self._permits.slots)
+                news = await self._store.workers.poll(worker, queues, self._tasks)
                 self._outage.answered("poll")
                 self._tell(worker, news)
                 await self._keep_watch()

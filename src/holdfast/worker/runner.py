@@ -49,10 +49,9 @@ class Runner:
         self._finisher = finisher
         self._loop = asyncio.get_running_loop()
         self._closed: dict[str, JobId | None] = {}
-        variables = copy_context()
-        self._lanes = {
-            queue: Lane(size, variables, executor, self) for queue, size in permits.slots.items()
-        }
+        self._executor = executor
+        self._variables = copy_context()
+        self._lanes = {queue: self._new_lane(size) for queue, size in permits.slots.items()}
         self.leaving = False
         self.discarded = 0
         self.running: dict[JobId, Attempt] = {}
@@ -60,6 +59,22 @@ class Runner:
         self.quiet = asyncio.Event()
         self.quiet.set()
         self._timeouts = Timeouts(self.running.values(), self._stop_overdue)
+
+    def _new_lane(self, size: int) -> Lane:
+        return Lane(size, self._variables, self._executor, self)
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Give this queue so many slots. Nothing that runs is cancelled. With 0 slots, what has
+        not started goes back."""
+        lane = self._lanes.get(queue)
+        if lane is None:
+            self._lanes[queue] = self._new_lane(slots)
+            return
+        if lane.size == 0:
+            self._closed.pop(queue, None)
+        lane.resize(slots)
+        if slots == 0:
+            self.close_queue(queue)
 
     # Beginning ------------------------------------------------------------------------------
 

@@ -161,9 +161,14 @@ class Worker:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
-        ended = await drained(self._running_pipeline, self._store, self._registry, self.options)
+        ended = await drained(self._running_pipeline)
         self._raise_failure()
         return ended
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs
+        is cancelled. The store's list of workers keeps the numbers of the registration."""
+        self._running_pipeline.resize(queue, slots)
 
     def health(self) -> dict[str, object]:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
