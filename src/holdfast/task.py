@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class Home(Protocol):
+class TaskHost(Protocol):
     """What a task needs of the app it belongs to."""
 
     @property
@@ -81,7 +81,7 @@ class JobHandle(Generic[R]):
 class Task(Generic[P, R]):
     """A registered function with the options its jobs are made with."""
 
-    def __init__(self, app: Home, handler: Handler, options: Options) -> None:
+    def __init__(self, app: TaskHost, handler: Handler, options: Options) -> None:
         self.app = app
         self.handler = handler
         self.options = options
