@@ -60,11 +60,12 @@ class ReconcileService:
     ) -> None:
         options, self._replicas = options or ReconcileOptions(), replicas or Replicas()
         self.reconcilers = standard_reconcilers(store, events, options, self._replicas)
+        self.loops = tuple(self.reconcilers)
         for each in self.reconcilers:
             if each.on_fewer:
                 self._replicas.on_fewer(each.wake)
         self._store = store
-        self._supervisor = Supervisor(self.reconcilers, events, name=self.name, grace=options.grace)
+        self._supervisor = Supervisor(self.loops, events, name=self.name, grace=options.grace)
         self._unsubscribe: Callable[[], None] | None = None
         self._turn = asyncio.Lock()
 

@@ -69,8 +69,8 @@ class ScheduleService:
         self.evaluator = Evaluator(store, events, providers, options, replicas=replicas)
         self._declaring = Declaring(store, events, declared)
         self._store = store
-        loops = (self.evaluator, self._declaring)
-        self._supervisor = Supervisor(loops, events, name=self.name, grace=options.grace)
+        self.loops = (self.evaluator, self._declaring)
+        self._supervisor = Supervisor(self.loops, events, name=self.name, grace=options.grace)
         self._unsubscribe: Callable[[], None] | None = None
         self._turn = asyncio.Lock()
 
