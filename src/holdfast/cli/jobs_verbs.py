@@ -29,7 +29,7 @@ from holdfast.cli.filters import (
 from holdfast.cli.output import counted, make_console, make_text, redact, state_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.selection import BulkReport, InotifyChanges
+from holdfast.client.selection import BulkReport, OnProgress
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
@@ -229,8 +229,8 @@ async def _apply_to_all(session: Session, verb: Verb, choice: Choice, client: Cl
     report = await verb.many(client, dry_run=True, **choice.words)
     if report.matched and not choice.dry_run:
         _confirm(session, verb, report.matched, choice.yes)
-        with _progress(session, verb, report.matched) as told:
-            report = await verb.many(client, told=told, **choice.words)
+        with _progress(session, verb, report.matched) as on_progress:
+            report = await verb.many(client, on_progress=on_progress, **choice.words)
     document = msgspec.to_builtins(msgspec.structs.replace(report, dry_run=choice.dry_run))
     session.answer(document, lambda: [_told_bulk(verb, report, choice.dry_run)])
 
@@ -254,7 +254,7 @@ def _confirm(session: Session, verb: Verb, matched: int, yes: bool) -> None:
 
 
 @contextmanager
-def _progress(session: Session, verb: Verb, matched: int) -> Iterator[InotifyChanges | None]:
+def _progress(session: Session, verb: Verb, matched: int) -> Iterator[OnProgress | None]:
     """A bar on standard error, where somebody watches."""
     if session.as_json or not sys.stderr.isatty():
         yield None

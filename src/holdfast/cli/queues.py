@@ -36,9 +36,9 @@ async def list_queues(
 ) -> None:
     """List queues with what waits in them."""
     async with session.client() as client:
-        queues = await client.queues(*(names or ()))
+        queues = await client.queues.all(*(names or ()))
         serving = {
-            name for worker in await client.workers() if worker.alive for name in worker.queues
+            name for worker in await client.workers.all() if worker.alive for name in worker.queues
         }
     document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
     session.answer(document, lambda: _draw(queues, serving))
@@ -76,7 +76,7 @@ async def pause_queues(session: Session, names: Names) -> None:
     """Stop claims from queues; what runs goes on."""
     async with session.client() as client:
         for name in names:
-            await client.pause_queue(name)
+            await client.queues.pause(name)
     session.answer({"paused": names}, lambda: [f"paused {', '.join(names)}"])
 
 
@@ -84,7 +84,7 @@ async def resume_queues(session: Session, names: Names) -> None:
     """Allow claims again, and end any cool-down."""
     async with session.client() as client:
         for name in names:
-            await client.resume_queue(name)
+            await client.queues.resume(name)
     session.answer({"resumed": names}, lambda: [f"resumed {', '.join(names)}"])
 
 
@@ -110,7 +110,7 @@ async def tune_queue(
         options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
         raise UsageProblem(f"nothing to change: give one of {options}")
     async with session.client() as client:
-        settings = await client.tune_queue(name, **changes)
+        settings = await client.queues.tune(name, **changes)
     document = every_field(settings)
     session.answer(
         {"queue": name, "settings": document},

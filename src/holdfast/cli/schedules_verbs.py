@@ -17,7 +17,8 @@ from holdfast.cli.output import counted, make_console
 from holdfast.cli.schedules import Name, when
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.selection import InotifyChanges
+from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.selection import OnProgress
 from holdfast.schedule.backfill import BackfillReport
 from holdfast.schedule.definition import rule_of
 from holdfast.schedule.model import NO_SCOPE, Definition
@@ -79,7 +80,7 @@ async def create_schedule(
         known: Task[..., Any] = session.app().tasks[session.app().registry[task].name]
         definition = known.scheduled(cron, args=given, **words)
     async with session.client() as client:
-        made = await client.create_schedule(name, definition)
+        made = await client.schedules.create(name, definition)
     session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
 
 
@@ -108,7 +109,7 @@ async def edit_schedule(
     if not changes:
         raise UsageProblem("nothing to change: give the options that are to be others")
     async with session.client() as client:
-        made = await client.edit_schedule(name, **changes)
+        made = await client.schedules.edit(name, **changes)
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
@@ -119,24 +120,24 @@ async def trigger_schedule(
 ) -> None:
     """Start a job of it now, whatever its rule says."""
     async with session.client() as client:
-        job_id = await client.trigger_schedule(name, scope)
+        job_id = await client.schedules.trigger(name, scope)
     session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
 
 
 async def pause_schedules(session: Session, names: Names) -> None:
     """Record plans as skipped instead of firing them."""
-    await _each(session, names, "paused", Client.pause_schedule)
+    await _each(session, names, "paused", ScheduleVerbs.pause)
 
 
 async def resume_schedules(session: Session, names: Names) -> None:
     """Fire plans again; those of the pause are not made up for."""
-    await _each(session, names, "resumed", Client.resume_schedule)
+    await _each(session, names, "resumed", ScheduleVerbs.resume)
 
 
 async def delete_schedules(session: Session, names: Names, yes: Yes = False) -> None:
     """Remove schedules with their history; jobs they started stay."""
     _confirm(session, f"delete {', '.join(names)} with their history", yes)
-    await _each(session, names, "deleted", Client.delete_schedule)
+    await _each(session, names, "deleted", ScheduleVerbs.delete)
 
 
 async def backfill_schedule(
@@ -158,13 +159,13 @@ async def backfill_schedule(
     assert end is not None, "--to has a default"
     async with _client(session) as client:
         fire = partial(
-            client.backfill_schedule, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
+            client.schedules.backfill, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
         )
         report = await fire(dry_run=True)
         if report.planned and not dry_run:
             _confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
-            with _progress(session, report.planned) as told:
-                report = await fire(told=told)
+            with _progress(session, report.planned) as on_progress:
+                report = await fire(on_progress=on_progress)
     document = {"schedule": name, **msgspec.to_builtins(report)}
     session.answer(document, lambda: [_told(report)])
 
@@ -217,11 +218,14 @@ async def _client(session: Session) -> AsyncIterator[Client]:
 
 
 async def _each(
-    session: Session, names: list[str], done: str, verb: Callable[[Client, str], Awaitable[None]]
+    session: Session,
+    names: list[str],
+    done: str,
+    verb: Callable[[ScheduleVerbs, str], Awaitable[None]],
 ) -> None:
     async with session.client() as client:
         for name in names:
-            await verb(client, name)
+            await verb(client.schedules, name)
     session.answer({done: names}, lambda: [f"{done} {', '.join(names)}"])
 
 
@@ -235,7 +239,7 @@ def _confirm(session: Session, what: str, yes: bool) -> None:
 
 
 @contextmanager
-def _progress(session: Session, planned: int) -> Iterator[InotifyChanges | None]:
+def _progress(session: Session, planned: int) -> Iterator[OnProgress | None]:
     """A bar on standard error, where somebody watches."""
     if session.as_json or not sys.stderr.isatty():
         yield None

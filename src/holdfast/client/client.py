@@ -6,28 +6,17 @@ and leaves the guarding to the store: a verb that loses a race looks again.
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import msgspec
-
+from holdfast.client.inserting import Inserter
+from holdfast.client.queues import QueueVerbs
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
 from holdfast.client.schedules import ScheduleVerbs
-from holdfast.client.selection import BULK, BulkReport, InotifyChanges, Verb, change_all, job_filter
-from holdfast.enqueue.batcher import Batcher
+from holdfast.client.selection import BULK, BulkReport, OnProgress, Verb, change_all, job_filter
+from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
-from holdfast.errors import (
-    BadOption,
-    HoldfastError,
-    IdTaken,
-    KeyHeld,
-    PartlyInserted,
-    Refused,
-    StoreUnavailable,
-    UnknownJob,
-)
+from holdfast.errors import Refused, UnknownJob
 from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
@@ -37,60 +26,37 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, Job, Live, NewJob
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
-T = TypeVar("T")
-ENQUEUE_PATIENCE = 10.0
 RACES = 10
 
 
-class Client(ScheduleVerbs):
-    """The verbs of one opened store."""
+class Client:
+    """The verbs of one opened store: those on jobs here, the others under their noun."""
 
     def __init__(self, store: Store, providers: Providers | None = None) -> None:
-        super().__init__(store, providers or Providers())
+        self.queues = QueueVerbs(store)
+        self.schedules = ScheduleVerbs(store, providers or Providers())
+        self.workers = WorkerVerbs(store)
+        self._store = store
         self._jobs = store.jobs
-        self._inserts: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
-        self._keyed: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
+        self._inserter = Inserter(store.jobs)
         self._results = ResultWaiter(store.jobs)
 
     async def aclose(self) -> None:
-        await self._inserts.aclose()
-        await self._keyed.aclose()
+        await self._inserter.aclose()
         await self._results.aclose()
 
     # Enqueue -----------------------------------------------------------------------------
 
     async def insert(self, job: NewJob) -> Inserted:
-        """One job; concurrent calls share round trips, those with a unique key apart from
-        those without, since a key may have to be waited for."""
-        if job.unique is None:
-            return stands(job, await self._inserts.submit(job))
-        return await _while_held(lambda: self._insert_keyed(job))
+        """Insert one job; concurrent calls share a round trip."""
+        return await self._inserter.insert(job)
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Raises `PartlyInserted` when the store took some of them and refused the others."""
-        return await _while_held(lambda: self._insert(jobs))
-
-    async def _insert_keyed(self, job: NewJob) -> Inserted:
-        return stands(job, await self._keyed.submit(job))
-
-    async def _insert_each(self, jobs: Sequence[NewJob]) -> Sequence[Inserted | HoldfastError]:
-        """Callers that share a round trip do not share a refusal: whose job stands hears so, and
-        a key that another transaction holds keeps only its own callers waiting."""
-        try:
-            return await self._insert(jobs)
-        except PartlyInserted as error:
-            return [answer or error.reason for answer in error.answers]
-        except KeyHeld as held:
-            free = [job for job in jobs if _key(job) not in held.keys]
-            answers = iter(await self._insert_each(free) if free else ())
-            return [held if _key(job) in held.keys else next(answers) for job in jobs]
-
-    async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Repeated over short outages: the ids are ours, so a repeat adds nothing twice."""
-        return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
+        """Insert all of them; raises `PartlyInserted` if the store took some and refused others."""
+        return await self._inserter.insert_many(jobs)
 
     # Reading -----------------------------------------------------------------------------
 
@@ -198,31 +164,36 @@ class Client(ScheduleVerbs):
     # Verbs on many jobs by filter -----------------------------------------------------------
 
     async def cancel_all(
-        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
+        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
     ) -> BulkReport:
-        """Cancel every live job that matches. `told(done, matched)` shows progress."""
-        return await self._bulk(which, LIVE, self._cancel, dry_run, told)
+        """Cancel every live job that matches. `on_progress(done, matched)` shows progress."""
+        return await self._bulk(which, LIVE, self._cancel, dry_run, on_progress)
 
     async def requeue_all(
-        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
+        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
     ) -> BulkReport:
         """Requeue every ended job that matches (failed ones, unless states are named)."""
         which.setdefault("states", frozenset({JobState.FAILED}))
-        return await self._bulk(which, ENDED, self._jobs.requeue, dry_run, told)
+        return await self._bulk(which, ENDED, self._jobs.requeue, dry_run, on_progress)
 
     async def delete_all(
-        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
+        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
     ) -> BulkReport:
         """Remove every ended job that matches."""
-        return await self._bulk(which, ENDED, self._jobs.delete, dry_run, told)
+        return await self._bulk(which, ENDED, self._jobs.delete, dry_run, on_progress)
 
     async def move_all(
-        self, queue: str, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
+        self,
+        queue: str,
+        *,
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+        **which: Any,
     ) -> BulkReport:
         """Put every waiting job that matches in another queue."""
         check_name("queue", queue)
         return await self._bulk(
-            which, WAITING, lambda ids: self._jobs.move(ids, queue), dry_run, told
+            which, WAITING, lambda ids: self._jobs.move(ids, queue), dry_run, on_progress
         )
 
     async def reprioritise_all(
@@ -230,13 +201,13 @@ class Client(ScheduleVerbs):
         priority: int,
         *,
         dry_run: bool = False,
-        told: InotifyChanges | None = None,
+        on_progress: OnProgress | None = None,
         **which: Any,
     ) -> BulkReport:
         """Give every waiting job that matches another priority."""
         check_priority(priority)
         return await self._bulk(
-            which, WAITING, lambda ids: self._jobs.reprioritise(ids, priority), dry_run, told
+            which, WAITING, lambda ids: self._jobs.reprioritise(ids, priority), dry_run, on_progress
         )
 
     async def reschedule_all(
@@ -244,7 +215,7 @@ class Client(ScheduleVerbs):
         delay: Seconds,
         *,
         dry_run: bool = False,
-        told: InotifyChanges | None = None,
+        on_progress: OnProgress | None = None,
         **which: Any,
     ) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
@@ -252,15 +223,15 @@ class Client(ScheduleVerbs):
         wait = checks.wait("delay", delay)
         which.setdefault("states", frozenset({JobState.SCHEDULED}))
         return await self._bulk(
-            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait), dry_run, told
+            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait), dry_run, on_progress
         )
 
     async def resume_all(
-        self, *, dry_run: bool = False, told: InotifyChanges | None = None, **which: Any
+        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
     ) -> BulkReport:
         """Let every suspended job that matches go on now."""
         return await self._bulk(
-            which, frozenset({JobState.SUSPENDED}), self._jobs.resume, dry_run, told
+            which, frozenset({JobState.SUSPENDED}), self._jobs.resume, dry_run, on_progress
         )
 
     async def _bulk(
@@ -269,87 +240,12 @@ class Client(ScheduleVerbs):
         allowed: frozenset[JobState],
         verb: Verb,
         dry_run: bool,
-        told: InotifyChanges | None,
+        on_progress: OnProgress | None,
     ) -> BulkReport:
         meant = job_filter(**which)
-        return await change_all(self._jobs, meant, allowed, verb, dry_run=dry_run, told=told)
-
-    # Queues and workers -------------------------------------------------------------------
-
-    async def queues(self, *names: str) -> list[QueueInfo]:
-        return await self._store.queues.list(names)
-
-    async def pause_queue(self, name: str) -> None:
-        """Stop claims from a queue; what runs goes on."""
-        check_name("queue", name)
-        await self._store.queues.pause([name])
-
-    async def resume_queue(self, name: str) -> None:
-        check_name("queue", name)
-        await self._store.queues.resume([name])
-
-    async def tune_queue(self, name: str, **changes: float | None) -> QueueSettings:
-        """Change some settings of a queue; a redeploy never overwrites them."""
-        check_name("queue", name)
-        known = QueueSettings.__struct_fields__
-        for option, value in changes.items():
-            if option not in known:
-                raise BadOption("queue setting", f"one of {', '.join(known)}", option)
-            if value is not None or not option.startswith("retain_"):
-                changes[option] = checks.seconds(option, value)
-        found = await self._store.queues.list([name])
-        settings = msgspec.structs.replace(
-            found[0].settings if found else QueueSettings(), **changes
+        return await change_all(
+            self._jobs, meant, allowed, verb, dry_run=dry_run, on_progress=on_progress
         )
-        await self._store.queues.tune(name, settings)
-        return settings
-
-    async def workers(self) -> list[WorkerInfo]:
-        return await self._store.workers.list()
 
 
 RESCHEDULABLE = frozenset({JobState.READY, JobState.SCHEDULED})
-
-
-async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
-    """Repeat a call over an outage of at most `patience` seconds, with growing waits."""
-    loop = asyncio.get_running_loop()
-    until, wait = loop.time() + patience, 0.05
-    while True:
-        try:
-            return await call()
-        except StoreUnavailable:
-            if loop.time() + wait > until:
-                raise
-            await asyncio.sleep(wait * (0.5 + random.random()))
-            wait = min(2.0, wait * 2)
-
-
-async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a call while an open transaction holds its unique key, as long as the store wants."""
-    loop = asyncio.get_running_loop()
-    began, wait = loop.time(), 0.05
-    while True:
-        try:
-            return await call()
-        except KeyHeld as held:
-            if loop.time() + wait > began + held.patience:
-                raise
-            await asyncio.sleep(wait * (0.5 + random.random()))
-            wait = min(0.5, wait * 2)
-
-
-def stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
-    """The answer to one caller of a shared round trip: a refusal is an error of its own job only,
-    and a held key is named to who asked for it."""
-    if isinstance(answer, KeyHeld):
-        raise KeyHeld([_key(job)], answer.patience)
-    if isinstance(answer, HoldfastError):
-        raise answer
-    if answer.how == "taken":
-        raise IdTaken(job.id, job.task)
-    return answer
-
-
-def _key(job: NewJob) -> str:
-    return job.unique.key if job.unique is not None else ""

@@ -1,4 +1,4 @@
-"""The verbs on schedules: the client's part that deals with plans."""
+"""The verbs on schedules: `client.schedules.pause("nightly")`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.client.selection import InotifyChanges
+from holdfast.client.selection import OnProgress
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
@@ -40,59 +40,59 @@ class ScheduleVerbs:
         self._store = store
         self._providers = providers
 
-    async def schedules(self, *names: str) -> list[Schedule]:
-        """All schedules by name, or those named."""
+    async def all(self, *names: str) -> list[Schedule]:
+        """Every schedule by name, or only the schedules named."""
         return await self._store.schedules.list(names)
 
-    async def schedule(self, name: str) -> Schedule:
+    async def get(self, name: str) -> Schedule:
         found = await self._store.schedules.list([name])
         if not found:
             raise UnknownSchedule(name)
         return found[0]
 
-    async def create_schedule(self, name: str, definition: Definition) -> Schedule:
-        """Add a schedule at run time: `create_schedule("nightly", task.scheduled("0 3 * * *"))`.
+    async def create(self, name: str, definition: Definition) -> Schedule:
+        """Add a schedule at run time: `create("nightly", task.scheduled("0 3 * * *"))`.
         Code never overwrites it."""
         check_name("schedule name", name)
         good = checked(definition)
         if not await self._store.schedules.put(name, good, 0):
             raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
-        return await self.schedule(name)
+        return await self.get(name)
 
-    async def edit_schedule(self, name: str, **changes: Any) -> Schedule:
+    async def edit(self, name: str, **changes: Any) -> Schedule:
         """Change some fields of a schedule or of its rule; from now on code leaves it alone.
 
         A rule that becomes another counts from this moment: what it would have planned before
         is not made up for.
         """
         for _ in range(EDITS):
-            found = await self.schedule(name)
+            found = await self.get(name)
             if not found.definition.task:
                 raise Refused(f"schedule {name!r} is {found.definition.rule.cron}: upgrade first")
             edited = checked(_changed(found.definition, changes))
             if await self._store.schedules.put(name, edited, found.revision):
-                return await self.schedule(name)
+                return await self.get(name)
         raise Refused(f"schedule {name!r} is being changed by somebody else: try again")
 
-    async def pause_schedule(self, name: str) -> None:
+    async def pause(self, name: str) -> None:
         """Plans that come due from now on are recorded as skipped."""
         if not await self._store.schedules.pause([name]):
             raise UnknownSchedule(name)
 
-    async def resume_schedule(self, name: str) -> None:
+    async def resume(self, name: str) -> None:
         """Let plans fire again; those of the pause are not made up for (`backfill` does)."""
         if not await self._store.schedules.resume([name]):
             raise UnknownSchedule(name)
 
-    async def delete_schedule(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         """Remove a schedule and its ledger; jobs it started stay. One that code declares comes
         back with the next worker that starts: pause that one instead."""
         if not await self._store.schedules.delete([name]):
             raise UnknownSchedule(name)
 
-    async def trigger_schedule(self, name: str, scope: str = NO_SCOPE) -> JobId:
+    async def trigger(self, name: str, scope: str = NO_SCOPE) -> JobId:
         """Start a job of it now, whatever its rule and its overlap say; also while paused."""
-        found = await self.schedule(name)
+        found = await self.get(name)
         if found.definition.scopes is not None and scope == NO_SCOPE:
             raise BadOption("scope", f"one of provider {found.definition.scopes!r}", scope)
         at = await self._store.now()
@@ -106,7 +106,7 @@ class ScheduleVerbs:
             at += MICRO  # another was triggered in the same instant
         raise UnknownSchedule(name)
 
-    async def preview_schedule(
+    async def preview(
         self,
         name: str,
         since: datetime | None = None,
@@ -116,11 +116,11 @@ class ScheduleVerbs:
     ) -> list[Previewed]:
         """The plans of its rule between two times, in UTC and on the wall, with what the change
         of clocks does to them. By default the next ones."""
-        found = await self.schedule(name)
+        found = await self.get(name)
         start = since or await self._store.now()
         return preview(found.definition.rule, name, start, until, limit)
 
-    async def schedule_history(
+    async def history(
         self,
         name: str,
         *,
@@ -129,10 +129,10 @@ class ScheduleVerbs:
         before: datetime | None = None,
     ) -> list[LedgerEntry]:
         """What was decided about each plan and what became of its job, newest first."""
-        await self.schedule(name)
+        await self.get(name)
         return await self._store.schedules.history(name, scope=scope, limit=limit, before=before)
 
-    async def backfill_schedule(
+    async def backfill(
         self,
         name: str,
         since: datetime,
@@ -142,21 +142,21 @@ class ScheduleVerbs:
         cap: int = 1_000,
         forgotten: bool = False,
         dry_run: bool = False,
-        told: InotifyChanges | None = None,
+        on_progress: OnProgress | None = None,
     ) -> BackfillReport:
         """Fire the plans from `since` to `until` that have not fired: those that were missed,
         skipped or coalesced, and those from before the schedule was there. Oldest first, at most
-        `cap`; a second call goes on. `told(done, planned)` shows progress.
+        `cap`; a second call goes on. `on_progress(done, planned)` shows progress.
 
         Plans of a time whose ledger rows were pruned (`keep`) may have fired. They are left out
         and the report says so; with `forgotten=True` they fire, perhaps for the second time."""
-        found = await self.schedule(name)
+        found = await self.get(name)
         now = await self._store.now()
         end = min(until, now)
         work = Backfill(
             self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
         )
-        return await work.run(dry_run=dry_run, told=told)
+        return await work.run(dry_run=dry_run, told=on_progress)
 
 
 def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:

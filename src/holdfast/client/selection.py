@@ -19,7 +19,8 @@ from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import JobFilter
 
 BULK = 1_000
-InotifyChanges = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
+"""Is called with how many jobs are done, and of how many."""
 Verb = Callable[[Sequence[JobId]], Awaitable[list[JobId]]]  # answers those it changed
 
 
@@ -36,9 +37,8 @@ async def change_all(
     which: JobFilter,
     allowed: frozenset[JobState],
     verb: Verb,
-    *,
     dry_run: bool,
-    told: InotifyChanges | None,
+    on_progress: OnProgress | None,
 ) -> BulkReport:
     """Apply a verb to every matching job that is in one of the states it allows."""
     states = (which.states or allowed) & allowed
@@ -52,8 +52,8 @@ async def change_all(
     while True:
         page = await jobs.page(which, BULK, cursor)
         changed += len(await verb([job.id for job in page.jobs]))
-        if told is not None:
-            told(changed, matched)
+        if on_progress is not None:
+            on_progress(changed, matched)
         if page.next_cursor is None:
             return BulkReport(matched, changed, dry_run=False)
         cursor = page.next_cursor
