@@ -195,7 +195,7 @@ class App:
         if self._store is None:
             store = open_store(self.settings.url, clock=self._clock)
             await store.open()
-            self._store, self._client = store, Client(store, self.providers)
+            self._store, self._client = store, Client(store, self.providers, self.events)
 
     async def __aexit__(
         self,
@@ -269,7 +269,7 @@ class App:
             if portal is None or not portal.usable or portal.private is not private:
                 store = private.sibling() if private else None
                 store = store or open_store(self.settings.url, clock=self._clock)
-                stale, self._portal = portal, Portal(store, private)
+                stale, self._portal = portal, Portal(store, self.events, private)
                 portal = self._portal
         if stale is not None:
             stale.close()

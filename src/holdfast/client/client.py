@@ -1,43 +1,65 @@
-"""Every verb on jobs, queues and workers, for programs and for the command line.
+"""The client: every verb of an opened store, for programs, the command line and HTTP.
 
-The client decides with the same pure function as the worker (`outcome.decide`)
-and leaves the guarding to the store: a verb that loses a race looks again.
+The verbs on jobs are methods of `Client`. The verbs on queues, schedules and workers are methods of
+`client.queues`, `client.schedules` and `client.workers`. What each verb on jobs does, and in which
+states, is said in `holdfast.client.verbs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
+import msgspec
+
+from holdfast.client.acting import Acts
 from holdfast.client.inserting import Inserter
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
 from holdfast.client.schedules import ScheduleVerbs
-from holdfast.client.selection import BULK, BulkReport, OnProgress, Verb, change_all, job_filter
+from holdfast.client.selection import (
+    PAGE_LIMIT,
+    BulkCall,
+    BulkReport,
+    FilterWords,
+    OnProgress,
+    change_all,
+    job_filter,
+)
+from holdfast.client.verbs import (
+    CANCEL,
+    DELETE,
+    MOVE,
+    REPRIORITISE,
+    REQUEUE,
+    RESCHEDULE,
+    RESUME,
+    JobVerb,
+)
 from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
-from holdfast.errors import Refused, UnknownJob
+from holdfast.errors import UnknownJob
+from holdfast.events import Events
+from holdfast.insights.actions import Noun
 from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
-from holdfast.job.checks import check_job_id, check_name, check_priority
-from holdfast.job.ends import Cancelled
-from holdfast.job.ids import JobId
-from holdfast.job.outcome import decide
-from holdfast.job.record import Inserted, Job, Live, NewJob
-from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.checks import check_job_id
+from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
-
-RACES = 10
 
 
 class Client:
     """The verbs of one opened store: those on jobs here, the others under their noun."""
 
-    def __init__(self, store: Store, providers: Providers | None = None) -> None:
-        self.queues = QueueVerbs(store)
-        self.schedules = ScheduleVerbs(store, providers or Providers())
+    def __init__(
+        self, store: Store, providers: Providers | None = None, events: Events | None = None
+    ) -> None:
+        self._acts = Acts(events)
+        self.queues = QueueVerbs(store, self._acts)
+        self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
         self._store = store
         self._jobs = store.jobs
@@ -61,18 +83,22 @@ class Client:
     # Reading -----------------------------------------------------------------------------
 
     async def get(self, job_id: str) -> Job:
+        """Everything the store holds about one job; raises `UnknownJob` if it holds nothing."""
         found = await self._jobs.get([check_job_id(job_id)])
         if not found:
             raise UnknownJob(job_id)
         return found[0]
 
-    async def page(self, *, limit: int = 50, cursor: str | None = None, **which: Any) -> Page:
-        """Jobs newest first; `which` as in `job_filter`."""
-        checks.count("limit", limit, most=BULK)
+    async def page(
+        self, *, limit: int = 50, cursor: str | None = None, **which: Unpack[FilterWords]
+    ) -> Page:
+        """Jobs that match, newest first. `cursor` is `next_cursor` of the page before."""
+        checks.count("limit", limit, most=PAGE_LIMIT)
         after = None if cursor is None else check_job_id(cursor)
         return await self._jobs.page(job_filter(**which), limit, after)
 
-    async def count(self, **which: Any) -> dict[JobState, int]:
+    async def count(self, **which: Unpack[FilterWords]) -> dict[JobState, int]:
+        """How many jobs match, by state."""
         return await self._jobs.count(job_filter(**which))
 
     async def result(self, job_id: str, timeout: Seconds | None = None) -> str | None:
@@ -86,166 +112,106 @@ class Client:
         """Every reason why the job is not running now, and who can change it."""
         return await explain(self._store, await self.get(job_id))
 
-    # Verbs on chosen jobs ----------------------------------------------------------------
+    # Operators' verbs, on one job -----------------------------------------------------------
 
-    async def cancel(self, job_id: str) -> JobState:
-        """Cancel one job. A waiting one ends now; a running one is told to.
-
-        Returns the state it is in after that.
-        """
+    async def apply(
+        self, row: JobVerb, job_id: str, value: object = None, *, actor: str | None = None
+    ) -> None:
+        """Apply a verb of the table to one job. Raises `Refused` if its state does not allow
+        that. `actor` says who wants it, and is reported in the event `operator.acted`."""
+        checked = row.checked(value)
         job = await self.get(job_id)
-        await self._cancel([job.id])
+        changed = await row.change_one(self._jobs, job, checked)
+        self._acts.report(actor, Noun.JOBS, row.verb, job.id, value=checked, changed=int(changed))
+
+    async def cancel(self, job_id: str, *, actor: str | None = None) -> JobState:
+        """Cancel one job: a waiting job ends now, a running job is told to. Returns the state
+        that the job is in afterwards."""
+        await self.apply(CANCEL, job_id, actor=actor)
         return (await self.get(job_id)).state
 
-    async def requeue(self, job_id: str) -> None:
+    async def requeue(self, job_id: str, *, actor: str | None = None) -> None:
         """Run an ended job again, with all its attempts; its error history is kept."""
-        job = await self.get(job_id)
-        if not await self._jobs.requeue([job.id]):
-            raise Refused(
-                f"job {job_id} is {job.state}: only an ended job can be requeued"
-                if not job.ended
-                else f"job {job_id}: another job holds its unique key {job.unique_key!r}"
-            )
+        await self.apply(REQUEUE, job_id, actor=actor)
 
-    async def reprioritise(self, job_id: str, priority: int) -> None:
-        check_priority(priority)
-        await self._change(job_id, WAITING, lambda ids: self._jobs.reprioritise(ids, priority))
+    async def reprioritise(self, job_id: str, priority: int, *, actor: str | None = None) -> None:
+        """Give a waiting job another priority: lower runs first."""
+        await self.apply(REPRIORITISE, job_id, priority, actor=actor)
 
-    async def move(self, job_id: str, queue: str) -> None:
-        check_name("queue", queue)
-        await self._change(job_id, WAITING, lambda ids: self._jobs.move(ids, queue))
+    async def move(self, job_id: str, queue: str, *, actor: str | None = None) -> None:
+        """Put a waiting job in another queue."""
+        await self.apply(MOVE, job_id, queue, actor=actor)
 
-    async def reschedule(self, job_id: str, delay: Seconds) -> None:
+    async def reschedule(self, job_id: str, delay: Seconds, *, actor: str | None = None) -> None:
         """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
-        wait = checks.wait("delay", delay)
-        await self._change(job_id, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait))
+        await self.apply(RESCHEDULE, job_id, delay, actor=actor)
 
-    async def resume(self, job_id: str) -> None:
+    async def resume(self, job_id: str, *, actor: str | None = None) -> None:
         """Let a suspended job go on as the same attempt."""
-        await self._change(job_id, frozenset({JobState.SUSPENDED}), self._jobs.resume)
+        await self.apply(RESUME, job_id, actor=actor)
 
-    async def delete(self, job_id: str) -> None:
+    async def delete(self, job_id: str, *, actor: str | None = None) -> None:
         """Remove an ended job and its history."""
-        await self._change(job_id, ENDED, self._jobs.delete)
+        await self.apply(DELETE, job_id, actor=actor)
 
-    async def _change(
+    # Operators' verbs, on every job of a filter ----------------------------------------------
+
+    async def apply_all(
         self,
-        job_id: str,
-        states: frozenset[JobState],
-        verb: Verb,
-    ) -> None:
-        job = await self.get(job_id)
-        if not await verb([job.id]):
-            allowed = ", ".join(sorted(states))
-            raise Refused(f"job {job_id} is {job.state}: this needs a job that is {allowed}")
-
-    async def _cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        """Cancel what is live; a job that moved between the look and the write is looked
-        at again, a bounded number of times."""
-        done: list[JobId] = []
-        left = list(ids)
-        for _ in range(RACES):
-            live = await self._jobs.live(left)
-            if not live:
-                break
-            told = await self._jobs.request_cancel(
-                [job.id for job in live if job.state is JobState.RUNNING]
-            )
-            ended = await self._end_waiting([job for job in live if job.state in WAITING])
-            reached = {*told, *ended}
-            done += reached
-            left = [job.id for job in live if job.id not in reached]
-        return done
-
-    async def _end_waiting(self, waiting: Sequence[Live]) -> list[JobId]:
-        verdicts = await self._jobs.finish([decide(job, Cancelled()) for job in waiting])
-        return [verdict.id for verdict in verdicts if verdict.accepted]
-
-    # Verbs on many jobs by filter -----------------------------------------------------------
-
-    async def cancel_all(
-        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
+        row: JobVerb,
+        value: object = None,
+        *,
+        dry_run: bool = False,
+        on_progress: OnProgress | None = None,
+        actor: str | None = None,
+        **which: Unpack[FilterWords],
     ) -> BulkReport:
-        """Cancel every live job that matches. `on_progress(done, matched)` shows progress."""
-        return await self._bulk(which, LIVE, self._cancel, dry_run, on_progress)
+        """Apply a verb of the table to every job that matches; `which` as in `job_filter`.
 
-    async def requeue_all(
-        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
-    ) -> BulkReport:
+        With `dry_run` the jobs are only counted. `on_progress(done, matched)` is called after
+        each page. An actor's change is reported even if it breaks off: `changed` says how far
+        it came.
+        """
+        checked, meant, changed = row.checked(value), job_filter(**which), 0
+
+        def note(done: int, matched: int) -> None:
+            nonlocal changed
+            changed = done
+            if on_progress is not None:
+                on_progress(done, matched)
+
+        try:
+            return await change_all(self._jobs, meant, row, checked, dry_run, note)
+        finally:
+            if not dry_run:
+                words = msgspec.to_builtins(meant)
+                self._acts.report(actor, Noun.JOBS, row.verb, words, value=checked, changed=changed)
+
+    async def cancel_all(self, **which: Unpack[BulkCall]) -> BulkReport:
+        """Cancel every live job that matches."""
+        return await self.apply_all(CANCEL, **which)
+
+    async def requeue_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Requeue every ended job that matches (failed ones, unless states are named)."""
-        which.setdefault("states", frozenset({JobState.FAILED}))
-        return await self._bulk(which, ENDED, self._jobs.requeue, dry_run, on_progress)
+        return await self.apply_all(REQUEUE, **which)
 
-    async def delete_all(
-        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
-    ) -> BulkReport:
+    async def delete_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Remove every ended job that matches."""
-        return await self._bulk(which, ENDED, self._jobs.delete, dry_run, on_progress)
+        return await self.apply_all(DELETE, **which)
 
-    async def move_all(
-        self,
-        queue: str,
-        *,
-        dry_run: bool = False,
-        on_progress: OnProgress | None = None,
-        **which: Any,
-    ) -> BulkReport:
+    async def move_all(self, queue: str, /, **which: Unpack[BulkCall]) -> BulkReport:
         """Put every waiting job that matches in another queue."""
-        check_name("queue", queue)
-        return await self._bulk(
-            which, WAITING, lambda ids: self._jobs.move(ids, queue), dry_run, on_progress
-        )
+        return await self.apply_all(MOVE, queue, **which)
 
-    async def reprioritise_all(
-        self,
-        priority: int,
-        *,
-        dry_run: bool = False,
-        on_progress: OnProgress | None = None,
-        **which: Any,
-    ) -> BulkReport:
+    async def reprioritise_all(self, priority: int, /, **which: Unpack[BulkCall]) -> BulkReport:
         """Give every waiting job that matches another priority."""
-        check_priority(priority)
-        return await self._bulk(
-            which, WAITING, lambda ids: self._jobs.reprioritise(ids, priority), dry_run, on_progress
-        )
+        return await self.apply_all(REPRIORITISE, priority, **which)
 
-    async def reschedule_all(
-        self,
-        delay: Seconds,
-        *,
-        dry_run: bool = False,
-        on_progress: OnProgress | None = None,
-        **which: Any,
-    ) -> BulkReport:
+    async def reschedule_all(self, delay: Seconds, /, **which: Unpack[BulkCall]) -> BulkReport:
         """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
         ones, unless states are named)."""
-        wait = checks.wait("delay", delay)
-        which.setdefault("states", frozenset({JobState.SCHEDULED}))
-        return await self._bulk(
-            which, RESCHEDULABLE, lambda ids: self._jobs.reschedule(ids, wait), dry_run, on_progress
-        )
+        return await self.apply_all(RESCHEDULE, delay, **which)
 
-    async def resume_all(
-        self, *, dry_run: bool = False, on_progress: OnProgress | None = None, **which: Any
-    ) -> BulkReport:
+    async def resume_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Let every suspended job that matches go on now."""
-        return await self._bulk(
-            which, frozenset({JobState.SUSPENDED}), self._jobs.resume, dry_run, on_progress
-        )
-
-    async def _bulk(
-        self,
-        which: dict[str, Any],
-        allowed: frozenset[JobState],
-        verb: Verb,
-        dry_run: bool,
-        on_progress: OnProgress | None,
-    ) -> BulkReport:
-        meant = job_filter(**which)
-        return await change_all(
-            self._jobs, meant, allowed, verb, dry_run=dry_run, on_progress=on_progress
-        )
-
-
-RESCHEDULABLE = frozenset({JobState.READY, JobState.SCHEDULED})
+        return await self.apply_all(RESUME, **which)
