@@ -206,8 +206,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """One row of the ledger. `state` and the fields after it are about its job: None if there was no
-    job, or if the store no longer has it."""
+    """One row of the ledger. `state` and the fields after it are about its job: None if there was
+    no job, or if the store no longer has it."""
 
     schedule: str
     scope: str
