@@ -80,7 +80,7 @@ async def test_a_claim_from_a_line_that_runs_dry_is_one_statement(
         for _ in range(3):
             [job] = await store.jobs.insert([new_job()])
             assert await claim(store, worker, 5) == [job.id]
-        assert asked == ["claim"] * 3
+        assert asked == ["jobs/claim"] * 3
 
 
 async def test_a_job_handed_back_is_next_whatever_was_claimed_since(url: str) -> None:

@@ -174,7 +174,7 @@ class Claimer:
         batch = self._next_batch = self._next_batch + 1
         try:
             found = await self._connections.timed(
-                "claim", worker, list(tasks), batch, queues, limits, *walk, free, again=False
+                "jobs/claim", worker, list(tasks), batch, queues, limits, *walk, free, again=False
             )
         except BaseException:  # also when the caller is cancelled: the statement may commit
             self._unheard.add(worker, batch)
@@ -190,7 +190,7 @@ class Claimer:
         """What lost replies held, as much of it as there is room for. Each job once."""
         room = {want.queue: want.limit for want in wants}
         answer, left = [], False
-        for row in await self._connections.timed("unheard_claims", worker, lost):
+        for row in await self._connections.timed("jobs/lost_claims", worker, lost):
             told = self._delivered.setdefault(row[BATCH], set())
             if row[0] in told:
                 continue

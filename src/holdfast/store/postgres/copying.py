@@ -57,7 +57,9 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
             format="binary",
         )
 
-    now: datetime = await line.fetchval(connections.scripts["now"], connections.clock.override())
+    now: datetime = await line.fetchval(
+        connections.scripts["store/now"], connections.clock.override()
+    )
     keyed = [(uuid(job.id), job) for job in jobs]
     ready, later = _by_turn(keyed, now)
     dated = _dated(keyed, now)
@@ -69,7 +71,7 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
     for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
-        await line.fetch(connections.scripts["wake"], connections.options.channel, payload)
+        await line.fetch(connections.scripts["wakeups/wake"], connections.options.channel, payload)
 
 
 def _wakeups(queues: set[str], timed: bool) -> list[str]:

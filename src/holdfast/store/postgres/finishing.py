@@ -72,12 +72,14 @@ class Finisher:
         async def both(line: Line) -> dict[JobId, Verdict]:
             accepted: dict[JobId, Verdict] = {}
             if plain:
-                refused = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
+                refused = await line.fetch(
+                    self._script("jobs/finish_succeeded"), *self._plain(plain)
+                )
                 names = {str(row[0]) for row in refused}
                 accepted |= {end.id: _succeeded(end) for end in plain if end.id not in names}
             if others:
                 values = self._general(others, reclaim)
-                moved = await line.fetch(self._script("finish"), *values)
+                moved = await line.fetch(self._script("jobs/finish"), *values)
                 accepted |= {JobId(str(row[0])): _accepted(row) for row in moved}
             return accepted
 
@@ -92,7 +94,7 @@ class Finisher:
         if not refused:
             return
         verdicts.update((name, Verdict(name, False)) for name in refused)
-        for row in await self._connections.fetch("whereabouts", list(refused)):
+        for row in await self._connections.fetch("jobs/whereabouts", list(refused)):
             name = JobId(str(row[0]))
             verdicts[name] = Verdict(name, False, STATES[row[1]], row[2])
 

@@ -20,10 +20,12 @@ def in_schema(text: str, schema: str) -> str:
 
 @lru_cache(maxsize=16)
 def load_scripts(schema: str) -> Mapping[str, str]:
-    """Every script of the backend by its verb, for tables in `schema`."""
+    """Every script of the backend by its noun and verb, for tables in `schema`."""
     folder = files(PACKAGE).joinpath("sql")
     return {
-        file.name.removesuffix(".sql"): in_schema(file.read_text("utf-8"), schema)
-        for file in folder.iterdir()
+        f"{noun.name}/{file.name.removesuffix('.sql')}": in_schema(file.read_text("utf-8"), schema)
+        for noun in folder.iterdir()
+        if noun.is_dir()
+        for file in noun.iterdir()
         if file.name.endswith(".sql")
     }
