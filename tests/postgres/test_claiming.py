@@ -27,10 +27,8 @@ def test_a_scan_without_memory_walks_the_whole_line() -> None:
     assert SkipPoints().stretches(["a"], 0.0) == (["a"], [LOWEST], [0], [HIGHEST])
 
 
-def found(priority: int, seq: int) -> list[Any]:
-    row: list[Any] = [None] * 17
-    row[2], row[3], row[16] = "a", priority, seq
-    return row
+def found(priority: int, seq: int) -> dict[str, Any]:
+    return {"queue": "a", "priority": priority, "seq": seq}
 
 
 def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:

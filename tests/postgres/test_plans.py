@@ -80,10 +80,10 @@ async def test_a_page_reads_no_more_of_the_history_than_it_shows(
         await connection.execute("analyze holdfast.outcome")
         await connection.execute("set plan_cache_mode = force_custom_plan; set jit = off")
         await connection.execute(
-            "prepare looked_at (uuid, int, uuid[], text[], text[], text[], text, timestamptz,"
-            f" timestamptz, text, boolean) as {script}"
+            "prepare looked_at (uuid[], text[], text[], text[], text, timestamptz, timestamptz,"
+            f" text, boolean, uuid, int) as {script}"
         )
-        values = f"null, 50, null, {wanted}, null, null, null, null, null, null, {ended}"
+        values = f"null, {wanted}, null, null, null, null, null, null, {ended}, null, 50"
         rows = await connection.fetch(f"explain (analyze) execute looked_at ({values})")
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan on outcome" not in plan

@@ -42,6 +42,14 @@ Keyed = list[tuple[bytes, NewJob]]
 Timed = list[tuple[bytes, NewJob, datetime]]
 
 
+def can_copy(jobs: Sequence[NewJob]) -> bool:
+    """Enough jobs, each of which is all that has to be written: no key, no ties, nothing it waits
+    for but time."""
+    return len(jobs) >= COPY_FROM and not any(
+        job.ties or job.blocked or job.unique is not None for job in jobs
+    )
+
+
 async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]) -> None:
     """Write the jobs in one transaction (the caller's), with one wakeup for all.
 

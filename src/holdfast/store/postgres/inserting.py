@@ -21,13 +21,13 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention, readable_part
 from holdfast.job.record import Inserted, NewJob
-from holdfast.job.state import JobState
+from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 
 # What a key's holder may be pushed out of, and what a new job begins in.
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
-REPLACEABLE = PUSHABLE | {JobState.SUSPENDED.value}
-BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED})
+REPLACEABLE = frozenset(state.value for state in WAITING)
+BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BLOCKED})
 ROUNDS = 20
 
 
@@ -197,10 +197,12 @@ class _Keys:
         self.replacing.update(replaced[row[0]].id for row in gone)
 
     def _push(self, waiting: dict[str, NewJob], pushed: dict[str, NewJob]) -> Steps:
-        """Make the holders due at the new call's time; their bodies stay."""
+        """Make the holders due at the new call's time (a blocked call has none: now); their bodies
+        stay."""
         holders = sorted(pushed)
-        run_at = [pushed[holder].run_at for holder in holders]
-        delays = [pushed[holder].delay or 0.0 for holder in holders]
+        calls = [pushed[holder] for holder in holders]
+        run_at = [None if call.blocked else call.run_at for call in calls]
+        delays = [0.0 if call.blocked else call.delay or 0.0 for call in calls]
         moved = yield Step("jobs/reschedule", (self.now, self.channel, holders, run_at, delays))
         for row in moved:
             self._settle(waiting, pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
@@ -234,7 +236,7 @@ def _answer_twins(
 
 
 def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
-    """Parameters 3 to 15 of insert.sql: one array per column."""
+    """Parameters 3 to 17 of insert.sql: one array per column."""
     return (
         [job.id for job in jobs],
         [job.task for job in jobs],
@@ -249,6 +251,8 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.delay for job in jobs],
         [job.deadline_at for job in jobs],
         [job.deadline_in for job in jobs],
+        [job.ties for job in jobs],
+        [job.blocked for job in jobs],
     )
 
 

@@ -28,7 +28,7 @@ from holdfast.store.contract.records import (
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
+from holdfast.store.postgres.copying import can_copy, copy_jobs
 from holdfast.store.postgres.finishing import Finisher, Reclaim
 from holdfast.store.postgres.inserting import Rows, Step, insertion, insertion_within
 from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, milliseconds, waited_in_vain
@@ -56,7 +56,7 @@ class PostgresJobs:
         if not jobs:
             return []
         plain = all(job.unique is None for job in jobs)
-        if plain and len(jobs) >= COPY_FROM and await self._copied(jobs):
+        if can_copy(jobs) and await self._copied(jobs):
             return [Inserted(job.id, "created") for job in jobs]
 
         if plain:
@@ -181,7 +181,7 @@ class PostgresJobs:
         """Pages that held nothing but ended jobs are passed over: they are gone by now."""
         while True:
             seen = await self._connections.timed("jobs/past_deadline", limit, after)
-            live = [rows.live(row) for row in seen if row[1] is not None]
+            live = [rows.live(row) for row in seen if row["state"] is not None]
             if live or len(seen) < limit:
                 return live
             after = str(seen[-1][0])

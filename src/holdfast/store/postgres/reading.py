@@ -37,7 +37,7 @@ class Reader:
 
         async def both(line: Line) -> tuple[list[str], list[Record]]:
             await line.execute(scripts["jobs/begin_reading"])
-            found = await line.fetch(scripts["jobs/page"], cursor, limit + 1, *_filters(which))
+            found = await line.fetch(scripts["jobs/page"], *_filters(which), cursor, limit + 1)
             ids = [str(row[0]) for row in found]
             return ids, await line.fetch(scripts["jobs/get"], ids[:limit], 1)
 

@@ -59,7 +59,7 @@ async def _refused(connections: Connections, line: Line, plans: Sequence[Plan]) 
     for name in names:
         scopes = list({plan.scope: None for plan in based if plan.schedule == name})
         for row in await line.fetch(connections.scripts["schedules/unfinished"], name, scopes):
-            live.setdefault((name, row[0]), set()).add(str(row[1]))
+            live.setdefault((name, row["scope"]), set()).add(str(row["job_id"]))
     return {
         index
         for index, plan in enumerate(plans)

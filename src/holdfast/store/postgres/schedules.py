@@ -72,8 +72,7 @@ class PostgresSchedules:
         distinct = list(dict.fromkeys(scopes))
         answer: dict[str, builtins.list[Live]] = {}
         for row in await self._connections.fetch("schedules/unfinished", name, distinct):
-            scope, *job = row
-            answer.setdefault(scope, []).append(rows.live(job))
+            answer.setdefault(row["scope"], []).append(rows.live(row))
         return answer
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:

@@ -15,12 +15,12 @@ with asked as materialized (
     from unnest($5::text[], $6::int[], $11::int[]) as wanted (queue, slots, free)
     where exists (
         select from {{schema}}.worker
-        where id = $2::uuid and expires_at > coalesce($1::timestamptz, now())
+        where id = $2::uuid and expires_at > {{now}}
     )
     and not exists (
         select from {{schema}}.queue
         where queue.name = wanted.queue
-        and (queue.paused or queue.cool_until > coalesce($1::timestamptz, now()))
+        and (queue.paused or queue.cool_until > {{now}})
     )
 ),
 picked as materialized (
@@ -54,7 +54,7 @@ taken as (
     -- by ctid as an array: a tid scan of exactly these rows, whatever the statistics say
     delete from {{schema}}.ready
     where ctid = any (array(select ctid from picked))
-    returning job_id, queue, priority, seq, task, attempts, crashes, fence
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties
 ),
 behind as materialized (
     -- where in each line those begin that are claimed ahead; nothing while all begin at once
@@ -84,24 +84,21 @@ found as materialized (
 ),
 leased as (
     insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
-        worker_id, batch, claimed_at, timeout_at, ahead)
+        worker_id, batch, claimed_at, timeout_at, ahead, ties)
     select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
-        coalesce($1::timestamptz, now()),
-        coalesce($1::timestamptz, now()) + timeout * interval '1 second', ahead
+        {{now}}, {{now}} + timeout * interval '1 second', ahead, ties
     from found
 )
 -- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
 -- other columns, and an empty array more than none
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
     date_part('epoch', created_at) as created_at,
-    date_part('epoch', coalesce($1::timestamptz, now())) as claimed_at,
-    -- the driver cannot say infinity, nor a year of five digits
-    case when deadline_at > '9999-12-31 23:59:59.999999Z'::timestamptz
-        then '9999-12-31 23:59:59.999999Z'::timestamptz else deadline_at end as deadline_at,
+    date_part('epoch', {{now}}) as claimed_at,
+    case when deadline_at > {{calendar_end}} then {{calendar_end}} else deadline_at end as deadline_at,
     case when cardinality(tags) > 0 then tags end as tags, headers,
     -- only a job that was claimed before can have left a checkpoint
     case when fence > 0 then (
         select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
-    ) end as checkpoint, ahead, seq
+    ) end as checkpoint, ahead, ties, seq
 from found
 order by priority, seq

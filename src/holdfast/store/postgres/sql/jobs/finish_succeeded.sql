@@ -8,7 +8,7 @@ with closed as (
     delete from {{schema}}.lease
     where job_id = any (array(select * from unnest($2::uuid[])))
     and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true
-    returning job_id, queue, priority, task, attempts, crashes, fence, claimed_at
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at
 ),
 ended as materialized (
     -- a full join can only be hashed or merged, so no estimate makes it a loop in a loop
@@ -21,10 +21,9 @@ tuned as materialized (
 ),
 written as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
-        claimed_at, finished_at, expires_at, result)
-    select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence, claimed_at,
-        coalesce($1::timestamptz, now()),
-        coalesce($1::timestamptz, now()) + interval '1 second'
+        ties, claimed_at, finished_at, expires_at, result)
+    select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence, ties,
+        claimed_at, {{now}}, {{now}} + interval '1 second'
             * coalesce((select retain_succeeded from tuned where tuned.name = ended.queue), keep),
         result
     from ended

@@ -2,17 +2,16 @@
 -- A moment beyond the reader's calendar, such as infinity, is answered as the calendar's end: one
 -- such row would otherwise make the whole answer unreadable.
 select job.id, job.task, place.queue, place.state, place.priority, job.args, job.policy,
-    job.created_at, place.attempts, place.crashes, place.fence, job.tags, job.headers,
-    job.unique_key,
-    case when job.deadline_at > calendar.ends then calendar.ends else job.deadline_at end
+    job.created_at, place.attempts, place.crashes, place.fence, place.ties, job.tags,
+    job.headers, job.unique_key,
+    case when job.deadline_at > {{calendar_end}} then {{calendar_end}} else job.deadline_at end
         as deadline_at,
-    case when place.due_at > calendar.ends then calendar.ends else place.due_at end as due_at,
+    case when place.due_at > {{calendar_end}} then {{calendar_end}} else place.due_at end as due_at,
     place.worker_id, place.claimed_at,
     place.cancel_requested_at, place.finished_at, place.expires_at, place.result, place.reason,
     progress.fraction, progress.message, progress.checkpoint, progress.at as progress_at,
     history.errors
 from unnest($1::uuid[]) as asked (id)
-cross join (values ('9999-12-31 23:59:59.999999Z'::timestamptz)) as calendar (ends)
 cross join lateral (
     select * from {{schema}}.job where job.id = asked.id limit 1
 ) as job

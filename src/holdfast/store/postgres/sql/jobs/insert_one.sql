@@ -5,12 +5,12 @@
 with body as (
     insert into {{schema}}.job (id, task, args, policy, tags, headers, timeout, created_at)
     values ($3::uuid, $4::text, $7::text, $8::text, $9::text::text[], $10::text, $11::float8,
-        coalesce($1::timestamptz, statement_timestamp()))
+        {{now}})
     on conflict (id) do nothing
     returning id
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
-    select id, $5::text, $6::int, $4::text, coalesce($1::timestamptz, statement_timestamp()) from body
+    select id, $5::text, $6::int, $4::text, {{now}} from body
 )
 select pg_notify($2::text || '_few', 'ready:' || $5::text || '=1') from body

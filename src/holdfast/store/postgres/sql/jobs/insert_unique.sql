@@ -1,27 +1,27 @@
--- $1 .. $15 as in insert.sql   $16 keys   $17 states that hold the key, one array literal a job
--- $18 how long to wait for a key that an open transaction holds
+-- $1 .. $17 as in insert.sql   $18 keys   $19 states that hold the key, one array literal a job
+-- $20 how long to wait for a key that an open transaction holds
+-- uses: placed woken
 -- Jobs without a key ride along, so that a batch lines up in the order it was given.
 -- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
 -- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
--- newest version, but what is seen of its holder is the statement's snapshot; so a key that
--- changed hands since (another job, another epoch) is left for a look with a newer snapshot.
+-- newest version, but the statement's snapshot shows where its holder is; so a key that changed
+-- hands since (another job, another epoch) is left for a statement with a newer snapshot.
 -- Keys are taken in their own order, so that two batches never wait for each other in a ring.
 -- The bound on waiting is set inside the statement, which spares a round trip; locks of tables, which
 -- the server takes before it begins, are not under it.
 with bounded as materialized (
-    select set_config('lock_timeout', $18::text, true)
+    select set_config('lock_timeout', $20::text, true)
 ),
 new as materialized (
-    select id, task, queue, priority, args, policy, tags, headers, timeout, key, states, n,
-        coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
-            + delay * interval '1 second') as due_at,
-        coalesce(deadline_at, coalesce($1::timestamptz, statement_timestamp())
-            + deadline_in * interval '1 second') as deadline_at
+    select id, task, queue, priority, args, policy, tags, headers, timeout, ties, blocked, key,
+        states, n,
+        coalesce(run_at, {{now}} + delay * interval '1 second') as due_at,
+        coalesce(deadline_at, {{now}} + deadline_in * interval '1 second') as deadline_at
     from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
         $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
-        $15::float8[], $16::text[], $17::text[]) with ordinality
+        $15::float8[], $16::smallint[], $17::boolean[], $18::text[], $19::text[]) with ordinality
         as given (id, task, queue, priority, args, policy, tags, headers, timeout, run_at, delay,
-            deadline_at, deadline_in, key, states, n)
+            deadline_at, deadline_in, ties, blocked, key, states, n)
 ),
 released as materialized (
     select held.key, held.job_id, held.epoch
@@ -59,44 +59,15 @@ body as (
         (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
             created_at)
     select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
-        coalesce($1::timestamptz, statement_timestamp())
+        {{now}}
     from new
     where key is null or (id in (select job_id from taken)) is true
     order by n
     on conflict (id) do nothing
     returning id
 ),
-created as materialized (
-    select *, coalesce(due_at > coalesce($1::timestamptz, statement_timestamp()), false) as later
-    from new where (id in (select id from body)) is true
-),
-to_ready as (
-    insert into {{schema}}.ready (job_id, queue, priority, task, since)
-    select id, queue, priority, task, coalesce($1::timestamptz, statement_timestamp())
-    from created where not later order by n
-),
-to_scheduled as (
-    insert into {{schema}}.scheduled (job_id, due_at, queue, priority, task)
-    select id, due_at, queue, priority, task from created where later
-),
-to_deadline as (
-    insert into {{schema}}.deadline (job_id, at)
-    select id, deadline_at from created where deadline_at is not null
-),
-woken as (
-    select count(pg_notify($2::text || few, payload)) as calls
-    from (
-        select case when length(string_agg(distinct queue, ',')) >= 2000
-            then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
-            end as payload,
-            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
-        from created where not later
-        union all
-        select 'due', '' from created where later or deadline_at is not null limit 2
-    ) as hints
-    where payload is not null
-)
+{{placed}},
+{{woken}}
 select created.id::text, woken.calls, false as was_there from created cross join woken
 union all
 select id::text, 0, true from known

@@ -3,16 +3,16 @@
 select lease.job_id::text, lease.task, lease.queue, lease.priority, job.args, job.policy,
     lease.attempts, lease.crashes, lease.fence, date_part('epoch', job.created_at) as created_at,
     date_part('epoch', lease.claimed_at) as claimed_at,
-    case when job.deadline_at > '9999-12-31 23:59:59.999999Z'::timestamptz
-        then '9999-12-31 23:59:59.999999Z'::timestamptz else job.deadline_at end as deadline_at,
+    case when job.deadline_at > {{calendar_end}} then {{calendar_end}} else job.deadline_at end
+        as deadline_at,
     case when cardinality(job.tags) > 0 then job.tags end as tags, job.headers,
-    progress.checkpoint, lease.ahead, lease.seq, lease.batch
+    progress.checkpoint, lease.ahead, lease.ties, lease.seq, lease.batch
 from {{schema}}.lease
 join {{schema}}.job on job.id = lease.job_id
 left join {{schema}}.progress on progress.job_id = lease.job_id
 where lease.worker_id = $2::uuid and lease.batch = any ($3::bigint[])
 and exists (
     select from {{schema}}.worker
-    where id = $2::uuid and expires_at > coalesce($1::timestamptz, now())
+    where id = $2::uuid and expires_at > {{now}}
 )
 order by lease.priority, lease.seq

@@ -9,11 +9,10 @@ live as materialized (
     select min(nearest.at) as at from nearest
     where exists (
         select from {{schema}}.place
-        where place.job_id = nearest.job_id
-        and place.state in ('ready', 'running', 'scheduled', 'suspended')
+        where place.job_id = nearest.job_id and not place.ended
     )
 )
 select extract(epoch from coalesce(
     live.at, (select max(at) from nearest having count(*) = 100)
-) - coalesce($1::timestamptz, now()))::float8
+) - {{now}})::float8
 from live

@@ -5,7 +5,7 @@
 -- Due rows that another promoter is moving right now are skipped: it will finish with them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
-    where due_at <= coalesce($1::timestamptz, statement_timestamp())
+    where due_at <= {{now}}
     and (due_at, job_id) > (coalesce($4::timestamptz, '-infinity'),
         coalesce($5::uuid, '00000000-0000-0000-0000-000000000000'))
     order by due_at, job_id limit $3::int
@@ -13,7 +13,7 @@ with due_scheduled as materialized (
 ),
 due_suspended as materialized (
     select job_id, wake_at, true from {{schema}}.suspended
-    where wake_at <= coalesce($1::timestamptz, statement_timestamp())
+    where wake_at <= {{now}}
     and (wake_at, job_id) > (coalesce($6::timestamptz, '-infinity'),
         coalesce($7::uuid, '00000000-0000-0000-0000-000000000000'))
     order by wake_at, job_id limit $3::int
@@ -28,20 +28,20 @@ first as materialized (
 from_scheduled as (
     delete from {{schema}}.scheduled
     where job_id = any (array(select job_id from first where not was_suspended))
-    returning job_id, queue, priority, task, attempts, crashes, fence, due_at
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, due_at
 ),
 from_suspended as (
     delete from {{schema}}.suspended
     where job_id = any (array(select job_id from first where was_suspended))
-    returning job_id, queue, priority, task, attempts, crashes, fence, wake_at
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, wake_at
 ),
 moved as materialized (
     select * from from_scheduled union all select * from from_suspended
 ),
 to_ready as (
-    insert into {{schema}}.ready (job_id, queue, priority, task, attempts, crashes, fence, since)
-    select job_id, queue, priority, task, attempts, crashes, fence,
-        coalesce($1::timestamptz, statement_timestamp())
+    insert into {{schema}}.ready
+        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from moved order by due_at, job_id
 ),
 summed as materialized (
@@ -50,12 +50,12 @@ summed as materialized (
 select summed.moved, summed.queues,
     case when summed.moved >= $3::int then 0 else extract(epoch from least(
         (select due_at from {{schema}}.scheduled
-         where due_at > coalesce($1::timestamptz, statement_timestamp()) and due_at < 'infinity'
+         where due_at > {{now}} and due_at < 'infinity'
          order by due_at limit 1),
         (select wake_at from {{schema}}.suspended
-         where wake_at > coalesce($1::timestamptz, statement_timestamp()) and wake_at < 'infinity'
+         where wake_at > {{now}} and wake_at < 'infinity'
          order by wake_at limit 1)
-    ) - coalesce($1::timestamptz, statement_timestamp()))::float8 end as next_due_in,
+    ) - {{now}})::float8 end as next_due_in,
     case when summed.moved > 0 then pg_notify($2::text || case when summed.moved = 1 then '_few' else '' end,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end

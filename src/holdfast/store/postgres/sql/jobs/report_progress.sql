@@ -12,7 +12,7 @@ kept as materialized (
 ),
 written as (
     insert into {{schema}}.progress as old (job_id, fraction, message, checkpoint, at)
-    select job_id, fraction, message, checkpoint, coalesce($1::timestamptz, now())
+    select job_id, fraction, message, checkpoint, {{now}}
     from kept order by job_id
     on conflict (job_id) do update
     set fraction = coalesce(excluded.fraction, old.fraction),

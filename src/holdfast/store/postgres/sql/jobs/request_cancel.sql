@@ -4,7 +4,7 @@ with running as materialized (
 ),
 marked as (
     update {{schema}}.lease
-    set cancel_requested_at = coalesce(cancel_requested_at, $1::timestamptz, statement_timestamp())
+    set cancel_requested_at = coalesce(cancel_requested_at, {{now}})
     where job_id = any (array(select job_id from running))
     returning job_id, worker_id
 ),

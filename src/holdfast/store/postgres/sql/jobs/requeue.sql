@@ -1,18 +1,26 @@
 -- $1 now   $2 channel   $3 ids
--- A job with a unique key must get it back first; of two that want the same, the newer one does.
--- The newest version of the key decides, but its holder is seen by the statement's snapshot: a key
--- that changed hands since then is not taken, and that job stays as it is.
-with ended as materialized (
-    select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.fence
+-- uses: woken
+-- A job with a unique key must get it back first; of two that want the same, the first that is named
+-- does. The newest version of the key decides, but its holder is seen by the statement's snapshot: a
+-- key that changed hands since then is not taken, and that job stays as it is.
+with named as materialized (
+    select job_id, min(n) as n from unnest($3::uuid[]) with ordinality as given (job_id, n)
+    group by job_id
+),
+ended as materialized (
+    select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.fence,
+        outcome.ties
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[])
     order by outcome.job_id for update
 ),
 keyed as materialized (
     select distinct on (job.unique_key) ended.job_id, job.unique_key as key, job.unique_states
-    from ended join {{schema}}.job on job.id = ended.job_id
+    from ended
+    join named on named.job_id = ended.job_id
+    join {{schema}}.job on job.id = ended.job_id
     where job.unique_key is not null
-    order by job.unique_key, ended.job_id desc
+    order by job.unique_key, named.n
 ),
 released as materialized (
     select held.key, held.job_id, held.epoch
@@ -52,8 +60,8 @@ no_deadline as (
     delete from {{schema}}.deadline where job_id = any (array(select job_id from chosen))
 ),
 to_ready as (
-    insert into {{schema}}.ready (job_id, queue, priority, task, fence, since)
-    select job_id, queue, priority, task, fence, coalesce($1::timestamptz, now())
+    insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
+    select job_id, queue, priority, task, fence, ties, {{now}}
     from chosen order by job_id
 ),
 restarted as (
@@ -64,16 +72,11 @@ restarted as (
     order by schedule, scope, at
     on conflict (schedule, scope, at) do update set epoch = old.epoch + 1
 ),
-woken as (
-    select count(pg_notify($2::text || few, payload)) as calls
-    from (
-        select case when length(string_agg(distinct queue, ',')) >= 2000
-            then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
-            end as payload,
-            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
-        from chosen
-    ) as hints
-    where payload is not null
-)
+now_ready as (
+    select queue from chosen
+),
+now_timed as (
+    select where false
+),
+{{woken}}
 select chosen.job_id, woken.calls from chosen cross join woken

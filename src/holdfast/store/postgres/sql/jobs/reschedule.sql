@@ -1,13 +1,14 @@
 -- $1 now   $2 channel   $3 ids   $4 run at   $5 delays
+-- uses: woken
 -- Makes scheduled or ready jobs due at another time. Due now: ready, at the end of the line;
 -- what is ready already keeps its place in it.
 with given as materialized (
-    select id, coalesce(run_at, coalesce($1::timestamptz, statement_timestamp())
+    select id, coalesce(run_at, {{now}}
         + greatest(delay, 0) * interval '1 second') as due_at
     from unnest($3::uuid[], $4::timestamptz[], $5::float8[]) as given (id, run_at, delay)
 ),
 asked as materialized (
-    select id, due_at, due_at > coalesce($1::timestamptz, statement_timestamp()) as later
+    select id, due_at, due_at > {{now}} as later
     from given
 ),
 stayed as materialized (
@@ -17,24 +18,24 @@ stayed as materialized (
 from_ready as (
     delete from {{schema}}.ready
     where job_id = any (array(select id from asked where later))
-    returning job_id, queue, priority, task, attempts, crashes, fence
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties
 ),
 from_scheduled as (
     delete from {{schema}}.scheduled
     where job_id = any (array(select id from asked where not later))
-    returning job_id, queue, priority, task, attempts, crashes, fence
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties
 ),
 to_scheduled as (
     insert into {{schema}}.scheduled
-        (job_id, due_at, queue, priority, task, attempts, crashes, fence, reason)
-    select job_id, asked.due_at, queue, priority, task, attempts, crashes, fence, 'rescheduled'
+        (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
+    select job_id, asked.due_at, queue, priority, task, attempts, crashes, fence, ties,
+        'rescheduled'
     from from_ready join asked on asked.id = from_ready.job_id
 ),
 to_ready as (
     insert into {{schema}}.ready
-        (job_id, queue, priority, task, attempts, crashes, fence, since)
-    select job_id, queue, priority, task, attempts, crashes, fence,
-        coalesce($1::timestamptz, statement_timestamp())
+        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from from_scheduled order by job_id
 ),
 pushed as (
@@ -49,18 +50,11 @@ moved as materialized (
     union all select job_id, false, null::text from pushed
     union all select job_id, null, null::text from stayed
 ),
-woken as (
-    select count(pg_notify($2::text || few, payload)) as calls
-    from (
-        select case when length(string_agg(distinct queue, ',')) >= 2000
-            then 'ready:' else 'ready:' || string_agg(distinct queue, ',')
-                || case when count(*) <= 8 and min(queue) = max(queue) then '=' || count(*) else '' end
-            end as payload,
-            case when count(*) <= 8 and min(queue) = max(queue) then '_few' else '' end as few
-        from moved where is_ready
-        union all
-        select distinct 'due', '' from moved where not is_ready
-    ) as hints
-    where payload is not null
-)
+now_ready as (
+    select queue from moved where is_ready
+),
+now_timed as (
+    select from moved where not is_ready
+),
+{{woken}}
 select moved.job_id::text, woken.calls from moved cross join woken

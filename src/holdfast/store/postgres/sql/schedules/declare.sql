@@ -1,20 +1,22 @@
 -- $1 now   $2 channel   $3 names   $4 definitions   $5 their rules   $6 seconds to keep
 -- ledger rows   $7 since when the program runs (null: now)   $8 seconds that a declaration counts
+-- uses: schedules_changed
+-- let channel: $2::text
 -- An operator's edit is never overwritten, nor is what a younger program declares. Wakes only for
 -- news: every worker that starts declares the same again. The row as it was is seen by the
 -- statement's snapshot; at worst that wakes once too often or leaves it to the program that declared
 -- the same a moment before.
 with times as materialized (
-    select coalesce($1::timestamptz, now()) as now,
-        coalesce($7::timestamptz, $1::timestamptz, now()) as since,
-        coalesce($1::timestamptz, now()) - $8::float8 * interval '1 second' as long_ago
+    select {{now}} as now,
+        coalesce($7::timestamptz, {{now}}) as since,
+        {{now}} - $8::float8 * interval '1 second' as long_ago
 ),
 new as materialized (
     select name, definition, rule, keep
     from unnest($3::text[], $4::text[], $5::text[], $6::float8[])
         as given (name, definition, rule, keep)
 ),
-news as materialized (
+changed as materialized (
     select from new cross join times left join {{schema}}.schedule as old on old.name = new.name
     where old.name is null or (
         not old.edited and old.definition <> new.definition
@@ -55,9 +57,5 @@ declared as (
         ) as wins
     )
 ),
-counted as (
-    insert into {{schema}}.signal as kept (topic, name)
-    select 'schedules', '' from news limit 1
-    on conflict (topic, name) do update set n = kept.n + 1
-)
-select pg_notify($2::text, 'schedules') from news
+{{schedules_changed}}
+select calls from woken

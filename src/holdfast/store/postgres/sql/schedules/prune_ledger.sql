@@ -4,7 +4,7 @@
 -- removed by ctid, so that no estimate makes it a walk of the history.
 with candidates as materialized (
     select ctid, schedule from {{schema}}.ledger
-    where keep_until <= coalesce($1::timestamptz, now()) and decision not in ('failed', 'waiting')
+    where keep_until <= {{now}} and decision not in ('failed', 'waiting')
     and (
         job_id is null
         or (

@@ -5,7 +5,7 @@
 -- the same order (schedules, rows, cursors; each by key), so none waits for another in a ring.
 with known as materialized (
     -- one recorder of a schedule at a time: what it starts is seen by the next, who may have
-    -- decided that nothing of the scope runs (schedules_lock.sql)
+    -- decided that nothing of the scope runs (lock.sql)
     select name, keep from {{schema}}.schedule
     where name = any (array(select distinct unnest($2::text[])))
     order by name for no key update
@@ -20,8 +20,8 @@ new as materialized (
 written as (
     insert into {{schema}}.ledger as old
         (schedule, scope, at, decision, reason, recorded_at, keep_until, job_id)
-    select schedule, scope, at, decision, reason, coalesce($1::timestamptz, now()),
-        coalesce($1::timestamptz, now()) + keep * interval '1 second', job_id
+    select schedule, scope, at, decision, reason, {{now}},
+        {{now}} + keep * interval '1 second', job_id
     from new order by schedule, scope, at
     on conflict (schedule, scope, at) do update set
         decision = excluded.decision, reason = excluded.reason,

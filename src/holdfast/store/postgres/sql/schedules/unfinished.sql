@@ -1,7 +1,6 @@
 -- $1 schedule   $2 scopes, each once. One probe a scope, and one per place for what it started.
-select mine.scope, place.job_id, place.state, place.queue, place.task, job.policy, place.attempts,
-    place.crashes, place.fence, place.worker_id, place.cancel_requested_at is not null, place.ahead,
-    place.claimed_at
+-- uses: live_columns
+select mine.scope, {{live_columns}}
 from unnest($2::text[]) as asked (scope)
 cross join lateral (
     select scope, at, job_id from {{schema}}.started

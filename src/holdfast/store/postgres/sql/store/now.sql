@@ -1,2 +1,2 @@
 -- $1 now
-select coalesce($1::timestamptz, statement_timestamp())
+select {{now}}

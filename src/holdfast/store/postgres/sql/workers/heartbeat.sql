@@ -1,14 +1,14 @@
 -- $1 now   $2 worker   $3 lease   $4 ids held   $5 fences held   $6 caught up   $7 stuck
 with extended as (
     update {{schema}}.worker
-    set heartbeat_at = coalesce($1::timestamptz, now()),
-        expires_at = coalesce($1::timestamptz, now()) + $3::float8 * interval '1 second',
+    set heartbeat_at = {{now}},
+        expires_at = {{now}} + $3::float8 * interval '1 second',
         lease = $3::float8,
         alive_since = case
-            when expires_at > coalesce($1::timestamptz, now())
-            and coalesce($1::timestamptz, now()) between heartbeat_at
+            when expires_at > {{now}}
+            and {{now}} between heartbeat_at
                 and heartbeat_at + lease / 2 * interval '1 second'
-            then alive_since else coalesce($1::timestamptz, now()) end,
+            then alive_since else {{now}} end,
         written_until = case when $6::boolean then heartbeat_at else written_until end,
         stuck = $7::text
     where id = $2::uuid

@@ -10,20 +10,20 @@ select
     ) as ready,
     extract(epoch from least(
         (select due_at from {{schema}}.scheduled
-         where due_at > coalesce($1::timestamptz, now()) - $4::float8 * interval '1 second'
+         where due_at > {{now}} - $4::float8 * interval '1 second'
          and due_at < 'infinity' order by due_at limit 1),
         (select wake_at from {{schema}}.suspended
-         where wake_at > coalesce($1::timestamptz, now()) - $4::float8 * interval '1 second'
+         where wake_at > {{now}} - $4::float8 * interval '1 second'
          and wake_at < 'infinity' order by wake_at limit 1),
         (select at from {{schema}}.deadline
-         where at > coalesce($1::timestamptz, now()) - $4::float8 * interval '1 second'
+         where at > {{now}} - $4::float8 * interval '1 second'
          and at < 'infinity' order by at limit 1)
-    ) - coalesce($1::timestamptz, now()))::float8 as due_in,
+    ) - {{now}})::float8 as due_in,
     coalesce((select n from {{schema}}.signal
         where topic = 'cancel' and name = $2::uuid::text), 0) as cancels,
     coalesce((select n from {{schema}}.signal
         where topic = 'schedules' and name = ''), 0) as schedules,
     (select count(*)::int from (
-        select from {{schema}}.worker where expires_at > coalesce($1::timestamptz, now())
+        select from {{schema}}.worker where expires_at > {{now}}
         limit $5::int
     ) as live) as replicas

@@ -3,9 +3,9 @@ insert into {{schema}}.worker
     (id, name, host, pid, queues, tasks, version, started_at, heartbeat_at, expires_at, lease,
         alive_since, written_until)
 values ($2::uuid, $3::text, $4::text, $5::int, $6::text, $7::text[], $8::text,
-    coalesce($1::timestamptz, now()), coalesce($1::timestamptz, now()),
-    coalesce($1::timestamptz, now()) + $9::float8 * interval '1 second', $9::float8,
-    coalesce($1::timestamptz, now()), coalesce($1::timestamptz, now()))
+    {{now}}, {{now}},
+    {{now}} + $9::float8 * interval '1 second', $9::float8,
+    {{now}}, {{now}})
 on conflict (id) do update
 set heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
     lease = excluded.lease, queues = excluded.queues, tasks = excluded.tasks

@@ -2,12 +2,12 @@
 with shortened as (
     -- No lease lasts longer than its length: the clock was set back.
     update {{schema}}.worker
-    set expires_at = coalesce($1::timestamptz, now()) + lease * interval '1 second'
-    where expires_at > coalesce($1::timestamptz, now()) + lease * interval '1 second'
+    set expires_at = {{now}} + lease * interval '1 second'
+    where expires_at > {{now}} + lease * interval '1 second'
 ),
 lapsed as materialized (
     select id from {{schema}}.worker
-    where expires_at < coalesce($1::timestamptz, now()) - $3::float8 * interval '1 second'
+    where expires_at < {{now}} - $3::float8 * interval '1 second'
     and not exists (select from {{schema}}.lease where lease.worker_id = worker.id)
     order by expires_at limit $2::int
     for update skip locked
