@@ -100,7 +100,7 @@ def test_a_script_declares_its_key_and_gets_what_it_declares(verb: str) -> None:
 
 def test_a_missing_argument_is_named_before_anything_is_sent() -> None:
     with pytest.raises(TypeError, match="worker, wants, tasks"):
-        script("claim").values({"now": ""})
+        script("jobs/claim").values({"now": ""})
 
 
 async def test_a_server_that_forgot_the_scripts_is_sent_them_again(

@@ -173,14 +173,14 @@ class Connections:
 
     async def now_micros(self) -> int:
         moment = self.clock.override()
-        return int(await self.call("now", 0)) if moment is None else to_micros(moment)
+        return int(await self.call("store/now", 0)) if moment is None else to_micros(moment)
 
     async def arrivals(self, count: int) -> str:
         """The base of `count` batches of arrival numbers; '' lets the one partition's script
         take its own. Never the same twice, nor an earlier one."""
         if self.options.partitions == 1:
             return ""
-        base = max(int(await self.call("arrival", 0), 16), self._last_arrival + 1)
+        base = max(int(await self.call("store/arrival", 0), 16), self._last_arrival + 1)
         self._last_arrival = base + count
         return f"{base:013x}"
 

@@ -89,13 +89,13 @@ def _places(
     apart = not how["reclaiming"] and len({move.id for move in transitions}) == len(transitions)
     places: dict[tuple[str, int], list[int]] = {}
     for n, move in enumerate(transitions):
-        verb = "succeed" if apart and move.is_plain_success else "finish"
+        verb = "jobs/succeed" if apart and move.is_plain_success else "jobs/finish"
         places.setdefault((verb, connections.partition_of(move.id)), []).append(n)
     return places
 
 
 def _call(verb: str, partition: int, moves: Sequence[Transition], how: How) -> Call:
-    if verb == "succeed":
+    if verb == "jobs/succeed":
         flat: list[Any] = []
         for n, move in enumerate(moves):
             result = False if move.result is None else salted(move.result, n)
@@ -112,7 +112,7 @@ async def _cool_elsewhere(connections: Connections, partition: int, cooled: list
     """Every partition keeps a copy of the queues' rows, so that a claim need not ask another."""
     others = [other for other in connections.partitions if other != partition]
     calls = [
-        ("cool_queue", other, {"name": name, "row": row})
+        ("queues/cool", other, {"name": name, "row": row})
         for name, row in zip(cooled[::2], cooled[1::2], strict=True)
         for other in others
     ]

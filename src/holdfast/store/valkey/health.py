@@ -44,7 +44,7 @@ class ValkeyHealth:
             chosen = await self._sample(partition)
             looked += len(chosen)
             missing, elsewhere = await self._connections.call(
-                "check_places", partition, {"chosen": chosen}
+                "health/check", partition, {"chosen": chosen}
             )
             bodiless += len(missing)
             misplaced += len(elsewhere)

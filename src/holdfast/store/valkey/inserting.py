@@ -116,10 +116,10 @@ async def _insert_bite(
     lines = _lines(jobs)
     if lines is not None:
         given = {"arrival": base, "lines": lines}
-        if await connections.call("insert_ready", partition, given):
+        if await connections.call("jobs/insert_ready", partition, given):
             return [Inserted(job.id, "created") for _, job in jobs]
     rows = [job_row(job, index) for index, job in jobs]
-    flat = await connections.call("insert", partition, {"arrival": base, "jobs": rows})
+    flat = await connections.call("jobs/insert", partition, {"arrival": base, "jobs": rows})
     return [
         Inserted(JobId(job_id.decode()), how.decode())
         for job_id, how in zip(flat[::2], flat[1::2], strict=True)

@@ -84,25 +84,25 @@ class ValkeyJobs:
         return await sweeping.promote(self._connections, ids)
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("resume", ids)
+        return await self._arriving("jobs/resume", ids)
 
     async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._each("request_cancel", ids)
+        return await self._each("jobs/request_cancel", ids)
 
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("requeue", ids)
+        return await self._arriving("jobs/requeue", ids)
 
     async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
-        return await self._arriving("reschedule", ids, delay=finite(delay))
+        return await self._arriving("jobs/reschedule", ids, delay=finite(delay))
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._each("reprioritise", ids, priority=priority)
+        return await self._each("jobs/reprioritise", ids, priority=priority)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._each("move", ids, queue=queue)
+        return await self._each("jobs/move", ids, queue=queue)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._each("delete", ids)
+        return await self._each("jobs/delete", ids)
 
     async def prune(self, limit: int) -> int:
         return await sweeping.prune(self._connections, limit)

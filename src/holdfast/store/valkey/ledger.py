@@ -1,7 +1,7 @@
 """Reading the ledger: how its rows are named, and what became of their jobs.
 
 A plan time is 15 hexadecimal digits that sort as text, and are exact where a score, a floating
-point number, would not be. `lua/lib/ledger.lua` tells what they are part of.
+point number, would not be. `lua/parts/ledger.lua` tells what they are part of.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def history(
         given = {"schedule": schedule, "scoped": "" if scope is None else "1", "last": last}
         bite = min(limit - len(found), BITE)
         answer = await connections.call(
-            "schedules_history",
+            "schedules/history",
             home(connections, schedule),
             {**given, "first": first, "limit": bite},
         )
@@ -82,7 +82,7 @@ async def failed_plans(
 ) -> list[LedgerEntry]:
     first = "-" if after is None else f"({instant(after[0])}{after[1]}"
     given = {"schedule": schedule, "first": first, "limit": max(0, limit)}
-    answer = await connections.call("schedules_failed_plans", home(connections, schedule), given)
+    answer = await connections.call("schedules/failed_plans", home(connections, schedule), given)
     return _entries(schedule, answer)
 
 
@@ -151,7 +151,7 @@ async def _prune_one(connections: Connections, partition: int, schedule: str, li
     while removed < limit:
         bite = min(limit - removed, BITE)
         given = {"schedule": schedule, "offset": passed, "limit": bite}
-        gone, stays = await connections.call("schedules_prune_ledger", partition, given)
+        gone, stays = await connections.call("schedules/prune_ledger", partition, given)
         removed += gone
         passed += stays
         if gone + stays < bite:

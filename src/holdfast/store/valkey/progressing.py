@@ -18,7 +18,7 @@ async def report_progress(
     for n, report in enumerate(reports):
         places.setdefault(connections.partition_of(report.id), []).append(n)
     calls = [
-        ("report_progress", partition, {"reports": [_row(reports[n]) for n in mine]})
+        ("jobs/report_progress", partition, {"reports": [_row(reports[n]) for n in mine]})
         for partition, mine in places.items()
     ]
     kept = [False] * len(reports)

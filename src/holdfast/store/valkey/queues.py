@@ -26,16 +26,16 @@ class ValkeyQueues:
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
             rows = [(name, nested(queue_row(settings))) for name, settings in queues.items()]
-            await self._connections.everywhere("ensure_queues", rows=rows)
+            await self._connections.everywhere("queues/ensure", rows=rows)
 
     async def pause(self, names: Sequence[str]) -> None:
-        await self._change("pause_queues", names)
+        await self._change("queues/pause", names)
 
     async def resume(self, names: Sequence[str]) -> None:
-        await self._change("resume_queues", names)
+        await self._change("queues/resume", names)
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
-        await self._connections.everywhere("tune_queue", name=name, row=queue_row(settings))
+        await self._connections.everywhere("queues/tune", name=name, row=queue_row(settings))
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         rows = await self._rows()
@@ -78,7 +78,7 @@ class ValkeyQueues:
         for partition, queue, task in lines:
             mine.setdefault(partition, []).append((queue, line_name(queue, task)))
         calls = [
-            ("oldest_ready", partition, {"lines": [name for _, name in some]})
+            ("queues/oldest_ready", partition, {"lines": [name for _, name in some]})
             for partition, some in mine.items()
         ]
         oldest: dict[str, int] = {}

@@ -64,7 +64,7 @@ async def get(connections: Connections, ids: Sequence[str], *, newest: bool = Fa
     for some in rows.bites(dict.fromkeys(ids), BITE):
         places = list(connections.by_partition(some).items())
         calls = [
-            ("get", partition, {"newest": "1" if newest else "", "chosen": mine})
+            ("jobs/get", partition, {"newest": "1" if newest else "", "chosen": mine})
             for partition, mine in places
         ]
         for (_, mine), answer in zip(places, await connections.call_each(calls), strict=True):
@@ -82,7 +82,7 @@ async def ahead(connections: Connections, job_id: str) -> int:
         return 0
     place = {"priority": row[rows.PRIORITY], "seq": row[rows.SEQ] + job_id, "limit": COUNTED}
     calls = [
-        ("ahead", partition, {**place, "lines": lines})
+        ("jobs/ahead", partition, {**place, "lines": lines})
         for partition, lines in (await ready_lines(connections, row[rows.QUEUE])).items()
     ]
     return min(COUNTED, sum(await connections.call_each(calls)) if calls else 0)
@@ -191,7 +191,7 @@ async def _newest(
     names, running = _sources(which)
     below = "+" if cursor is None else f"({cursor}"
     answers = await connections.everywhere(
-        "newest", below=below, limit=limit, running="1" if running else "", names=names
+        "jobs/newest", below=below, limit=limit, running="1" if running else "", names=names
     )
     found = {job_id.decode() for answer in answers for job_id in answer}
     return heapq.nlargest(limit, found)

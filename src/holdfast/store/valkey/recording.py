@@ -93,7 +93,7 @@ async def _record(
 
 
 async def _call(connections: Connections, partition: int, given: Mapping[str, object]) -> list[int]:
-    answer: list[int] = await connections.call("schedules_record", partition, given, again=False)
+    answer: list[int] = await connections.call("schedules/record", partition, given, again=False)
     return answer
 
 

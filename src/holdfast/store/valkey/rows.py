@@ -1,6 +1,6 @@
 """Between Python's values and the store's: times are integer microseconds since 1970 UTC.
 
-A record is a MessagePack list of 24 values, false where there is none (`lua/lib/record.lua` names
+A record is a MessagePack list of 24 values, false where there is none (`lua/parts/record.lua` names
 them); that of a job which a plan started has one more.
 
 **Salt.** Lua keeps each string once, in a table by its hash, and of a long string it hashes some
@@ -239,7 +239,7 @@ def _progress(blob: bytes) -> Progress:
 
 
 def queue_row(settings: QueueSettings) -> bytes:
-    """A queue that is neither paused nor cooling, as `lua/lib/queues.lua` describes it."""
+    """A queue that is neither paused nor cooling, as `lua/parts/queues.lua` describes it."""
     told = (
         settings.throttle_base,
         settings.throttle_cap,

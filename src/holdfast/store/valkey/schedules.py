@@ -59,7 +59,7 @@ class ValkeySchedules:
             for some in bites(names, BITE):
                 rows = [(name, *_facts(schedules[name])) for name in some]
                 await self._connections.call(
-                    "schedules_declare", partition, {**given, "declared": rows}
+                    "schedules/declare", partition, {**given, "declared": rows}
                 )
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
@@ -74,16 +74,16 @@ class ValkeySchedules:
             "revision": "" if revision is None else revision,
         }
         again = revision is None
-        return bool(await self._call("schedules_put", name, again=again, **given))
+        return bool(await self._call("schedules/put", name, again=again, **given))
 
     async def pause(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_pause", names)
+        return await self._each("schedules/pause", names)
 
     async def resume(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_resume", names)
+        return await self._each("schedules/resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_delete", names)
+        return await self._each("schedules/delete", names)
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         key = self._connections.key(home(self._connections, name), f"cursors:{name}")
@@ -98,7 +98,7 @@ class ValkeySchedules:
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         found: dict[str, builtins.list[Live]] = {}
         for some in bites(dict.fromkeys(scopes), BITE):
-            answer = await self._call("schedules_unfinished", name, schedule=name, scopes=some)
+            answer = await self._call("schedules/unfinished", name, schedule=name, scopes=some)
             ids = [[one.decode() for one in mine] for mine in answer]
             jobs = await reading.live(self._connections, [one for mine in ids for one in mine])
             live: dict[str, Live] = {job.id: job for job in jobs}
@@ -112,7 +112,7 @@ class ValkeySchedules:
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
         keep = await self._call(
-            "schedules_advance", name, schedule=name, scope=scope, at=instant(at)
+            "schedules/advance", name, schedule=name, scope=scope, at=instant(at)
         )
         if keep is not None and scope == NO_SCOPE:
             with suppress(OverflowError, ValueError):  # kept beyond any calendar
@@ -130,7 +130,9 @@ class ValkeySchedules:
             if int(position) == 0:
                 break
         for some in bites(old, BITE):
-            await self._call("schedules_forget", name, schedule=name, before=before, scopes=some)
+            await self._call(
+                "schedules/forget_cursors", name, schedule=name, before=before, scopes=some
+            )
 
     async def history(
         self,
@@ -149,7 +151,7 @@ class ValkeySchedules:
 
     async def complain(self, name: str, error: str | None) -> None:
         told = [] if error is None else [clean(error, MESSAGE_LIMIT)]
-        await self._call("schedules_complain", name, name=name, complaint=told)
+        await self._call("schedules/complain", name, name=name, complaint=told)
 
     async def prune_ledger(self, limit: int) -> int:
         return await ledger.prune(self._connections, limit)

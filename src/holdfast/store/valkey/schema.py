@@ -24,7 +24,7 @@ class Schema:
 
     async def migrate(self) -> list[str]:
         """Record this program's layout where none is; refuse one that is not ours to touch."""
-        chosen = script("migrate")
+        chosen = script("store/migrate")
         given = {
             "version": VERSION,
             "name": NAME,

@@ -1,4 +1,4 @@
-"""Lua lives in files, one for each verb, with its keys and arguments declared in the header.
+"""Lua lives in files, `lua/<noun>/<verb>.lua`, with keys and arguments declared in the header.
 
     -- What the verb does.
     -- KEYS: partition
@@ -6,7 +6,7 @@
     -- uses: time record
 
 The loader turns the header into locals of these names, so that a script reads `worker` and not
-`ARGV[2]`, and puts the parts named by `uses` (files in `lua/lib`) before the verb, each behind the
+`ARGV[2]`, and puts the parts named by `uses` (files in `lua/parts`) before the verb, each behind the
 parts that it uses itself. A call gives
 its arguments by name and is checked against the header: one too many, or one missing, is an error
 here and not a nil there.
@@ -55,7 +55,7 @@ def script(verb: str) -> Script:
     parts = [
         *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
         *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-        *(_read(f"lib/{part}.lua") for part in _parts(verb, text)),
+        *(_read(f"parts/{part}.lua") for part in _parts(verb, text)),
         text,
     ]
     whole = "\n".join(parts)
@@ -64,16 +64,18 @@ def script(verb: str) -> Script:
 
 
 def verbs() -> list[str]:
-    """Every verb that has a script."""
-    folder = files(__package__).joinpath("lua")
-    return sorted(f.name.removesuffix(".lua") for f in folder.iterdir() if f.name.endswith(".lua"))
+    """Every script but the parts, as `noun/verb`."""
+    nouns = [noun for noun in files(__package__).joinpath("lua").iterdir() if noun.name != "parts"]
+    return sorted(
+        f"{noun.name}/{file.name.removesuffix('.lua')}" for noun in nouns for file in noun.iterdir()
+    )
 
 
 def _parts(verb: str, text: str) -> list[str]:
     """The parts that a text uses, each once, and each behind those that it uses."""
     found: dict[str, None] = {}
     for part in _declared(verb, text, "uses"):
-        found |= dict.fromkeys([*_parts(verb, _read(f"lib/{part}.lua")), part])
+        found |= dict.fromkeys([*_parts(verb, _read(f"parts/{part}.lua")), part])
     return list(found)
 
 

@@ -40,7 +40,7 @@ class ValkeyWorkers:
     async def register(self, worker: WorkerInfo, lease: float) -> None:
         """Its row comes last: who is known has its lease everywhere."""
         given = {"worker": worker.id, "lease": finite(lease)}
-        await self._elsewhere("register", **given, facts=None)
+        await self._elsewhere("workers/register", **given, facts=None)
         facts = (
             worker.name,
             worker.host,
@@ -49,7 +49,7 @@ class ValkeyWorkers:
             msgspec.json.encode(worker.tasks).decode(),
             worker.version,
         )
-        await self._connections.call("register", HOME, {**given, "facts": facts})
+        await self._connections.call("workers/register", HOME, {**given, "facts": facts})
 
     async def heartbeat(
         self,
@@ -69,11 +69,14 @@ class ValkeyWorkers:
             "stuck": to_counts(stuck),
         }
         first = await self._connections.call(
-            "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
+            "workers/heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
         if not first[0]:
             return Beat(False, lost=tuple(attempt.id for attempt in held))
-        calls = [("heartbeat", p, {**given, "home": "", "held": some}) for p, some in mine.items()]
+        calls = [
+            ("workers/heartbeat", p, {**given, "home": "", "held": some})
+            for p, some in mine.items()
+        ]
         answers = [first, *(await self._connections.call_each(calls) if calls else ())]
         cancel = {JobId(one.decode()) for answer in answers for one in answer[1]}
         lost = {JobId(one.decode()) for answer in answers for one in answer[2]}
@@ -85,7 +88,7 @@ class ValkeyWorkers:
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         given = {"worker": worker, "queues": list(queues), "tasks": list(tasks), "lately": LATELY}
-        answers = await self._connections.everywhere("poll", **given)
+        answers = await self._connections.everywhere("workers/poll", **given)
         waits = [int(wait) / SECOND for _, wait, *_ in answers if wait is not None]
         return News(
             ready=any(ready for ready, *_ in answers),
@@ -96,8 +99,8 @@ class ValkeyWorkers:
         )
 
     async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.call("deregister", HOME, {"worker": worker})
-        await self._elsewhere("deregister", worker=worker)
+        await self._connections.call("workers/deregister", HOME, {"worker": worker})
+        await self._elsewhere("workers/deregister", worker=worker)
 
     async def list(self) -> builtins.list[WorkerInfo]:
         connections = self._connections
@@ -145,8 +148,10 @@ class ValkeyWorkers:
         if not chosen:
             return 0
         given = {"lapsed_for": lapsed_for, "chosen": chosen}
-        swept = await connections.call("sweep", HOME, given)
-        await self._elsewhere("sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept])
+        swept = await connections.call("workers/sweep", HOME, given)
+        await self._elsewhere(
+            "workers/sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept]
+        )
         return len(swept)
 
     async def _shorten(self) -> None:
@@ -157,14 +162,14 @@ class ValkeyWorkers:
         lengths = [(worker, values(row, FIELDS)[LEASE]) for worker, row in rows]
         limits = [(worker, now + int(length)) for worker, length in lengths]
         if limits:
-            await connections.everywhere("shorten_leases", limits=limits)
+            await connections.everywhere("workers/shorten_leases", limits=limits)
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         given = {"role": role, "worker": worker, "ttl": finite(ttl)}
-        return bool(await self._connections.call("lead", HOME, given))
+        return bool(await self._connections.call("workers/lead", HOME, given))
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        await self._connections.call("stop_leading", HOME, {"role": role, "worker": worker})
+        await self._connections.call("workers/stop_leading", HOME, {"role": role, "worker": worker})
 
     async def _elsewhere(self, verb: str, **given: object) -> None:
         calls = [(verb, p, given) for p in self._connections.partitions if p != HOME]

@@ -3,7 +3,7 @@
 -- ARGV: rows
 -- uses: unrefused
 --
--- `rows`: [name, row], each row packed as lib/queues.lua describes it.
+-- `rows`: [name, row], each row packed as parts/queues.lua describes it.
 for _, one in ipairs(cmsgpack.unpack(rows)) do
     redis.call('HSETNX', partition .. ':queues', one[1], one[2])
 end

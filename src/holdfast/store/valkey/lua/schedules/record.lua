@@ -4,7 +4,7 @@
 -- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
 --
 -- `plans`: [schedule, scope, at, decision, reason, out_of_turn, job, cancel, replaced, beside], each
--- row once; `job` is false or as lib/insertion.lua describes it, `replaced` is what the cancelled are
+-- row once; `job` is false or as parts/insertion.lua describes it, `replaced` is what the cancelled are
 -- told, `beside` is false or the live jobs of the scope that the decision rests on. `repeated` is '1' if the answer to the same call was lost: a row with the plan's own job
 -- was then written by it. Answers 1 or 0 for each.
 local SCHEDULE, SCOPE, PLANNED_AT, DECIDED, TOLD, OUT_OF_TURN = 1, 2, 3, 4, 5, 6
