@@ -126,7 +126,7 @@ def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:
     """By want, then priority, then arrival, whichever partition they came from."""
     place = {queue: n for n, (queue, *_) in enumerate(wants)}
     found = [
-        (place[job.queue], job.priority, rows.seq(record), job)
+        (place[job.queue], job.priority, rows.to_record(record).seq, job)
         for taken in answers
         for record, job in taken
     ]

@@ -21,8 +21,9 @@ from holdfast.store.contract.records import (
     WorkerInfo,
 )
 from holdfast.store.valkey import claiming, finishing, inserting, progressing, reading, sweeping
-from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import bites, finite
+from holdfast.store.valkey.connection import Connections, bites
+from holdfast.store.valkey.moments import finite
+from holdfast.store.valkey.replies import ids_of
 from holdfast.store.valkey.server import Restarts
 
 BITE = 500
@@ -134,7 +135,7 @@ class ValkeyJobs:
                 for partition, mine in self._connections.by_partition(some).items()
             ]
             for answer in await self._connections.call_each(calls):
-                found += sweeping.ids_of(answer)
+                found += ids_of(answer)
         return found
 
     async def _arriving(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
@@ -152,5 +153,5 @@ class ValkeyJobs:
                 for partition, mine in self._connections.by_partition(some).items()
             ]
             for answer in await self._connections.call_each(calls):
-                found += sweeping.ids_of(answer)
+                found += ids_of(answer)
         return found

@@ -13,8 +13,9 @@ from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.record import Job
 from holdfast.schedule.model import Decision, LedgerEntry
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.moments import EPOCH, SECOND, to_datetime, to_micros
 from holdfast.store.valkey.reading import get
-from holdfast.store.valkey.rows import EPOCH, SECOND, record, to_datetime, to_micros
+from holdfast.store.valkey.rows import known, to_ledger_row
 
 BITE = 1_000
 DIGITS = 15
@@ -94,14 +95,15 @@ def _entries(schedule: str, answer: Sequence[bytes]) -> list[LedgerEntry]:
 
 
 def _entry(schedule: str, name: str, row: bytes) -> LedgerEntry:
-    decision, reason, recorded_at, _, job_id = record(row)
+    told = to_ledger_row(row)
+    job_id = known(told.job)
     return LedgerEntry(
         schedule=schedule,
         scope=name[8:-DIGITS],
         at=from_instant(_inverted(name[-DIGITS:])),
-        decision=Decision(decision),
-        reason=reason,
-        recorded_at=to_datetime(recorded_at),
+        decision=Decision(told.decision),
+        reason=told.reason,
+        recorded_at=to_datetime(told.recorded_at),
         job_id=None if job_id is None else JobId(job_id),
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.store.contract.records import ProgressReport
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.layout import ReportRow
 
 
 async def report_progress(
@@ -28,6 +28,6 @@ async def report_progress(
     return kept
 
 
-def _row(report: ProgressReport) -> tuple[Any, ...]:
+def _row(report: ProgressReport) -> ReportRow:
     told = report.progress
-    return (report.id, report.fence, told.fraction, told.message, told.checkpoint)
+    return ReportRow(report.id, report.fence, told.fraction, told.message, told.checkpoint)

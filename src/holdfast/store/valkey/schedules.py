@@ -24,19 +24,18 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.valkey import ledger, reading
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, bites
 from holdfast.store.valkey.ledger import from_instant, home, instant
-from holdfast.store.valkey.recording import record
-from holdfast.store.valkey.rows import (
+from holdfast.store.valkey.moments import (
     SECOND,
-    bites,
     finite,
-    paired,
     to_datetime,
     to_micros,
     to_optional_datetime,
 )
-from holdfast.store.valkey.rows import record as unpacked
+from holdfast.store.valkey.recording import record
+from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.rows import known, to_schedule_row
 
 BITE = 500
 FORGOTTEN_AT_ONCE = 1_000
@@ -206,26 +205,26 @@ def _facts(definition: Definition) -> tuple[str, str, float | None]:
 
 
 def _schedule(name: str, row: bytes) -> Schedule:
-    (
-        definition, _, _, edited, revision, created_at, changed_at, declared_at,
-        paused, paused_at, resumed_at, error, error_at, _, _, rival, rival_at,
-        pruned_from, pruned_until,
-    ) = unpacked(row)  # fmt: skip
+    told = to_schedule_row(row)
     return Schedule(
         name=name,
-        definition=decode_definition(definition),
-        paused=bool(paused),
-        edited=bool(edited),
-        revision=revision,
-        created_at=to_datetime(created_at),
-        declared_at=to_optional_datetime(declared_at),
-        error=error,
-        error_at=to_optional_datetime(error_at),
-        paused_at=to_optional_datetime(paused_at),
-        resumed_at=to_optional_datetime(resumed_at),
-        changed_at=to_optional_datetime(changed_at),
-        rival=decode_definition(rival) if rival else None,
-        rival_at=to_optional_datetime(rival_at),
-        pruned_from=from_instant(pruned_from) if pruned_from else None,
-        pruned_until=from_instant(pruned_until) if pruned_until else None,
+        definition=decode_definition(told.definition),
+        paused=told.paused,
+        edited=told.edited,
+        revision=told.revision,
+        created_at=to_datetime(told.created_at),
+        declared_at=to_optional_datetime(told.declared_at),
+        error=known(told.complaint),
+        error_at=to_optional_datetime(told.complaint_at),
+        paused_at=to_optional_datetime(told.paused_at),
+        resumed_at=to_optional_datetime(told.resumed_at),
+        changed_at=to_optional_datetime(told.changed_at),
+        rival=None if isinstance(told.rival, bool) else decode_definition(told.rival),
+        rival_at=to_optional_datetime(told.rival_at),
+        pruned_from=_instant(told.pruned_from),
+        pruned_until=_instant(told.pruned_until),
     )
+
+
+def _instant(text: str | bool) -> datetime | None:
+    return None if isinstance(text, bool) else from_instant(text)

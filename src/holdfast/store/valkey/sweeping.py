@@ -15,9 +15,11 @@ from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.moments import SECOND
 from holdfast.store.valkey.reading import live
-from holdfast.store.valkey.rows import SECOND, paired, scored, values
-from holdfast.store.valkey.workers import FIELDS, HOME, WRITTEN_UNTIL
+from holdfast.store.valkey.replies import paired, scored
+from holdfast.store.valkey.rows import to_worker_row
+from holdfast.store.valkey.workers import HOME
 
 BITE = 5_000
 
@@ -116,7 +118,7 @@ def _may_end(job: Live, limit: float, written: dict[str, int]) -> bool:
 
 async def _written_until(connections: Connections) -> dict[str, int]:
     rows = await connections.command("HGETALL", connections.key(HOME, "workers"))
-    return {worker: int(values(row, FIELDS)[WRITTEN_UNTIL]) for worker, row in paired(rows)}
+    return {worker: to_worker_row(row).written_until for worker, row in paired(rows)}
 
 
 async def _drop_deadlines(connections: Connections, gone: list[str]) -> None:
@@ -228,7 +230,3 @@ async def prune(connections: Connections, limit: int) -> int:
 
 def _by_id(jobs: Sequence[Live]) -> list[Live]:
     return sorted(jobs, key=lambda job: job.id)
-
-
-def ids_of(answer: Sequence[bytes]) -> list[JobId]:
-    return [JobId(one.decode()) for one in answer]

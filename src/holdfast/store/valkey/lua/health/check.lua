@@ -9,14 +9,15 @@ local function is_served(queue, task)
     if not served[queue] then
         served[queue] = {}
         for _, entry in ipairs(redis.call('ZRANGE', partition .. ':heads:' .. queue, 0, -1)) do
-            served[queue][string.sub(entry, SEQ_DIGITS + 1)] = true
+            served[queue][string.sub(entry, SEQ_LENGTH + 1)] = true
         end
     end
     return served[queue][task]
 end
 
 local function is_there(id, record)
-    if record[STATE] == 'ready' and not is_served(record[QUEUE], record[TASK]) then
+    local state = record[STATE]
+    if not (LIVE[state] or ENDED[state]) or (state == 'ready' and not is_served(record[QUEUE], record[TASK])) then
         return false
     end
     sorted = {}
@@ -28,7 +29,8 @@ local function is_there(id, record)
             end
         end
     end
-    return (redis.call('ZSCORE', partition .. ':live', id) and true or false) == (LIVE[record[STATE]] or false)
+    local is_listed = redis.call('ZSCORE', partition .. ':live', id) and true or false
+    return is_listed == (LIVE[state] or false)
 end
 
 local ids, bodiless, misplaced = cmsgpack.unpack(chosen), {}, {}

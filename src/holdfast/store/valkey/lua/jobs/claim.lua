@@ -32,7 +32,7 @@ local function choose()
         if is_open(want[1]) then
             local picked, lines = pick(want[1], want[2])
             for n = 1, #picked, 2 do
-                ids[#ids + 1] = string.sub(picked[n], 18)
+                ids[#ids + 1] = string.sub(picked[n], SEQ_LENGTH + 1)
                 ahead[#ids] = n > 2 * want[3]
             end
             for n = 1, #lines do
@@ -94,7 +94,7 @@ end
 local function drop_from_line(id)
     for _, head in ipairs(served) do
         for _, member in ipairs(redis.call('ZRANGE', head.key, 0, head.taken - 1)) do
-            if string.sub(member, 18) == id then
+            if string.sub(member, SEQ_LENGTH + 1) == id then
                 local before = first_of(head.key)
                 redis.call('ZREM', head.key, member)
                 lead(head.queue, head.task, before, first_of(head.key))

@@ -8,7 +8,7 @@ local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if record and not LIVE[record[STATE]] then
+    if record and ENDED[record[STATE]] then
         remove(id, record)
         answer[#answer + 1] = id
     end

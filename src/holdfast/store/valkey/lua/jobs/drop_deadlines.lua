@@ -5,7 +5,7 @@
 local ids = cmsgpack.unpack(chosen)
 load(ids)
 for _, id in ipairs(ids) do
-    if not records[id] or not LIVE[records[id][STATE]] then
+    if not records[id] or ENDED[records[id][STATE]] then
         redis.call('ZREM', partition .. ':deadlines', id)
     end
 end

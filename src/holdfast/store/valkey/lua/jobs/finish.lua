@@ -1,16 +1,12 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
--- ARGV: now kept_otherwise reclaiming by alive_since moves
--- uses: time record counts changes names places queues moves
+-- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
+-- uses: time arrival record counts changes names places queues moves
 --
--- `moves`: [id, fence, to, source, spend, crash, bump, delay, keep_for, result, reason, error,
--- cool]. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and `by` then names the
--- worker that judged so, alive since that moment; '' is nobody in particular. Answers the refused
--- (place in the batch, state, fence, …) and the queues that cool down (name, row, …).
-local ID, MOVE_FENCE, TO, SOURCE, SPEND, CRASH, BUMP, DELAY = 1, 2, 3, 4, 5, 6, 7, 8
-local KEEP_FOR, MOVE_RESULT, MOVE_REASON, ERROR, COOL = 9, 10, 11, 12, 13
-local ERRORS_KEPT = 32
-
+-- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
+-- `by` then names the worker that judged so, alive since that moment; '' is nobody in particular.
+-- Answers the refused (place in the batch, state, fence, …) and the queues that cool down (name,
+-- row, …).
 local lapsed = {}
 local function is_lapsed(worker)
     if lapsed[worker] == nil then
@@ -24,61 +20,76 @@ end
 -- workers' rows knows since when it is alive; the caller has asked there before the others.
 local function stands()
     local row = redis.call('HGET', partition .. ':workers', by)
-    local since = row and select(10, cmsgpack.unpack(row))
+    local since = row and cmsgpack.unpack(row)[WORKER_ALIVE_SINCE]
     return not is_lapsed(by) and (not row or since == tonumber(alive_since))
 end
 local may_reclaim = reclaiming == '1' and (by == '' or stands())
 
+-- The guard of a move.
 local function applies(move, record)
-    if not record or record[STATE] ~= move[SOURCE] or record[FENCE] ~= move[MOVE_FENCE] then
+    if not record or record[STATE] ~= move[MOVE_SOURCE] or record[FENCE] ~= move[MOVE_FENCE] then
         return false
     end
     if reclaiming == '1' then
-        return may_reclaim and move[SOURCE] == 'running' and is_lapsed(record[WORKER])
+        return may_reclaim and record[STATE] == 'running' and is_lapsed(record[WORKER])
     end
     return LIVE[record[STATE]]
 end
 
--- A job whose cancel was asked for meanwhile does not go on; what was spent stays spent.
-local function go(id, record, move)
-    local to = move[TO]
-    if not LIVE[to] then
-        make_ended(id, record, to, move[KEEP_FOR], move[MOVE_REASON], move[MOVE_RESULT])
+-- The steps of a move, in the order of `apply`.
+
+local function spend(move, record)
+    record[ATTEMPTS] = record[ATTEMPTS] + move[MOVE_SPEND]
+    record[CRASHES] = record[CRASHES] + move[MOVE_CRASH]
+    record[FENCE] = record[FENCE] + move[MOVE_BUMP]
+end
+
+-- A job whose cancel was asked for meanwhile does not go on. A released job arrives now; any other
+-- job that becomes ready goes back to its old position.
+local function go(move, record)
+    local id, to, delay, reason = move[MOVE_ID], move[MOVE_TO], move[MOVE_DELAY], move[MOVE_REASON]
+    if ENDED[to] then
+        make_ended(id, record, to, move[MOVE_KEEP_FOR], reason, move[MOVE_RESULT])
     elseif record[CANCEL_AT] then
         make_ended(id, record, 'cancelled', kept_by_policy(id), 'cancelled on request')
     elseif to == 'ready' then
-        make_ready(id, record)
+        make_ready(id, record, record[STATE] == 'blocked' and arrive(move[MOVE_INDEX]))
+    elseif to == 'scheduled' then
+        make_wait(id, record, to, after(delay or 0), reason)
     elseif to == 'suspended' then
-        make_wait(id, record, to, move[DELAY] and after(move[DELAY]), move[MOVE_REASON])
+        make_wait(id, record, to, delay and after(delay), reason)
     else
-        make_wait(id, record, to, after(move[DELAY] or 0), move[MOVE_REASON])
+        error('no move takes a job to ' .. tostring(to))
     end
 end
 
-local function note_error(id, told)
-    local key = partition .. ':e:' .. id
-    after_all[#after_all + 1] = {'RPUSH', key, cmsgpack.pack(moment) .. told}
-    after_all[#after_all + 1] = {'LTRIM', key, -ERRORS_KEPT, -1}
+local function note_error(move)
+    if move[MOVE_ERROR] then
+        local key = partition .. ':e:' .. move[MOVE_ID]
+        after_all[#after_all + 1] = {'RPUSH', key, cmsgpack.pack(moment) .. move[MOVE_ERROR]}
+        after_all[#after_all + 1] = {'LTRIM', key, -ERRORS_KEPT, -1}
+    end
 end
 
 local cooled = {}
+local function cool(move, record)
+    if move[MOVE_COOL] then
+        cooled[record[QUEUE]] = throttle(record[QUEUE], move[MOVE_COOL])
+    end
+end
+
+-- A job with ties has more to settle. Each kind of tie gets a step here, behind the others, for
+-- records whose TIES are not 0: what the step changes is then written with the move itself.
 local function apply(move, record)
-    local id, queue = move[ID], record[QUEUE]
-    record[ATTEMPTS] = record[ATTEMPTS] + move[SPEND]
-    record[CRASHES] = record[CRASHES] + move[CRASH]
-    record[FENCE] = record[FENCE] + move[BUMP]
-    go(id, record, move)
-    if move[ERROR] then
-        note_error(id, move[ERROR])
-    end
-    if move[COOL] then
-        cooled[queue] = throttle(queue, move[COOL])
-    end
+    spend(move, record)
+    go(move, record)
+    note_error(move)
+    cool(move, record)
 end
 
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
 for n = 1, #batch do
-    ids[n] = batch[n][ID]
+    ids[n] = batch[n][MOVE_ID]
 end
 load(ids)
 for n = 1, #batch do
@@ -101,6 +112,6 @@ end
 for name, row in pairs(cooled) do
     keep_queue(name, row)
     cooling[#cooling + 1] = name
-    cooling[#cooling + 1] = cmsgpack.pack(unpack(row, 1, 8))
+    cooling[#cooling + 1] = cmsgpack.pack(row)
 end
 return {told, cooling}

@@ -4,7 +4,7 @@
 -- ARGV: now arrival kept_otherwise jobs
 -- uses: time arrival record counts changes names places queues moves insertion
 --
--- `jobs`: as parts/insertion.lua describes them. Answers id, how, id, how, … in the order given.
+-- `jobs`: a JobRow each. Answers id, how, id, how, … in the order given.
 local answers = {}
 for _, job in ipairs(cmsgpack.unpack(jobs)) do
     local id, how = insert_once(job)

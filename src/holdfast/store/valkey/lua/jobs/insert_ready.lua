@@ -3,22 +3,24 @@
 -- ARGV: now arrival channel lines
 -- uses: time arrival heads wake
 --
--- `lines`: [queue, task, priority, four pieces of a record, [id, body, index, …]]. Answers 1; or 0,
--- and nothing is changed, when one of the ids is there already: then insert.lua has to look at each.
+-- `lines`: a LineRow each. Answers 1; or 0, and nothing is changed, when one of the ids is there
+-- already: then insert.lua has to look at each.
 --
 -- The caller packs all of a record but the arrival number and the two times, which go between the
--- pieces, and the salt, which is its last byte: nothing is packed here for each job.
+-- pieces, and the spread, which is its last byte: nothing is packed here for each job.
 local at_moment = cmsgpack.pack(moment)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
 local given, texts, live, entering, count = cmsgpack.unpack(lines), {}, {}, {}, 0
 for n = 1, #given do
-    local _, _, priority, before_seq, before_ready_at, before_created_at, rest, jobs = unpack(given[n])
-    local behind_seq = before_ready_at .. at_moment .. before_created_at .. at_moment .. rest
-    local members, score = {}, string.format('%.0f', priority)
+    local shared = given[n]
+    local before_seq, jobs = shared[LINE_BEFORE_SEQ], shared[LINE_JOBS]
+    local behind_seq = shared[LINE_BEFORE_READY_AT] .. at_moment
+        .. shared[LINE_BEFORE_CREATED_AT] .. at_moment .. shared[LINE_BEFORE_SPREAD]
+    local members, score = {}, string.format('%.0f', shared[LINE_PRIORITY])
     for j = 1, #jobs, 3 do
         local id, seq, at = jobs[j], arrive(jobs[j + 2]), 4 * count
-        local salt = string.char(jobs[j + 2] % 128)
-        texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq .. salt
+        local spread = string.char(jobs[j + 2] % SPREADS)
+        texts[at + 1], texts[at + 2] = records_of .. id, before_seq .. seq .. behind_seq .. spread
         texts[at + 3], texts[at + 4] = bodies_of .. id, jobs[j + 1]
         members[#members + 1] = score
         members[#members + 1] = seq .. id
@@ -34,7 +36,7 @@ end
 redis.call('ZADD', partition .. ':live', unpack(live))
 local woken = {}
 for n = 1, #given do
-    local queue, task = given[n][1], given[n][2]
+    local queue, task = given[n][LINE_QUEUE], given[n][LINE_TASK]
     woken[queue] = (woken[queue] or 0) + #entering[n] / 2
     local name = #queue .. ':' .. queue .. ':' .. task
     local key, members = partition .. ':ready:' .. name, entering[n]

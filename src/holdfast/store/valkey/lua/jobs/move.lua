@@ -8,15 +8,15 @@ local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if record and LIVE[record[STATE]] and record[STATE] ~= 'running' then
+    if record and WAITING[record[STATE]] then
         leave(id, record)
         record[QUEUE] = queue
         enter(id, record)
         answer[#answer + 1] = id
+        if record[STATE] == 'ready' then
+            wake('ready:' .. queue)
+        end
     end
-end
-if #answer > 0 then
-    wake('ready:' .. queue)
 end
 flush()
 return answer

@@ -3,23 +3,22 @@
 -- ARGV: now reports
 -- uses: unrefused time record counts changes
 --
--- `reports`: [id, fence, fraction, message, checkpoint]. Answers 1 or 0 for each.
+-- `reports`: a ReportRow each. Answers 1 or 0 for each.
 local batch, ids, answer = cmsgpack.unpack(reports), {}, {}
 for n = 1, #batch do
-    ids[n] = batch[n][1]
+    ids[n] = batch[n][REPORT_ID]
 end
 load(ids)
 
 local function keep(id, report)
     local key = 'p:' .. id
     local before = texts[key] or redis.call('GET', partition .. ':' .. key)
-    local fraction, message, checkpoint
-    if before then
-        fraction, message, checkpoint = cmsgpack.unpack(before)
-    end
-    texts[key] = cmsgpack.pack(
-        report[3] or fraction, report[4] or message, report[5] or checkpoint, moment
-    )
+    local row = before and cmsgpack.unpack(before) or {}
+    row[PROGRESS_FRACTION] = report[REPORT_FRACTION] or row[PROGRESS_FRACTION] or false
+    row[PROGRESS_MESSAGE] = report[REPORT_MESSAGE] or row[PROGRESS_MESSAGE] or false
+    row[PROGRESS_CHECKPOINT] = report[REPORT_CHECKPOINT] or row[PROGRESS_CHECKPOINT] or false
+    row[PROGRESS_AT] = moment
+    texts[key] = cmsgpack.pack(row)
     if not records[id][HAS_PROGRESS] then
         records[id][HAS_PROGRESS] = true
         changed[id] = true
@@ -28,7 +27,7 @@ end
 
 for n = 1, #batch do
     local record = records[ids[n]]
-    local ours = record and record[STATE] == 'running' and record[FENCE] == batch[n][2]
+    local ours = record and record[STATE] == 'running' and record[FENCE] == batch[n][REPORT_FENCE]
     if ours then
         keep(ids[n], batch[n])
     end

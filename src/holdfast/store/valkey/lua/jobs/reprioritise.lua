@@ -8,7 +8,7 @@ local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if record and LIVE[record[STATE]] and record[STATE] ~= 'running' then
+    if record and WAITING[record[STATE]] then
         leave(id, record)
         record[PRIORITY] = tonumber(priority)
         enter(id, record)

@@ -38,7 +38,7 @@ for _, one in ipairs(cmsgpack.unpack(chosen)) do
     local id = one[1]
     load({id})
     local record = records[id]
-    if record and not LIVE[record[STATE]] and (not record[KEY] or may_take_key(id, record)) then
+    if record and ENDED[record[STATE]] and (not record[KEY] or may_take_key(id, record)) then
         revive(id, record, arrive(one[2]))
         answer[#answer + 1] = id
     end

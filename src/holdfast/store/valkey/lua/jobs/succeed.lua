@@ -1,12 +1,15 @@
--- End attempts that returned. What is refused changes nothing.
+-- End attempts of jobs without ties that returned. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now moves
 -- uses: time record names counts queues
 --
--- `moves`: id, fence, keep_for, result or false, … Answers the refused as finish.lua does,
--- which knows all other moves. These are nearly all, and all the same: so the sets are told of
--- them at once and not job by job. Removals go first: they are allowed when memory is short, and
--- after a first write so is the rest.
+-- `moves`: id, fence, keep_for, result or false, … Answers the refused as finish.lua does, which
+-- knows all other moves; or 0, and nothing is changed, when one of the jobs has ties: then finish.lua
+-- has to end them.
+--
+-- Nearly all moves are these, and all of them are alike: so each set is changed once for all jobs and
+-- not job by job. Removals go first: they are allowed when memory is short, and after a first write
+-- so is the rest.
 local CHUNK = 2000
 local VALUES = 4
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
@@ -56,7 +59,9 @@ load(ids)
 for n = 1, #ids do
     local at = VALUES * (n - 1)
     local record = records[ids[n]]
-    if record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
+    if record and record[TIES] ~= 0 then
+        return 0
+    elseif record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
         succeed(ids[n], record, batch[at + 3], batch[at + 4])
     else
         local told = #refused

@@ -3,7 +3,7 @@
 local KEPT_ASIDE = 30 * 86400
 
 local function put_aside(id)
-    for _, name in ipairs({'live', 'due', 'timeouts', 'deadlines'}) do
+    for _, name in ipairs({'live', 'blocked', 'due', 'timeouts', 'deadlines'}) do
         redis.call('ZREM', partition .. ':' .. name, id)
     end
     redis.call('ZADD', partition .. ':aside', moment, id)

@@ -40,7 +40,7 @@ end
 local function wake_to_cancel(worker)
     local message = 'cancel:' .. worker
     if not woken[message] and redis.call('ZSCORE', partition .. ':leases', worker) then
-        after_all[#after_all + 1] = {'HINCRBY', partition .. ':signals', message, 1}
+        after_all[#after_all + 1] = {'HINCRBY', partition .. ':wake_counters', message, 1}
     end
     wake(message)
 end

@@ -4,7 +4,6 @@
 --
 -- An entry may be older than the first job, never newer: a line that is alone in its queue moves on
 -- without being told about, since there is nothing to compare it with.
-local SEQ_DIGITS = 17
 
 -- Member and priority of a line's first job; an empty list where there is none.
 local function first_of(key)
@@ -12,7 +11,7 @@ local function first_of(key)
 end
 
 local function head_name(member, task)
-    return string.sub(member, 1, SEQ_DIGITS) .. task
+    return string.sub(member, 1, SEQ_LENGTH) .. task
 end
 
 -- Remove the entry of a line that began with this member, or with one that is older.
@@ -21,7 +20,7 @@ local function drop_head(key, member, task)
         return
     end
     for _, entry in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-        if string.sub(entry, SEQ_DIGITS + 1) == task then
+        if string.sub(entry, SEQ_LENGTH + 1) == task then
             redis.call('ZREM', key, entry)
         end
     end

@@ -4,7 +4,6 @@
 -- of that before it, and its time inverted: so the rows of one scope stand together, newest first.
 -- `ledger-time` holds inverted time and scope (newest first, then by scope), `ledger-open` time and
 -- scope (oldest first).
-local DECISION, WHY, RECORDED_AT, KEEP_UNTIL, STARTED = 1, 2, 3, 4, 5
 local OPEN = {failed = true, waiting = true}
 local TIME_LENGTH = 15
 local LEDGER_KEYS = {

@@ -23,7 +23,7 @@ local function next_line(heads)
         local at = heads.at
         local entry = heads.chunk[at]
         if entry then
-            local task = string.sub(entry, SEQ_DIGITS + 1)
+            local task = string.sub(entry, SEQ_LENGTH + 1)
             heads.at = at + 2
             if is_known(task) then
                 local name = line(heads.queue, task)

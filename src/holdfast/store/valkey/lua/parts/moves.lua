@@ -42,7 +42,7 @@ end
 local function kept_by_policy(id)
     local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
     local read, kept = pcall(function()
-        return cjson.decode(cmsgpack.unpack(body)[2]).retention.other
+        return cjson.decode(cmsgpack.unpack(body)[BODY_POLICY]).retention.other
     end)
     return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
 end

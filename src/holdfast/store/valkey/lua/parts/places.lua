@@ -14,13 +14,17 @@ local function settle(id, record, enters)
         if record[AT] then
             put('timeouts', id, enters and record[AT])
         end
-    elseif LIVE[state] then
+    elseif state == 'scheduled' or state == 'suspended' then
         if record[AT] then
             put('due', id, enters and record[AT])
         end
-    else
+    elseif state == 'blocked' then
+        put('blocked', id, enters and 0)
+    elseif ENDED[state] then
         put(behind('ended', state), id, enters and 0)
         put('expiry', id, enters and record[EXPIRES_AT])
+    else
+        error('there is no place for a job that is ' .. tostring(state))
     end
     count(behind(state, name), enters and 1 or -1)
 end

@@ -1,19 +1,8 @@
--- A job's record: a MessagePack list of these values, false where there is none: a list with
--- holes would be packed as a map.
-local STATE, QUEUE, PRIORITY, SEQ, TASK, ATTEMPTS, CRASHES, FENCE = 1, 2, 3, 4, 5, 6, 7, 8
-local READY_AT, AT, WORKER, CLAIMED_AT, TIMEOUT, CANCEL_AT = 9, 10, 11, 12, 13, 14
-local DEADLINE_AT, CREATED_AT, REASON, EXPIRES_AT, RESULT = 15, 16, 17, 18, 19
-local KEY, KEY_STATES, HAS_PROGRESS = 20, 21, 22
-local AHEAD = 23 -- whether a running job was claimed with no slot free for it
-local SALT = 24 -- a small number that differs among the jobs of a batch, see rows.py
-local PLAN = 25 -- only of a job that a plan started: [schedule, scope, plan time]
-
-local SALTS = 128
-local LIVE = {ready = true, scheduled = true, running = true, suspended = true, blocked = true}
-
+-- The records of a call's jobs. Each is read once; the later steps of a call see what the earlier
+-- ones changed in it.
 local records, changed = {}, {}
 
--- An error where one of them is no record at all.
+-- Raises an error if one of these values is no record at all.
 local function keep_loaded(ids, first, found)
     for n = 1, #found do
         local id = ids[first + n - 1]
@@ -26,8 +15,8 @@ local function keep_loaded(ids, first, found)
     end
 end
 
--- Read the records of a batch once; what a verb changes in them is seen by its later steps. One that
--- cannot be read is as good as none: it is found by trying each alone where all together fail.
+-- Read the records of these jobs. A record that cannot be read counts as missing: where all together
+-- fail, each is tried alone.
 local function load(ids)
     local keys = {}
     for n = 1, #ids do

@@ -22,7 +22,7 @@ local function start_again(id, record)
     end
     local schedule, scope, at = unpack(record[PLAN])
     local row = redis.call('HGET', of_schedule('ledger', schedule), row_name(scope, at))
-    if row and cmsgpack.unpack(row)[STARTED] == id then
+    if row and cmsgpack.unpack(row)[LEDGER_JOB] == id then
         put('started:' .. schedule, started_name(scope, at, id), 0)
     end
 end

@@ -1,6 +1,5 @@
 -- Times are whole microseconds since 1970. `moment` is what the verb believes; arrival numbers
 -- always come from the server's own clock, so that they grow while a test holds the clock still.
-local LATEST = 253402300799999999
 local clock = redis.call('TIME')
 local server_time = clock[1] * 1000000 + clock[2]
 local moment = now == '' and server_time or tonumber(now)

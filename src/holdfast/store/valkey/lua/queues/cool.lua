@@ -3,11 +3,11 @@
 -- ARGV: name row
 -- uses: unrefused
 local key = partition .. ':queues'
-local new, old = {cmsgpack.unpack(row)}, redis.call('HGET', key, name)
-local mine = old and {cmsgpack.unpack(old)} or new
--- The later window is the one that counts, with its own count.
-if new[2] and new[2] >= (mine[2] or 0) then
-    mine[2], mine[3] = new[2], new[3]
+local new, old = cmsgpack.unpack(row), redis.call('HGET', key, name)
+local mine = old and cmsgpack.unpack(old) or new
+-- Of two windows the later counts, with its own number of throttles.
+if new[QUEUE_COOL_UNTIL] and new[QUEUE_COOL_UNTIL] >= (mine[QUEUE_COOL_UNTIL] or 0) then
+    mine[QUEUE_COOL_UNTIL], mine[QUEUE_THROTTLES] = new[QUEUE_COOL_UNTIL], new[QUEUE_THROTTLES]
 end
-redis.call('HSET', key, name, cmsgpack.pack(unpack(mine, 1, 8)))
+redis.call('HSET', key, name, cmsgpack.pack(mine))
 return 1

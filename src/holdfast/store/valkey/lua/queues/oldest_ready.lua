@@ -5,7 +5,7 @@
 local PRIORITIES = 64
 
 local function ready_at(member)
-    local id = string.sub(member, 18)
+    local id = string.sub(member, SEQ_LENGTH + 1)
     load({id})
     return records[id] and records[id][READY_AT] or nil
 end

@@ -12,4 +12,4 @@ local stands = redis.call('HGET', key, scope)
 if not stands or stands < at then
     redis.call('HSET', key, scope, at)
 end
-return tostring(row[KEEP])
+return tostring(row[SCHEDULE_KEEP])

@@ -10,32 +10,32 @@
 local news, runs_since = false, tonumber(since) or moment
 
 local function wins(row)
-    local gone = row[CODE_SEEN_AT] and row[CODE_SEEN_AT] < moment - tonumber(counts_for)
-    return not row[EDITED] and (gone or row[CODE_SINCE] <= runs_since)
+    local gone = row[SCHEDULE_CODE_SEEN_AT] and row[SCHEDULE_CODE_SEEN_AT] < moment - tonumber(counts_for)
+    return not row[SCHEDULE_EDITED] and (gone or row[SCHEDULE_CODE_SINCE] <= runs_since)
 end
 
 for _, one in ipairs(cmsgpack.unpack(declared)) do
     local name, definition, rule, keep = unpack(one)
     local row = schedule_row(name)
     local is_new = not row
-    local differs = row and row[DEFINITION] ~= definition
+    local differs = row and row[SCHEDULE_DEFINITION] ~= definition
     if is_new or (differs and wins(row)) then
         if is_new then
             row = new_schedule(definition, rule, keep, false)
         else
             define(row, definition, rule, keep)
         end
-        row[CODE_SINCE], row[CODE_SEEN_AT] = runs_since, moment
-        row[RIVAL], row[RIVAL_AT] = false, false
+        row[SCHEDULE_CODE_SINCE], row[SCHEDULE_CODE_SEEN_AT] = runs_since, moment
+        row[SCHEDULE_RIVAL], row[SCHEDULE_RIVAL_AT] = false, false
         news = true
     elseif differs then
-        row[RIVAL] = not row[EDITED] and definition
-        row[RIVAL_AT] = not row[EDITED] and moment
+        row[SCHEDULE_RIVAL] = not row[SCHEDULE_EDITED] and definition
+        row[SCHEDULE_RIVAL_AT] = not row[SCHEDULE_EDITED] and moment
     else
-        row[CODE_SINCE] = math.max(row[CODE_SINCE] or runs_since, runs_since)
-        row[CODE_SEEN_AT] = moment
+        row[SCHEDULE_CODE_SINCE] = math.max(row[SCHEDULE_CODE_SINCE] or runs_since, runs_since)
+        row[SCHEDULE_CODE_SEEN_AT] = moment
     end
-    row[DECLARED_AT] = moment
+    row[SCHEDULE_DECLARED_AT] = moment
     keep_schedule(name, row, is_new)
 end
 if news then

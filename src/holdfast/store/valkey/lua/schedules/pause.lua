@@ -8,9 +8,9 @@ local answer = {}
 for _, name in ipairs(cmsgpack.unpack(chosen)) do
     local row = schedule_row(name)
     if row then
-        if not row[STOPPED] then
-            row[STOPPED], row[STOPPED_AT], row[RESUMED_AT] = true, moment, false
-            row[REVISION] = row[REVISION] + 1
+        if not row[SCHEDULE_PAUSED] then
+            row[SCHEDULE_PAUSED], row[SCHEDULE_PAUSED_AT], row[SCHEDULE_RESUMED_AT] = true, moment, false
+            row[SCHEDULE_REVISION] = row[SCHEDULE_REVISION] + 1
             keep_schedule(name, row)
         end
         answer[#answer + 1] = name

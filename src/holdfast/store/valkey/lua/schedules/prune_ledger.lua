@@ -10,16 +10,16 @@ local names = redis.call('ZRANGEBYSCORE', expiry, '-inf', moment, 'LIMIT', offse
 local rows, jobs = packed_rows(schedule, names), {}
 for n = 1, #names do
     rows[n] = rows[n] and cmsgpack.unpack(rows[n]) or {}
-    jobs[#jobs + 1] = rows[n][STARTED] or nil
+    jobs[#jobs + 1] = rows[n][LEDGER_JOB] or nil
 end
 local live, gone = living(jobs), {}
 local oldest, newest -- of the plans that fired
 for n = 1, #names do
-    local name, job = names[n], rows[n][STARTED]
+    local name, job = names[n], rows[n][LEDGER_JOB]
     if not (job and live[job]) then
         local scope, at = scope_and_time(name)
         gone[#gone + 1] = name
-        if rows[n][DECISION] == 'fired' then
+        if rows[n][LEDGER_DECISION] == 'fired' then
             oldest = (oldest and oldest < at) and oldest or at
             newest = (newest and newest > at) and newest or at
         end
@@ -35,8 +35,8 @@ end
 flush()
 local row = oldest and schedule_row(schedule)
 if row then
-    row[PRUNED_FROM] = row[PRUNED_FROM] and row[PRUNED_FROM] < oldest and row[PRUNED_FROM] or oldest
-    row[PRUNED_UNTIL] = row[PRUNED_UNTIL] and row[PRUNED_UNTIL] > newest and row[PRUNED_UNTIL] or newest
+    row[SCHEDULE_PRUNED_FROM] = row[SCHEDULE_PRUNED_FROM] and row[SCHEDULE_PRUNED_FROM] < oldest and row[SCHEDULE_PRUNED_FROM] or oldest
+    row[SCHEDULE_PRUNED_UNTIL] = row[SCHEDULE_PRUNED_UNTIL] and row[SCHEDULE_PRUNED_UNTIL] > newest and row[SCHEDULE_PRUNED_UNTIL] or newest
     keep_schedule(schedule, row)
 end
 each('HDEL', of_schedule('ledger', schedule), gone)

@@ -5,13 +5,13 @@
 --
 -- `revision` is '' where any will do, 0 where there must be none. Answers 1 if it was taken.
 local row = schedule_row(name)
-if revision ~= '' and (row and row[REVISION] or 0) ~= tonumber(revision) then
+if revision ~= '' and (row and row[SCHEDULE_REVISION] or 0) ~= tonumber(revision) then
     return 0
 end
 local is_new = not row
 if row then
     define(row, definition, rule, tonumber(keep))
-    row[EDITED] = true
+    row[SCHEDULE_EDITED] = true
 else
     row = new_schedule(definition, rule, tonumber(keep), true)
 end

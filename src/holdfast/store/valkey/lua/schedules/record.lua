@@ -3,12 +3,8 @@
 -- ARGV: now arrival kept_otherwise repeated plans
 -- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
 --
--- `plans`: [schedule, scope, at, decision, reason, out_of_turn, job, cancel, replaced, beside], each
--- row once; `job` is false or as parts/insertion.lua describes it, `replaced` is what the cancelled are
--- told, `beside` is false or the live jobs of the scope that the decision rests on. `repeated` is '1' if the answer to the same call was lost: a row with the plan's own job
--- was then written by it. Answers 1 or 0 for each.
-local SCHEDULE, SCOPE, PLANNED_AT, DECIDED, TOLD, OUT_OF_TURN = 1, 2, 3, 4, 5, 6
-local JOB, CANCEL, REPLACED, BESIDE = 7, 8, 9, 10
+-- `plans`: a PlanRow each, no row of the ledger twice. `repeated` is '1' if the answer to the same
+-- call was lost: then a row with the plan's own job was written by that call. Answers 1 or 0 for each.
 local LOOKED_AT, LOOKED_AT_IN_ALL = 100, 20000 -- jobs of former plans of a scope, of all scopes
 
 local batch, books = cmsgpack.unpack(plans), {}
@@ -18,7 +14,7 @@ local function book_of(schedule)
     if books[schedule] == nil then
         local row = schedule_row(schedule)
         books[schedule] = row and {
-            till = after(row[KEEP]), names = {}, places = {}, rows = {}, cursors = {}, scopes = {}
+            till = after(row[SCHEDULE_KEEP]), names = {}, places = {}, rows = {}, cursors = {}, scopes = {}
         } or false
     end
     return books[schedule]
@@ -28,20 +24,20 @@ local function may_write(plan, row)
     if not row then
         return true
     end
-    if plan[OUT_OF_TURN] and plan[DECIDED] == 'fired' and not row[STARTED] then
+    if plan[PLAN_OUT_OF_TURN] and plan[PLAN_DECISION] == 'fired' and not row[LEDGER_JOB] then
         return true
     end
-    return OPEN[row[DECISION]] and row[DECISION] ~= plan[DECIDED]
+    return OPEN[row[LEDGER_DECISION]] and row[LEDGER_DECISION] ~= plan[PLAN_DECISION]
 end
 
 -- Whether the live jobs of the scope are still those that the decision rests on. Scopes are looked
 -- at before anything is written.
 local function as_decided(plan)
     local ids, expected, found = {}, {}, 0
-    for _, member in ipairs(started_in(plan[SCHEDULE], plan[SCOPE], -1)) do
-        ids[#ids + 1] = job_of(member, plan[SCOPE])
+    for _, member in ipairs(started_in(plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], -1)) do
+        ids[#ids + 1] = job_of(member, plan[PLAN_SCOPE])
     end
-    for _, id in ipairs(plan[BESIDE]) do
+    for _, id in ipairs(plan[PLAN_BESIDE]) do
         expected[id] = true
     end
     for id in pairs(living(ids)) do
@@ -50,30 +46,30 @@ local function as_decided(plan)
         end
         found = found + 1
     end
-    return found == #plan[BESIDE]
+    return found == #plan[PLAN_BESIDE]
 end
 
 local function is_ours(plan, row)
-    return repeated == '1' and plan[JOB] and row and row[STARTED] == plan[JOB][ID]
+    return repeated == '1' and plan[PLAN_JOB] and row and row[LEDGER_JOB] == plan[PLAN_JOB][JOB_ID]
 end
 
 local function write(plan, name, book, row)
-    local schedule, scope, at = plan[SCHEDULE], plan[SCOPE], plan[PLANNED_AT]
-    local job = plan[JOB] and plan[JOB][ID]
+    local schedule, scope, at = plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], plan[PLAN_AT]
+    local job = plan[PLAN_JOB] and plan[PLAN_JOB][JOB_ID]
     local rows = book.rows
     rows[#rows + 1] = name
-    rows[#rows + 1] = cmsgpack.pack({plan[DECIDED], plan[TOLD], moment, book.till, job})
-    if row or not OPEN[plan[DECIDED]] then
-        put('ledger-expiry:' .. schedule, name, not OPEN[plan[DECIDED]] and book.till)
+    rows[#rows + 1] = cmsgpack.pack({plan[PLAN_DECISION], plan[PLAN_REASON], moment, book.till, job})
+    if row or not OPEN[plan[PLAN_DECISION]] then
+        put('ledger-expiry:' .. schedule, name, not OPEN[plan[PLAN_DECISION]] and book.till)
     end
     if not row then
         put('ledger-scope:' .. schedule, name, 0)
         put('ledger-time:' .. schedule, inverted(at) .. scope, 0)
     end
-    if OPEN[plan[DECIDED]] or row then
-        put('ledger-open:' .. schedule, at .. scope, OPEN[plan[DECIDED]] and 0 or false)
+    if OPEN[plan[PLAN_DECISION]] or row then
+        put('ledger-open:' .. schedule, at .. scope, OPEN[plan[PLAN_DECISION]] and 0 or false)
     end
-    if not plan[OUT_OF_TURN] and (book.cursors[scope] or '') < at then
+    if not plan[PLAN_OUT_OF_TURN] and (book.cursors[scope] or '') < at then
         book.cursors[scope] = at
     end
     book.scopes[scope] = true
@@ -101,8 +97,8 @@ local function tidy(scopes_written)
 end
 
 local function start(plan)
-    local id, schedule, scope, at = plan[JOB][ID], plan[SCHEDULE], plan[SCOPE], plan[PLANNED_AT]
-    insert_once(plan[JOB])
+    local id, schedule, scope, at = plan[PLAN_JOB][JOB_ID], plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], plan[PLAN_AT]
+    insert_once(plan[PLAN_JOB])
     load({id})
     if records[id] then
         records[id][PLAN] = {schedule, scope, at}
@@ -119,7 +115,7 @@ local function cancel(id, told)
         record[CANCEL_AT] = record[CANCEL_AT] or moment
         changed[id] = true
         wake_to_cancel(record[WORKER])
-    elseif LIVE[state] then
+    elseif WAITING[state] then
         make_ended(id, record, 'cancelled', kept_by_policy(id), told)
     end
 end
@@ -155,9 +151,9 @@ local function find_rows()
     local found = {}
     for n = 1, #batch do
         local plan = batch[n]
-        local book = book_of(plan[SCHEDULE])
+        local book = book_of(plan[PLAN_SCHEDULE])
         if book then
-            book.names[#book.names + 1] = row_name(plan[SCOPE], plan[PLANNED_AT])
+            book.names[#book.names + 1] = row_name(plan[PLAN_SCOPE], plan[PLAN_AT])
             book.places[#book.places + 1] = n
         end
     end
@@ -172,11 +168,11 @@ end
 
 local found, answer, written, scopes_written = find_rows(), {}, {}, 0
 for n = 1, #batch do
-    local plan, book = batch[n], books[batch[n][SCHEDULE]]
+    local plan, book = batch[n], books[batch[n][PLAN_SCHEDULE]]
     local name, row = unpack(found[n] or {})
-    local writes = book and may_write(plan, row) and (not plan[BESIDE] or as_decided(plan))
+    local writes = book and may_write(plan, row) and (not plan[PLAN_BESIDE] or as_decided(plan))
     if writes then
-        scopes_written = scopes_written + (book.scopes[plan[SCOPE]] and 0 or 1)
+        scopes_written = scopes_written + (book.scopes[plan[PLAN_SCOPE]] and 0 or 1)
         write(plan, name, book, row)
         written[#written + 1] = plan
     end
@@ -189,12 +185,12 @@ end
 tidy(scopes_written)
 local told, cancelled = {}, {}
 for _, plan in ipairs(written) do
-    if plan[JOB] then
+    if plan[PLAN_JOB] then
         start(plan)
     end
-    for _, id in ipairs(plan[CANCEL]) do
+    for _, id in ipairs(plan[PLAN_CANCEL]) do
         if not told[id] then
-            told[id] = plan[REPLACED]
+            told[id] = plan[PLAN_REPLACED]
             cancelled[#cancelled + 1] = id
         end
     end

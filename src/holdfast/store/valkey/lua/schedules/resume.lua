@@ -8,9 +8,9 @@ local answer = {}
 for _, name in ipairs(cmsgpack.unpack(chosen)) do
     local row = schedule_row(name)
     if row then
-        if row[STOPPED] then
-            row[STOPPED], row[RESUMED_AT] = false, moment
-            row[REVISION] = row[REVISION] + 1
+        if row[SCHEDULE_PAUSED] then
+            row[SCHEDULE_PAUSED], row[SCHEDULE_RESUMED_AT] = false, moment
+            row[SCHEDULE_REVISION] = row[SCHEDULE_REVISION] + 1
             keep_schedule(name, row)
         end
         answer[#answer + 1] = name

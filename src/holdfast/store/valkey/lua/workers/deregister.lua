@@ -3,5 +3,5 @@
 -- ARGV: worker
 redis.call('ZREM', partition .. ':leases', worker)
 redis.call('HDEL', partition .. ':workers', worker)
-redis.call('HDEL', partition .. ':signals', 'cancel:' .. worker)
+redis.call('HDEL', partition .. ':wake_counters', 'cancel:' .. worker)
 return 1

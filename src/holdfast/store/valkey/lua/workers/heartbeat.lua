@@ -8,24 +8,24 @@
 --
 -- The lease is removed before it is put back: a removal is allowed when memory is short, and after
 -- it so is the rest. A worker must not lose its jobs because there is no room for new ones.
-local BEATEN_AT, LEASE, ALIVE_SINCE, WRITTEN_UNTIL, STUCK = 8, 9, 10, 11, 12 -- see register.lua
 if home == '1' then
-    local row = redis.call('HGET', partition .. ':workers', worker)
-    if not row then
+    local found = redis.call('HGET', partition .. ':workers', worker)
+    if not found then
         return {0, {}, {}}
     end
-    local told = {cmsgpack.unpack(row)}
-    local beaten_at, length = told[BEATEN_AT], told[LEASE]
+    local row = cmsgpack.unpack(found)
+    local beaten_at = row[WORKER_BEATEN_AT]
     local expires_at = tonumber(redis.call('ZSCORE', partition .. ':leases', worker) or 0)
-    if expires_at <= moment or moment < beaten_at or 2 * (moment - beaten_at) > length then
-        told[ALIVE_SINCE] = moment
+    if expires_at <= moment or moment < beaten_at or 2 * (moment - beaten_at) > row[WORKER_LEASE] then
+        row[WORKER_ALIVE_SINCE] = moment
     end
     if caught_up == '1' then
-        told[WRITTEN_UNTIL] = beaten_at
+        row[WORKER_WRITTEN_UNTIL] = beaten_at
     end
-    told[BEATEN_AT], told[LEASE], told[STUCK] = moment, after(tonumber(lease)) - moment, stuck
+    row[WORKER_BEATEN_AT], row[WORKER_STUCK] = moment, stuck
+    row[WORKER_LEASE] = after(tonumber(lease)) - moment
     redis.call('ZREM', partition .. ':leases', worker)
-    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(unpack(told, 1, STUCK)))
+    redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(row))
 end
 redis.call('ZREM', partition .. ':leases', worker)
 redis.call('ZADD', partition .. ':leases', after(tonumber(lease)), worker)

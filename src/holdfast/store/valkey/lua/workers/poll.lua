@@ -31,7 +31,7 @@ local function soonest(name)
 end
 
 local due = math.min(soonest('due'), soonest('deadlines'))
-local told = redis.call('HMGET', partition .. ':signals', 'cancel:' .. worker, 'schedules')
+local told = redis.call('HMGET', partition .. ':wake_counters', 'cancel:' .. worker, 'schedules')
 return {
     any_waits(),
     due < math.huge and string.format('%.0f', due - moment) or false,

@@ -10,7 +10,7 @@ for _, worker in ipairs(cmsgpack.unpack(chosen)) do
     if lapsed and redis.call('EXISTS', partition .. ':held:' .. worker) == 0 then
         redis.call('ZREM', partition .. ':leases', worker)
         redis.call('HDEL', partition .. ':workers', worker)
-        redis.call('HDEL', partition .. ':signals', 'cancel:' .. worker)
+        redis.call('HDEL', partition .. ':wake_counters', 'cancel:' .. worker)
         answer[#answer + 1] = worker
     end
 end
