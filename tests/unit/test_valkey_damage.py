@@ -14,9 +14,9 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Finding, JobFilter, Severity
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import QUEUE, Scene, ids
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 
 @pytest.fixture(scope="module")
