@@ -10,7 +10,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.shared import connected, opened, terminate
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def backend(store: PostgresStore, seconds: float = 0.0) -> int:

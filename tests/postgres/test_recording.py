@@ -13,7 +13,7 @@ from holdfast.schedule.providers import Providers
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.store import PostgresStore
-from tests.backends import opened
+from tests.support.backends import opened
 
 DAILY = Definition(Rule(cron="@daily"), task="task", queue="default")
 

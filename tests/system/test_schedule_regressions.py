@@ -24,9 +24,9 @@ from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested
 from holdfast.store.contract.records import Held
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.schedule_scene import TASK, Scene
-from tests.system.working import Shop
+from tests.support.flaky import FlakyStore, Line
+from tests.support.schedule_scene import TASK, Scene
+from tests.support.working import Shop
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 FIRED, SKIPPED, MISSED, FAILED = (
@@ -316,7 +316,7 @@ async def test_a_provider_that_hangs_holds_up_nobody(live_store: Store) -> None:
 
 
 async def until_fired(scene: Scene, name: str, number: int) -> None:
-    from tests.waiting import wait_until
+    from tests.support.waiting import wait_until
 
     stop = asyncio.Event()
     running = asyncio.create_task(scene.evaluator.run(stop))

@@ -17,7 +17,7 @@ from holdfast.job.state import JobState
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.plan_job import PLAN, SCOPE
 from holdfast.store.contract.store import Store
-from tests.system.schedule_scene import QUEUE, TASK, Scene
+from tests.support.schedule_scene import QUEUE, TASK, Scene
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 FIRED, COALESCED, SKIPPED = Decision.FIRED, Decision.COALESCED, Decision.SKIPPED

@@ -18,8 +18,8 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.worker import Worker
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 BRIEF = Policy(retry=Retry.never(), timeout=0.2)
 RETRIED = Policy(retry=Retry(max_attempts=5, base=0, jitter=0), timeout=0.2)

@@ -14,7 +14,7 @@ from holdfast.job.outcome import Transition
 from holdfast.worker import lane as lanes
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.lane import Lane
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 class Scene:

@@ -33,9 +33,9 @@ from holdfast.store.sqlite.reading import count, live, page
 from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
-from tests.backends import opened
-from tests.leaks import nothing_leaks
-from tests.waiting import wait_until
+from tests.support.backends import opened
+from tests.support.leaks import nothing_leaks
+from tests.support.waiting import wait_until
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sqlite_schema.sql"
 POLICY = encode_policy(Policy())

@@ -20,9 +20,9 @@ from holdfast.store.valkey.layout import Record, width
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import QUEUE, Scene, ids
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 
 @pytest.fixture(scope="module")

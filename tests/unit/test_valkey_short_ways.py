@@ -19,8 +19,8 @@ from holdfast.store.valkey.claiming import INLINE
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import RETURNED, Scene
+from tests.support.backends import opened
 
 POLICIES = [Policy(), Policy(timeout=9), Policy(timeout=0.5, keep_result=False)]
 

@@ -40,7 +40,6 @@ from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import (
     QUEUE,
     REACHABLE,
@@ -52,7 +51,8 @@ from tests.conformance.builders import (
 )
 from tests.conformance.planning import Diary
 from tests.conformance.test_wakeups import listening
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 SPREAD = 4
 

@@ -16,7 +16,7 @@ from holdfast.job.retry import Retry
 from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 QUICK = Policy(retry=Retry(max_attempts=3, base=0, jitter=0))
 ONCE = Policy(retry=Retry.never())

@@ -1,7 +1,7 @@
 """The program that the processes of these tests run, written as a user would write one.
 
-    python -m tests.system.program worker '{"queues": {"default": 4}, "lease": 2}'
-    python -m tests.system.program enqueuer '{"count": 100, "together": 5}'
+    python -m tests.support.program worker '{"queues": {"default": 4}, "lease": 2}'
+    python -m tests.support.program enqueuer '{"count": 100, "together": 5}'
 
 Every handler notes in the diary when it starts and when it returns; the worker
 notes what it claimed and what the store answered to each end it wrote.
@@ -30,8 +30,8 @@ from holdfast.context import Context
 from holdfast.events import Event
 from holdfast.job.ids import new_job_id
 from holdfast.job.retry import Retry
-from tests.system.diary import Diary
-from tests.system.recording import record
+from tests.support.diary import Diary
+from tests.support.recording import record
 
 DIARY = "DIARY"
 CLOCK = "CLOCK"

@@ -1,4 +1,4 @@
-"""Handlers that treat their worker roughly, for a real `holdfast worker tests.system.rough:app`.
+"""Handlers that treat their worker roughly, for a real `holdfast worker tests.support.rough:app`.
 
 Each notes in the file `NOTES` that it has begun, and what came of it.
 """

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from holdfast.app import App
 from holdfast.job.record import Job
 from holdfast.store.contract.store import Store
-from tests.system import books
-from tests.system.diary import Entry
-from tests.system.processes import Fleet, Process
-from tests.system.program import brief, brief_sync
-from tests.waiting import comes_true
+from tests.support import books
+from tests.support.diary import Entry
+from tests.support.processes import Fleet, Process
+from tests.support.program import brief, brief_sync
+from tests.support.waiting import comes_true
 
 SLOWEST_RUN = 100.0
 

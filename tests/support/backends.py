@@ -23,7 +23,7 @@ from holdfast.clock import Clock
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
-from tests.leftovers import leftovers
+from tests.support.leftovers import leftovers
 
 ALL_TABLES: LiteralString = (
     "select format('%I.%I', schemaname, tablename) from pg_tables"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.app import App
-from tests.system import books
-from tests.system.processes import Fleet, Process
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet, Process
+from tests.support.waiting import wait_until
 
 LEASE = 20.0
 """Much longer than any outage it is used with, so that no living worker loses its jobs."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from tests.system.diary import DiaryReader
-from tests.system.program import DIARY
-from tests.waiting import wait_until
+from tests.support.diary import DiaryReader
+from tests.support.program import DIARY
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 STARTS_WITHIN = 20.0
@@ -26,7 +26,7 @@ class Process:
     """One process of the test program."""
 
     def __init__(self, role: str, options: dict[str, Any], env: dict[str, str], log: Path) -> None:
-        command = [sys.executable, "-m", "tests.system.program", role]
+        command = [sys.executable, "-m", "tests.support.program", role]
         self.role = role
         self.log = log
         self.killed_at: float | None = None

@@ -9,7 +9,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import ProgressReport, Verdict, Want, WorkerInfo
-from tests.system.diary import Diary
+from tests.support.diary import Diary
 
 Move = Callable[..., Awaitable[list[Verdict]]]
 

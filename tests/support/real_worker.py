@@ -1,4 +1,4 @@
-"""Real `holdfast worker` processes on `tests.system.rough`."""
+"""Real `holdfast worker` processes on `tests.support.rough`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.processes import ROOT
-from tests.waiting import wait_until
+from tests.support.processes import ROOT
+from tests.support.waiting import wait_until
 
 PLAIN_LOOP = "import sys; sys.modules['uvloop'] = None; "
 MAIN = "from holdfast.cli.main import main; main()"
@@ -30,7 +30,7 @@ class RealWorkers:
         self, url: str, *arguments: str, slots: int = 4, plain_loop: bool = False
     ) -> subprocess.Popen[bytes]:
         code = (PLAIN_LOOP if plain_loop else "") + MAIN
-        command = ["worker", "tests.system.rough:app", "--queues", f"default:{slots}"]
+        command = ["worker", "tests.support.rough:app", "--queues", f"default:{slots}"]
         with (self._folder / f"{len(self._started)}.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-c", code, *command, *arguments],

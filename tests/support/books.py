@@ -16,7 +16,7 @@ from holdfast.store.contract.records import JobFilter, Severity
 from holdfast.store.contract.store import Store
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
-from tests.system.diary import Entry
+from tests.support.diary import Entry
 
 CHUNK = 500
 
