@@ -57,7 +57,7 @@ class Claimer:
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        [(trusted, returns, names)] = tx.rows(steps("claim")["gate"], (worker, tx.now))
+        [(trusted, returns, names)] = tx.rows(steps("jobs/claim")["gate"], (worker, tx.now))
         if not trusted:
             return []
         known, closed = to_json(tasks), set(to_texts(names))
@@ -89,7 +89,7 @@ class Claimer:
 
 
 def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]) -> list[Row]:
-    sql = steps("claim")
+    sql = steps("jobs/claim")
     rows: list[Row] = []
     priority: int | None = BEFORE_ALL
     while len(rows) < want.limit:
@@ -111,7 +111,7 @@ def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], first_ahead: R
     alike: dict[tuple[str, int, float | None], list[int]] = {}
     for row in rows:
         alike.setdefault((row[1], row[2], readable_part(row[9]).timeout), []).append(row[3])
-    sql = steps("claim")
+    sql = steps("jobs/claim")
     for (queue, priority, timeout), numbers in alike.items():
         line = (queue, priority, to_json(numbers))
         timeout_at = None if timeout is None else after(tx.now, timeout)

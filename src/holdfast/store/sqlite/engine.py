@@ -252,7 +252,7 @@ def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
 def bump(tx: Transaction) -> dict[Key, Bump]:
     """Leave word for other processes, in the same transaction: a number grows by as many as
     there are jobs. Returns the new numbers, and by how much they grew."""
-    sql = steps("signal")["bump"]
+    sql = steps("parts/counter")["bump"]
     bumped = {}
     for (topic, name), jobs in tx.wakes.items():
         [(n,)] = tx.rows(sql, (topic.value, name, jobs))

@@ -58,7 +58,7 @@ def reclaim(
     running = [transition for transition in transitions if transition.source is JobState.RUNNING]
     found = _find(tx, running) if _stands(tx, by) else {}
     ids = to_json({transition.id for transition in transitions})
-    for (job_id,) in tx.rows(steps("finish")["trusted"], (ids, tx.now)):
+    for (job_id,) in tx.rows(steps("jobs/finish")["trusted"], (ids, tx.now)):
         found.pop((JobState.RUNNING, job_id), None)
     return _Moves(tx).apply(transitions, found)
 
@@ -68,7 +68,7 @@ def _stands(tx: Transaction, by: WorkerInfo | None) -> bool:
     if by is None or by.alive_since is None:
         return True
     values = (by.id, to_micros(by.alive_since), tx.now)
-    return bool(tx.rows(steps("finish")["stands"], values))
+    return bool(tx.rows(steps("jobs/finish")["stands"], values))
 
 
 def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
@@ -79,7 +79,7 @@ def to_ready(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
 
 def leave(tx: Transaction, source: JobState, rows: Sequence[Row]) -> None:
     if rows:
-        tx.run(steps("finish")[f"drop {source}"], (to_json(row[0] for row in rows),))
+        tx.run(steps("jobs/finish")[f"drop {source}"], (to_json(row[0] for row in rows),))
 
 
 def line_up(tx: Transaction, rows: Sequence[Row]) -> None:
@@ -88,7 +88,7 @@ def line_up(tx: Transaction, rows: Sequence[Row]) -> None:
         return
     first = take_numbers(tx, len(rows))
     tx.each(
-        steps("finish")["ready"],
+        steps("jobs/finish")["ready"],
         [(*row[:3], seq, *row[4:NARROW], tx.now) for seq, row in enumerate(rows, first)],
     )
     for queue, jobs in Counter(row[1] for row in rows).items():
@@ -97,22 +97,22 @@ def line_up(tx: Transaction, rows: Sequence[Row]) -> None:
 
 def take_numbers(tx: Transaction, count: int) -> int:
     """The first of `count` new arrival numbers."""
-    [(last,)] = tx.rows(steps("signal")["arrivals"], (count,))
+    [(last,)] = tx.rows(steps("parts/counter")["arrivals"], (count,))
     return int(last) - count + 1
 
 
 def note_return(tx: Transaction) -> None:
     """To be called when jobs come to old places in a line: claimers have marks behind them."""
-    tx.run(steps("signal")["return"])
+    tx.run(steps("parts/counter")["return"])
 
 
 def waiting_rows(tx: Transaction, source: JobState, ids: Iterable[str]) -> list[Row]:
     """The narrow rows of those that are in `source`."""
-    return tx.rows(steps("finish")[f"find {source}"], (to_json(dict.fromkeys(ids)),))
+    return tx.rows(steps("jobs/finish")[f"find {source}"], (to_json(dict.fromkeys(ids)),))
 
 
 def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, int]]:
-    rows = tx.rows(script("locate"), (to_json(dict.fromkeys(ids)),))
+    rows = tx.rows(script("parts/locate"), (to_json(dict.fromkeys(ids)),))
     return {JobId(job_id): (JobState(state), fence) for job_id, state, fence in rows}
 
 
@@ -143,7 +143,7 @@ class _Moves:
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
-        self._sql = steps("finish")
+        self._sql = steps("jobs/finish")
         self._retentions: _Retentions = {
             row[0]: row[1:] for row in tx.rows(self._sql["retentions"])
         }
@@ -279,7 +279,7 @@ def _stopped(transition: Transition, policy: str) -> Transition:
 
 def throttle(tx: Transaction, queue: str, hint: float) -> None:
     """Let a queue cool down; only the first throttle of a window raises its count."""
-    sql = steps("throttle")
+    sql = steps("parts/throttle")
     fresh = QueueSettings()
     tx.run(sql["ensure"], (queue, fresh.throttle_base, fresh.throttle_cap))
     [(until, count, base, cap)] = tx.rows(sql["read"], (queue,))

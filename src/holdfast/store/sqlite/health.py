@@ -48,7 +48,7 @@ def _check(tx: Transaction, location: Location) -> list[Finding]:
 
 
 def _schema(tx: Transaction) -> Finding:
-    [(version,)] = tx.rows(steps("check")["version"])
+    [(version,)] = tx.rows(steps("health/check")["version"])
     newest = load_migrations(__package__)[-1].version
     if version == newest:
         return Finding("schema", Severity.OK, f"version {version}")
@@ -70,7 +70,7 @@ def _integrity(tx: Transaction) -> Finding:
 
 
 def _rows(tx: Transaction, step: str, check: str, severity: Severity, advice: str) -> Finding:
-    ids = [row[0] for row in tx.rows(steps("check")[step])]
+    ids = [row[0] for row in tx.rows(steps("health/check")[step])]
     if not ids:
         return Finding(check, Severity.OK, "none")
     return Finding(check, severity, f"at least {len(ids)}: {', '.join(ids)}", advice)

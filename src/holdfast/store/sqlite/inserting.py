@@ -64,10 +64,10 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
 def _known(tx: Transaction, ids: Sequence[JobId]) -> dict[JobId, tuple[str, str]]:
     """The task and arguments of those that are there. Ids are made in order of time, so most are
     newer than any that is."""
-    [(newest,)] = tx.rows(steps("insert")["newest"])
+    [(newest,)] = tx.rows(steps("jobs/insert")["newest"])
     if newest is None or newest < min(ids):
         return {}
-    rows = tx.rows(steps("insert")["known"], (to_json(ids),))
+    rows = tx.rows(steps("jobs/insert")["known"], (to_json(ids),))
     return {JobId(job_id): (task, args) for job_id, task, args in rows}
 
 
@@ -76,7 +76,7 @@ def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:
     holder = _holder(tx, key)
     if holder is not None and holder[0] != job_id:
         return False
-    tx.run(steps("insert")["take key"], (key, job_id, states))
+    tx.run(steps("jobs/insert")["take key"], (key, job_id, states))
     return True
 
 
@@ -88,13 +88,13 @@ def _insert_unique(tx: Transaction, job: NewJob, unique: Unique) -> Inserted:
         if answer.id != job.id:
             return answer
     _write(tx, [job])
-    tx.run(steps("insert")["take key"], (unique.key, job.id, _states(unique)))
+    tx.run(steps("jobs/insert")["take key"], (unique.key, job.id, _states(unique)))
     return answer
 
 
 def _holder(tx: Transaction, key: str) -> tuple[JobId, JobState] | None:
     """The job that has the key by right: it exists and is in a state it asked for."""
-    row = tx.row(steps("insert")["holder"], (key,))
+    row = tx.row(steps("jobs/insert")["holder"], (key,))
     if row is None:
         return None
     job_id, states = JobId(row[0]), row[1].split(" ")
@@ -123,7 +123,7 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
         if scheduled:
             to_ready(tx, JobState.SCHEDULED, scheduled)
     else:
-        sql = steps("finish")
+        sql = steps("jobs/finish")
         for state, rows in ((JobState.READY, ready), (JobState.SCHEDULED, scheduled)):
             tx.run(sql[f"drop {state}"], (to_json(row[0] for row in rows),))
             tx.each(sql["schedule"], [(*row[:NARROW], None, due) for row in rows])
@@ -132,7 +132,7 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
 
 
 def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
-    sql = steps("insert")
+    sql = steps("jobs/insert")
     now = tx.now
     ready: list[Row] = []
     scheduled: list[Row] = []
@@ -144,8 +144,8 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
         else:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
-    tx.each(steps("finish")["ready"], ready)
-    tx.each(steps("finish")["schedule"], scheduled)
+    tx.each(steps("jobs/finish")["ready"], ready)
+    tx.each(steps("jobs/finish")["schedule"], scheduled)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
     for row in ready:

@@ -28,7 +28,7 @@ def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 
 
 def request_cancel(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
-    marked = tx.rows(script("request_cancel"), (to_json(ids), tx.now))
+    marked = tx.rows(script("jobs/request_cancel"), (to_json(ids), tx.now))
     for worker in {worker for _, worker, is_there in marked if is_there}:
         tx.wake(Topic.CANCEL, worker)
     return [JobId(job_id) for job_id, *_ in marked]
@@ -36,17 +36,17 @@ def request_cancel(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 
 def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
     """One at a time, because of two jobs with one key only the first may return."""
-    sql = steps("requeue")
+    sql = steps("jobs/requeue")
     returned: list[JobId] = []
     for row in tx.rows(sql["find"], (to_json(dict.fromkeys(ids)),)):
         job_id, queue, key, states = row[0], row[1], row[NARROW], row[NARROW + 1]
         if key is not None and not retake_key(tx, key, job_id, states):
             continue
         tx.run(sql["drop outcome"], (job_id,))
-        tx.run(steps("finish")["drop deadline"], (job_id,))
+        tx.run(steps("jobs/finish")["drop deadline"], (job_id,))
         narrow = (*row[:3], take_numbers(tx, 1), *row[4:NARROW])
-        tx.run(steps("finish")["ready"], (*narrow, tx.now))
-        tx.run(steps("schedules_record")["restart"], (job_id,))
+        tx.run(steps("jobs/finish")["ready"], (*narrow, tx.now))
+        tx.run(steps("schedules/record")["restart"], (job_id,))
         tx.wake(Topic.READY, queue)
         returned.append(JobId(job_id))
     return returned
@@ -55,21 +55,21 @@ def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 def reprioritise(tx: Transaction, ids: Sequence[JobId], priority: int) -> list[JobId]:
     """Its place within the new priority is by arrival, as if it had always been there."""
     wanted = (to_json(ids), priority)
-    changed = [row for sql in steps("reprioritise").values() for row in tx.rows(sql, wanted)]
+    changed = [row for sql in steps("jobs/reprioritise").values() for row in tx.rows(sql, wanted)]
     note_return(tx)
     return [JobId(job_id) for (job_id,) in changed]
 
 
 def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
     wanted = (to_json(ids), queue)
-    moved = [row for sql in steps("move").values() for row in tx.rows(sql, wanted)]
+    moved = [row for sql in steps("jobs/move").values() for row in tx.rows(sql, wanted)]
     note_return(tx)
     tx.wake(Topic.READY, queue, MANY)
     return [JobId(job_id) for (job_id,) in moved]
 
 
 def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[bool]:
-    sql = steps("report_progress")
+    sql = steps("jobs/report_progress")
     fences: dict[str, int] = dict(
         tx.rows(sql["fences"], (to_json({report.id for report in reports}),))
     )

@@ -33,7 +33,7 @@ class Polling:
     def read(self, tx: Transaction, asked: _Asked) -> News:
         worker, queues = asked
         since = tx.now - round(LATELY * SECOND)
-        [found] = tx.rows(script("poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED))
+        [found] = tx.rows(script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED))
         # Looked at before the transaction: never newer than what it saw.
         self._known = (self._looked_at, asked, found)
         return _news(found, tx.now)

@@ -23,7 +23,7 @@ AFTER_ALL = "\U0010ffff"
 
 
 def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
-    return to_live(tx.rows(script("live"), (to_json(set(ids)),)))
+    return to_live(tx.rows(script("jobs/live"), (to_json(set(ids)),)))
 
 
 def to_live(rows: Iterable[Row]) -> list[Live]:
@@ -42,7 +42,7 @@ def to_live(rows: Iterable[Row]) -> list[Live]:
 
 def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job]:
     wanted = (to_json(set(ids)),)
-    sql = steps("get")
+    sql = steps("jobs/get")
     history: dict[str, list[ErrorEntry]] = {}
     for job_id, attempt, kind, message, traceback, at in tx.rows(sql[errors], wanted):
         entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at))
@@ -51,27 +51,27 @@ def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job
 
 
 def ahead(tx: Transaction, job_id: str) -> int:
-    [(number,)] = tx.rows(script("ahead"), (job_id, COUNTED))
+    [(number,)] = tx.rows(script("jobs/ahead"), (job_id, COUNTED))
     return int(number)
 
 
 def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
         Outcome(JobId(job_id), JobState(state), result, reason)
-        for job_id, state, result, reason in tx.rows(script("outcomes"), (to_json(set(ids)),))
+        for job_id, state, result, reason in tx.rows(script("jobs/outcomes"), (to_json(set(ids)),))
     ]
 
 
 def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """One row more than asked says whether there is a next page."""
     values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
-    ids = [row[0] for row in tx.rows(script("page"), values)]
+    ids = [row[0] for row in tx.rows(script("jobs/page"), values)]
     jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)
     return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit > 0 else None)
 
 
 def count(tx: Transaction, which: JobFilter) -> dict[JobState, int]:
-    rows = tx.rows(script("count"), _filters(which))
+    rows = tx.rows(script("jobs/count"), _filters(which))
     return {JobState(state): number for state, number in rows}
 
 

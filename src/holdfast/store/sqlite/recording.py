@@ -79,7 +79,7 @@ def _still_beside(plan: Plan, live: dict[tuple[str, str], set[JobId]]) -> bool:
 
 def unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
     wanted = (name, to_json(dict.fromkeys(scopes)))
-    rows = tx.rows(script("schedules_unfinished"), wanted)
+    rows = tx.rows(script("schedules/unfinished"), wanted)
     found: dict[str, list[Live]] = {}
     for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
         found.setdefault(row[0], []).append(job)
@@ -87,18 +87,18 @@ def unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, l
 
 
 def _found(tx: Transaction, keys: Iterable[_Key]) -> dict[_Key, Row]:
-    rows = tx.rows(steps("schedules_record")["found"], (to_json(keys),))
+    rows = tx.rows(steps("schedules/record")["found"], (to_json(keys),))
     return {row[:3]: row[3:] for row in rows}
 
 
 def _keeps(tx: Transaction, plans: Sequence[Plan]) -> dict[str, float]:
     """How long each schedule keeps its rows; one that is gone is left out."""
     names = to_json({plan.schedule for plan in plans})
-    return dict(tx.rows(steps("schedules_record")["keeps"], (names,)))
+    return dict(tx.rows(steps("schedules/record")["keeps"], (names,)))
 
 
 def _write(tx: Transaction, written: dict[_Key, Plan], keeps: dict[str, float]) -> None:
-    sql = steps("schedules_record")
+    sql = steps("schedules/record")
     jobs: list[NewJob] = []
     rows: list[Row] = []
     started: list[Row] = []

@@ -1,6 +1,7 @@
-"""SQL lives in files, one for each verb; a file may hold several named steps.
+"""SQL lies in files: `sql/<noun>/<verb>.sql`, and `sql/parts/` for what several verbs share.
 
-A step starts at a line `-- name: step`; a file without such lines is one step.
+A file may hold several statements, each after a line `-- name: …`; a file without such lines
+is one statement.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
 
 @cache
 def script(verb: str) -> str:
-    """The file of a verb that is one statement."""
+    """The file of a verb that is one statement; `verb` is its path, such as `jobs/page`."""
     return _read(verb)
 
 

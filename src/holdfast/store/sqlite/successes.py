@@ -17,7 +17,7 @@ from holdfast.store.sqlite.transaction import Transaction
 
 def succeed_all(tx: Transaction, transitions: Collection[Transition]) -> bool:
     """Apply plain successes if every one of them stands; otherwise change nothing."""
-    sql = steps("succeed")
+    sql = steps("parts/succeed")
     tx.run(sql["try"])
     stood = _copy(tx, transitions) == len(transitions)
     if stood:
@@ -33,7 +33,7 @@ def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
     for transition in transitions:
         key = (transition.keep_for, transition.fence)
         alike.setdefault(key, {})[transition.id] = transition.result
-    copy = steps("succeed")["copy"]
+    copy = steps("parts/succeed")["copy"]
     return sum(
         tx.changed(copy, (to_json_object(results), tx.now, after(tx.now, keep_for), fence, LATEST))
         for (keep_for, fence), results in alike.items()
@@ -41,7 +41,7 @@ def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
 
 
 def _leave(tx: Transaction, transitions: Collection[Transition]) -> None:
-    sql = steps("succeed")
+    sql = steps("parts/succeed")
     ids = (to_json(transition.id for transition in transitions),)
     tx.run(sql["leave"], ids)
     if tx.rows(sql["any deadline"]) == [(1,)]:

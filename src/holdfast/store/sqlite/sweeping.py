@@ -29,7 +29,7 @@ class LapsedLeases:
         return [] if state == self._none_at else None
 
     def find(self, tx: Transaction, limit: int, after: str | None) -> list[Live]:
-        sql = steps("lapsed_leases")
+        sql = steps("jobs/lapsed_leases")
         if tx.rows(sql["any"]) == [(0,)]:
             # Looked at before the transaction: never newer than what it saw.
             self._none_at = self._looked_at
@@ -39,24 +39,24 @@ class LapsedLeases:
 
 def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
     values = (tx.now, after or "", limit, round(slack * SECOND))
-    return to_live(tx.rows(script("overdue_attempts"), values))
+    return to_live(tx.rows(script("jobs/overdue_attempts"), values))
 
 
 def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
     """An end drops its own deadline row; what is dropped here was left by hand or by a bug."""
-    sql = steps("past_deadline")
+    sql = steps("jobs/past_deadline")
     tx.run(sql["drop ended"], (tx.now, limit))
     ids = [row[0] for row in tx.rows(sql["find"], (tx.now, after or "", limit))]
     return sorted(live(tx, ids), key=lambda job: job.id)
 
 
 def next_deadline_in(tx: Transaction) -> float | None:
-    row = tx.row(steps("past_deadline")["next"])
+    row = tx.row(script("jobs/next_deadline_in"))
     return None if row is None else max(0.0, seconds_until(row[0], tx.now))
 
 
 def promote_due(tx: Transaction, limit: int) -> Promoted:
-    sql = steps("promote_due")
+    sql = steps("jobs/promote_due")
     due = [
         (row[-1], source, row)
         for source in (JobState.SCHEDULED, JobState.SUSPENDED)
@@ -73,11 +73,11 @@ def promote_due(tx: Transaction, limit: int) -> Promoted:
 
 
 def due(tx: Transaction, limit: int, after: str | None) -> list[JobId]:
-    return [JobId(row[0]) for row in tx.rows(script("due"), (tx.now, after or "", limit))]
+    return [JobId(row[0]) for row in tx.rows(script("jobs/due"), (tx.now, after or "", limit))]
 
 
 def promote(tx: Transaction, ids: Iterable[JobId]) -> int:
-    sql, promoted = steps("promote"), 0
+    sql, promoted = steps("jobs/promote"), 0
     for source in (JobState.SCHEDULED, JobState.SUSPENDED):
         rows = tx.rows(sql[source], (tx.now, to_json(set(ids))))
         if rows:
@@ -87,20 +87,20 @@ def promote(tx: Transaction, ids: Iterable[JobId]) -> int:
 
 
 def prune(tx: Transaction, limit: int) -> int:
-    victims = tx.rows(steps("prune")["expired"], (tx.now, limit))
+    victims = tx.rows(steps("jobs/prune")["expired"], (tx.now, limit))
     _remove(tx, victims)
     return len(victims)
 
 
 def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
-    victims = tx.rows(steps("prune")["named"], (to_json(set(ids)),))
+    victims = tx.rows(steps("jobs/prune")["named"], (to_json(set(ids)),))
     _remove(tx, victims)
     return [JobId(job_id) for job_id, _ in victims]
 
 
 def _remove(tx: Transaction, victims: Sequence[Row]) -> None:
     """All that belongs to these ended jobs."""
-    sql = steps("prune")
+    sql = steps("jobs/prune")
     ids = [(job_id,) for job_id, _ in victims]
     for table in ("outcome", "error", "progress", "deadline", "job"):
         tx.each(sql[table], ids)

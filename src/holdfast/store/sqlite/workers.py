@@ -26,7 +26,7 @@ from holdfast.store.sqlite.rows import (
     to_json,
     to_texts,
 )
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 
@@ -61,8 +61,8 @@ class SqliteWorkers:
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            tx.run(steps("workers")["deregister"], (worker,))
-            tx.run(steps("signal")["forget worker"], (worker,))
+            tx.run(script("workers/deregister"), (worker,))
+            tx.run(steps("parts/counter")["forget worker"], (worker,))
 
         await self._engine.write(work)
 
@@ -75,13 +75,13 @@ class SqliteWorkers:
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         def work(tx: Transaction) -> bool:
             values = (role, worker, after(tx.now, ttl), tx.now)
-            return bool(tx.rows(steps("workers")["lead"], values))
+            return bool(tx.rows(script("workers/lead"), values))
 
         return await self._engine.write(work)
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            if tx.rows(steps("workers")["stop leading"], (role, worker)):
+            if tx.rows(script("workers/stop_leading"), (role, worker)):
                 tx.wake(Topic.LEAD, role)
 
         await self._engine.write(work)
@@ -89,7 +89,7 @@ class SqliteWorkers:
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     tx.run(
-        steps("workers")["register"],
+        script("workers/register"),
         (
             worker.id,
             worker.name,
@@ -105,8 +105,8 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
 
 
 def _heartbeat(tx: Transaction, worker: WorkerId, row: Row, held: Sequence[Held]) -> Beat:
-    sql = steps("workers")
-    if not tx.rows(sql["heartbeat"], row):
+    sql = steps("workers/heartbeat")
+    if not tx.rows(sql["beat"], row):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -143,13 +143,14 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
         for (
             worker_id, name, host, pid, queues, tasks, version,
             started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
-        ) in tx.rows(steps("workers")["list"])
+        ) in tx.rows(script("workers/list"))
     ]  # fmt: skip
 
 
 def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
-    tx.run(steps("workers")["shorten"], (tx.now,))
+    sql = steps("workers/sweep")
+    tx.run(sql["shorten"], (tx.now,))
     before = tx.now - round(lapsed_for * SECOND)
-    swept = tx.rows(steps("workers")["sweep"], (before, limit))
-    tx.each(steps("signal")["forget worker"], swept)
+    swept = tx.rows(sql["sweep"], (before, limit))
+    tx.each(steps("parts/counter")["forget worker"], swept)
     return len(swept)

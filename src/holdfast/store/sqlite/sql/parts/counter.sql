@@ -10,8 +10,5 @@ update holdfast_signal set n = n + ? where topic = 'arrival' and name = '' retur
 -- name: return
 update holdfast_signal set n = n + 1 where topic = 'return' and name = ''
 
--- name: read
-select topic, name, n from holdfast_signal where topic not in ('arrival', 'return')
-
 -- name: forget worker
 delete from holdfast_signal where topic = 'cancel' and name = ?

@@ -17,6 +17,3 @@ left join holdfast_worker as w on w.id = l.worker_id
 where d.at <= ?1 and d.job_id > ?2 and (w.id is null or d.at < w.written_until)
 order by d.job_id
 limit ?3
-
--- name: next
-select at from holdfast_deadline order by at limit 1

@@ -1,27 +1,4 @@
--- name: ensure
-insert into holdfast_queue (
-    name, throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
-)
-values (?, ?, ?, ?, ?, ?)
-on conflict do nothing
-
--- name: pause
-update holdfast_queue set paused = 1 where name = ?
-
--- name: resume
-update holdfast_queue set paused = 0, cool_until = null, throttles = 0 where name = ?
-
--- name: tune
-update holdfast_queue
-set
-    throttle_base = ?2,
-    throttle_cap = ?3,
-    retain_succeeded = ?4,
-    retain_failed = ?5,
-    retain_other = ?6
-where name = ?1
-
--- name: list
+-- name: settings
 select
     name, paused, cool_until, throttles,
     throttle_base, throttle_cap, retain_succeeded, retain_failed, retain_other
