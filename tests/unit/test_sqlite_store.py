@@ -404,7 +404,7 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
         threads.add(threading.get_ident())
         return insert(tx, jobs)
 
-    monkeypatch.setattr("holdfast.store.sqlite.jobs.insert", noting)
+    monkeypatch.setattr("holdfast.store.sqlite.inserting.insert", noting)
     async with opened(f"{url}?synchronous={level}") as store:
         await store.jobs.insert([new_job()])
     assert (threading.get_ident() in threads) is (level == "NORMAL")

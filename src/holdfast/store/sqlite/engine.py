@@ -228,6 +228,13 @@ class Engine:
         return self._closing
 
 
+class Verbs:
+    """A part of the contract on this engine; `SqliteJobs` is the sum of several."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+
 def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
     """One configured connection. Nothing is read or written yet."""
     mode = "rwc" if create else "rw"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.migrate import load_migrations
-from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
@@ -28,10 +28,7 @@ _ROWS = (
 )
 
 
-class SqliteHealth:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteHealth(Verbs):
     async def check(self) -> list[Finding]:
         return await self._engine.read(lambda tx: _check(tx, self._engine.location))
 

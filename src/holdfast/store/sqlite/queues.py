@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings, Topic
-from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.engine import Verbs
+from holdfast.store.sqlite.places import TABLES, at
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MANY, Row, Transaction
 
 
-class SqliteQueues:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteQueues(Verbs):
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
             await self._engine.write(lambda tx: _ensure(tx, queues))
@@ -68,8 +66,9 @@ def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     known = {row[0]: row for row in tx.rows(sql["settings"])}
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
-    for queue, state, number in tx.rows(sql["counts"]):
-        counts.setdefault(queue, {})[JobState(state)] = number
+    for place in TABLES:
+        for queue, number in tx.rows(at("parts/count_queues", place)):
+            counts.setdefault(queue, {})[place] = number
     existing = known.keys() | counts.keys()
     shown = existing & set(names) if names else existing
     return [

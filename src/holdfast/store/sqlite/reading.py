@@ -8,6 +8,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
+from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.rows import (
     to_datetime,
     to_json,
@@ -22,6 +23,26 @@ COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
 AFTER_ALL = "\U0010ffff"
 
 
+class SqliteReading(Verbs):
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        return await self._engine.read(lambda tx: get(tx, ids))
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        return await self._engine.read(lambda tx: live(tx, ids))
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        return await self._engine.read(lambda tx: outcomes(tx, ids))
+
+    async def ahead(self, job_id: JobId) -> int:
+        return await self._engine.read(lambda tx: ahead(tx, job_id))
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        return await self._engine.read(lambda tx: page(tx, which, limit, cursor))
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        return await self._engine.read(lambda tx: count(tx, which))
+
+
 def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
     return to_live(tx.rows(script("jobs/live"), (to_json(set(ids)),)))
 
@@ -31,11 +52,11 @@ def to_live(rows: Iterable[Row]) -> list[Live]:
         Live(
             JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
             None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
-            to_optional_datetime(claimed_at),
+            to_optional_datetime(claimed_at), ties,
         )
         for (
             job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel, ahead,
-            claimed_at,
+            claimed_at, ties,
         ) in rows
     ]  # fmt: skip
 
@@ -96,7 +117,7 @@ def _filters(which: JobFilter) -> dict[str, object]:
 def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
     (
         job_id, task, created_at, policy, tags, headers, unique_key, args,
-        state, queue, priority, attempts, crashes, fence, cancel_requested_at,
+        state, queue, priority, attempts, crashes, fence, ties, cancel_requested_at,
         worker_id, claimed_at, due_at, deadline_at, finished_at, expires_at, reason, result,
         fraction, message, checkpoint, progress_at,
     ) = row  # fmt: skip
@@ -117,6 +138,7 @@ def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
         fence=fence,
         tags=to_texts(tags),
         headers=headers,
+        ties=ties,
         unique_key=unique_key,
         deadline_at=to_optional_datetime(deadline_at),
         due_at=to_optional_datetime(due_at),

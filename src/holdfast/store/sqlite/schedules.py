@@ -22,8 +22,8 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.recording import record, unfinished
+from holdfast.store.sqlite.engine import Verbs
+from holdfast.store.sqlite.ledger import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,
     SECOND,
@@ -39,10 +39,7 @@ FORGOTTEN_AT_ONCE = 1_000
 BEFORE_ALL = -(2**63)
 
 
-class SqliteSchedules:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteSchedules(Verbs):
     async def declare(
         self, schedules: Mapping[str, Definition], since: datetime | None = None
     ) -> None:

@@ -1,7 +1,8 @@
 """SQL lies in files: `sql/<noun>/<verb>.sql`, and `sql/parts/` for what several verbs share.
 
 A file may hold several statements, each after a line `-- name: …`; a file without such lines
-is one statement.
+is one statement. `{{parts/…}}` stands for the text of that part, `{{place}}` for the table of a
+live place (see `places.at`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 
 _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+_PART = re.compile(r"\{\{(parts/\w+)\}\}")
 
 
 @cache
@@ -43,4 +45,5 @@ def statements(text: str) -> list[str]:
 
 
 def _read(verb: str) -> str:
-    return files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    text = files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    return _PART.sub(lambda part: _read(part[1]), text)

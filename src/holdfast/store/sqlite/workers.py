@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.records import (
+    LATELY,
+    MOST_COUNTED,
     Beat,
     Held,
     News,
@@ -16,8 +19,7 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.polling import Polling, asked_for
+from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -27,12 +29,14 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, State, Transaction
+
+_Asked = tuple[WorkerId, tuple[str, ...]]
 
 
-class SqliteWorkers:
+class SqliteWorkers(Verbs):
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._polling = Polling()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
@@ -53,7 +57,7 @@ class SqliteWorkers:
         return await self._engine.write(work)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
-        asked = asked_for(worker, queues)
+        asked = (worker, tuple(queues))
         return await self._engine.read_unless(
             lambda state: self._polling.look(state, asked, self._engine.now()),
             lambda tx: self._polling.read(tx, asked),
@@ -85,6 +89,39 @@ class SqliteWorkers:
                 tx.wake(Topic.LEAD, role)
 
         await self._engine.write(work)
+
+
+class Polling:
+    """Remembers the last answer and what it was about. Used only in the reader's thread."""
+
+    def __init__(self) -> None:
+        self._looked_at: State | None = None
+        self._known: tuple[State | None, _Asked | None, tuple[Any, ...]] = (None, None, ())
+
+    def look(self, state: State, asked: _Asked, now: int) -> News | None:
+        """What is known without a transaction. A worker that lapsed since is still counted."""
+        self._looked_at = state
+        then, about, found = self._known
+        if then != state or about != asked:
+            return None
+        news = _news(found, now)
+        return None if news.due_in is not None and news.due_in <= -LATELY else news
+
+    def read(self, tx: Transaction, asked: _Asked) -> News:
+        worker, queues = asked
+        since = tx.now - round(LATELY * SECOND)
+        [found] = tx.rows(
+            script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
+        )
+        # Looked at before the transaction: never newer than what it saw.
+        self._known = (self._looked_at, asked, found)
+        return _news(found, tx.now)
+
+
+def _news(found: tuple[Any, ...], now: int) -> News:
+    ready, due, cancels, schedules, replicas = found
+    due_in = None if due is None else seconds_until(due, now)
+    return News(bool(ready), due_in, cancels, schedules, replicas)
 
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:

@@ -7,12 +7,7 @@ select job_id from holdfast_place group by job_id having count(*) > 1 limit 5
 -- name: no place
 select j.id
 from holdfast_job as j
-left join holdfast_ready as r on r.job_id = j.id
-left join holdfast_lease as l on l.job_id = j.id
-left join holdfast_scheduled as s on s.job_id = j.id
-left join holdfast_suspended as u on u.job_id = j.id
-left join holdfast_outcome as o on o.job_id = j.id
-where coalesce(r.job_id, l.job_id, s.job_id, u.job_id, o.job_id) is null
+where not exists (select 1 from holdfast_place as p where p.job_id = j.id)
 limit 5
 
 -- name: no body

@@ -9,7 +9,7 @@ select min(priority) from holdfast_ready where queue = ? and priority > ?
 
 -- name: pick
 select
-    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence,
+    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
     j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
 from holdfast_ready as r
 cross join holdfast_job as j on j.id = r.job_id
@@ -27,10 +27,12 @@ select max(seq) from holdfast_ready where queue = ? and priority = ?
 
 -- name: lease
 insert into holdfast_lease (
-    job_id, queue, priority, seq, task, attempts, crashes, fence,
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     worker_id, claimed_at, timeout_at, ahead
 )
-select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ?4, ?5, ?6, seq >= ?7
+select
+    job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
+    ?4, ?5, ?6, seq >= ?7
 from holdfast_ready
 where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
 

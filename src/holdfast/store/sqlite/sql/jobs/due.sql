@@ -1,5 +1,1 @@
-select job_id from holdfast_scheduled where due_at <= ?1 and job_id > ?2
-union all
-select job_id from holdfast_suspended where wake_at <= ?1 and job_id > ?2
-order by job_id
-limit ?3
+select job_id from holdfast_place where due_at <= ?1 and job_id > ?2 order by job_id limit ?3

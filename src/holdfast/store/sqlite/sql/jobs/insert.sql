@@ -10,11 +10,3 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: deadline
 insert into holdfast_deadline (job_id, at) values (?, ?)
-
--- name: holder
-select job_id, states from holdfast_unique_key where key = ?
-
--- name: take key
-insert into holdfast_unique_key (key, job_id, states)
-values (?, ?, ?)
-on conflict (key) do update set job_id = excluded.job_id, states = excluded.states

@@ -1,11 +1,4 @@
--- name: scheduled
-select job_id, queue, priority, seq, task, attempts, crashes, fence
-from holdfast_scheduled
+select due_at, state, job_id, queue, priority, seq, task, attempts, crashes, fence, ties
+from holdfast_place
 where due_at <= ?1 and job_id in (select value from json_each(?2))
-order by due_at
-
--- name: suspended
-select job_id, queue, priority, seq, task, attempts, crashes, fence
-from holdfast_suspended
-where wake_at <= ?1 and job_id in (select value from json_each(?2))
-order by wake_at
+order by due_at, job_id

@@ -1,18 +1,13 @@
--- name: scheduled
-select job_id, queue, priority, seq, task, attempts, crashes, fence, due_at
-from holdfast_scheduled
-where due_at <= ?
+-- name: due
+-- `due_at` is selected because only then SQLite reads the places in order and sorts nothing
+select due_at, state, job_id, queue, priority, seq, task, attempts, crashes, fence, ties
+from holdfast_place
+where due_at <= ?1
 order by due_at, job_id
-limit ?
-
--- name: suspended
-select job_id, queue, priority, seq, task, attempts, crashes, fence, wake_at
-from holdfast_suspended
-where wake_at <= ?
-order by wake_at, job_id
-limit ?
+limit ?2
 
 -- name: next
+-- each minimum is one look at an index, which a view would not use
 select min(at)
 from (
     select min(due_at) as at from holdfast_scheduled

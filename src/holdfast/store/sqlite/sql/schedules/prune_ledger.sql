@@ -5,11 +5,8 @@ where g.keep_until <= ?1
     and g.decision not in ('failed', 'waiting')
     and (
         g.job_id is null
-        or not (
-            exists (select 1 from holdfast_ready as r where r.job_id = g.job_id)
-            or exists (select 1 from holdfast_lease as l where l.job_id = g.job_id)
-            or exists (select 1 from holdfast_scheduled as s where s.job_id = g.job_id)
-            or exists (select 1 from holdfast_suspended as u where u.job_id = g.job_id)
+        or not exists (
+            select 1 from holdfast_place as p where p.job_id = g.job_id and not p.ended
         )
     )
 order by g.keep_until

@@ -32,10 +32,9 @@ where schedule = ?1
     and at in (
         select at from holdfast_started where schedule = ?1 and scope = ?2 order by at limit ?3
     )
-    and not exists (select 1 from holdfast_ready as r where r.job_id = holdfast_started.job_id)
-    and not exists (select 1 from holdfast_lease as l where l.job_id = holdfast_started.job_id)
-    and not exists (select 1 from holdfast_scheduled as s where s.job_id = holdfast_started.job_id)
-    and not exists (select 1 from holdfast_suspended as u where u.job_id = holdfast_started.job_id)
+    and not exists (
+        select 1 from holdfast_place as p where p.job_id = holdfast_started.job_id and not p.ended
+    )
 
 -- name: start
 insert into holdfast_started (schedule, scope, at, job_id)

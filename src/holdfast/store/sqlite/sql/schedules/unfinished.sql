@@ -1,28 +1,16 @@
+with started as materialized (
+    select s.scope, s.at, s.job_id
+    from json_each(?2) as wanted
+    cross join holdfast_started as s on s.schedule = ?1 and s.scope = wanted.value
+),
+p as materialized (
+    select * from holdfast_place where not ended and job_id in (select job_id from started)
+)
 select
     s.scope,
-    s.job_id,
-    case
-        when r.job_id is not null then 'ready'
-        when l.job_id is not null then 'running'
-        when d.job_id is not null then 'scheduled'
-        else 'suspended'
-    end,
-    coalesce(r.queue, l.queue, d.queue, u.queue),
-    j.task,
-    j.policy,
-    coalesce(r.attempts, l.attempts, d.attempts, u.attempts),
-    coalesce(r.crashes, l.crashes, d.crashes, u.crashes),
-    coalesce(r.fence, l.fence, d.fence, u.fence),
-    l.worker_id,
-    l.cancel_requested_at is not null,
-    coalesce(l.ahead, 0),
-    l.claimed_at
-from json_each(?2) as wanted
-cross join holdfast_started as s on s.schedule = ?1 and s.scope = wanted.value
+    p.job_id, p.state, p.queue, p.task, j.policy, p.attempts, p.crashes, p.fence,
+    p.worker_id, p.cancel_requested_at is not null, p.ahead, p.claimed_at, p.ties
+from started as s
+cross join p on p.job_id = s.job_id
 cross join holdfast_job as j on j.id = s.job_id
-left join holdfast_ready as r on r.job_id = s.job_id
-left join holdfast_lease as l on l.job_id = s.job_id
-left join holdfast_scheduled as d on d.job_id = s.job_id
-left join holdfast_suspended as u on u.job_id = s.job_id
-where coalesce(r.job_id, l.job_id, d.job_id, u.job_id) is not null
 order by s.scope, s.at
