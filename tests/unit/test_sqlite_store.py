@@ -405,7 +405,7 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
         threads.add(threading.get_ident())
         return insert(tx, jobs)
 
-    monkeypatch.setattr("holdfast.store.sqlite.jobs.insert", noting)
+    monkeypatch.setattr("holdfast.store.sqlite.inserting.insert", noting)
     async with opened(f"{url}?synchronous={level}") as store:
         await store.jobs.insert([new_job()])
     assert (threading.get_ident() in threads) is (level == "NORMAL")
@@ -414,7 +414,7 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
 def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
     names = ("ids", "states", "queues", "tasks", "tag", "created_after", "created_before")
     values = {**dict.fromkeys((*names, "error_text")), "cursor": "x", "limit": 5, "ended": 1}
-    plan = [row[3] for row in tx.rows(f"explain query plan {script('page')}", values)]
+    plan = [row[3] for row in tx.rows(f"explain query plan {script('jobs/page')}", values)]
     assert any("MERGE" in step for step in plan)
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN job") for step in plan)
 
