@@ -15,8 +15,8 @@ from holdfast.job.policy import Policy
 from holdfast.store.contract.records import ProgressReport
 from holdfast.store.contract.store import Store
 from holdfast.testing.inline import run_inline
-from tests.system import process_handlers as handlers
-from tests.system.working import ONCE, Shop
+from tests.support import process_handlers as handlers
+from tests.support.working import ONCE, Shop
 
 MODES = ["loop", "thread", "process"]
 

@@ -10,7 +10,7 @@ from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
-from tests.system.working import ONCE, Shop
+from tests.support.working import ONCE, Shop
 
 
 async def test_a_listener_hears_of_every_attempt_with_its_job_and_verdict(

@@ -14,8 +14,8 @@ from holdfast.errors import BadOption
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Beat, Order, Resize
 from holdfast.store.contract.store import Store
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 
 class Work:
