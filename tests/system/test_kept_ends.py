@@ -14,10 +14,10 @@ from holdfast.job.state import JobState
 from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
 from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.reconcile_scene import made
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.flaky import FlakyStore, Line
+from tests.support.reconcile_scene import made
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 ONCE_WITHIN = Policy(retry=Retry.never(), timeout=10.0)
 

@@ -26,13 +26,13 @@ from holdfast.testing.servers import PostgresServer
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 from tests.conformance.builders import Scene
-from tests.system import program
-from tests.system.flaky import FlakyStore, Line
-from tests.system.processes import Fleet, fleet_on
-from tests.system.program import once
-from tests.system.reconcile_scene import made
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support import program
+from tests.support.flaky import FlakyStore, Line
+from tests.support.processes import Fleet, fleet_on
+from tests.support.program import once
+from tests.support.reconcile_scene import made
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 LEASE = 0.9
 JOBS = 24

@@ -12,7 +12,7 @@ from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
-from tests.system.reconcile_scene import PoisonedJobs, UnreadableJobs, made, with_jobs
+from tests.support.reconcile_scene import PoisonedJobs, UnreadableJobs, made, with_jobs
 from tests.system.test_reconcilers import running_on_the_dead
 
 

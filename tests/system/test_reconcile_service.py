@@ -27,12 +27,12 @@ from holdfast.schedule import evaluator as evaluator_module
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
-from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
-from tests.leaks import nothing_leaks
-from tests.system.flaky import FlakyStore, Line
-from tests.system.reconcile_scene import counting
-from tests.waiting import wait_until
+from tests.support.backends import Backend, opened
+from tests.support.flaky import FlakyStore, Line
+from tests.support.leaks import nothing_leaks
+from tests.support.reconcile_scene import counting
+from tests.support.waiting import wait_until
 
 SOON = 10.0
 

@@ -27,9 +27,9 @@ from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
-from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
-from tests.system.reconcile_scene import PoisonedJobs, counting, made, with_jobs
+from tests.support.backends import Inspectable, opened, siblings
+from tests.support.reconcile_scene import PoisonedJobs, counting, made, with_jobs
 
 LEASE = 30.0
 LIMITED = Policy(retry=STEADY.retry, timeout=5.0)

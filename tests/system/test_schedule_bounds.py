@@ -18,9 +18,9 @@ from holdfast.schedule.agenda import Entry
 from holdfast.schedule.model import Decision, Plan
 from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract.store import Store
-from tests.system.schedule_scene import Scene
+from tests.support.schedule_scene import Scene
+from tests.support.waiting import wait_until
 from tests.system.test_schedule_regressions import Refusing
-from tests.waiting import wait_until
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -24,9 +24,9 @@ from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested
 from holdfast.store.contract.records import Held
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.schedule_scene import TASK, Scene
-from tests.system.working import Shop
+from tests.support.flaky import FlakyStore, Line
+from tests.support.schedule_scene import TASK, Scene
+from tests.support.working import Shop
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 FIRED, SKIPPED, MISSED, FAILED = (
@@ -151,7 +151,7 @@ class Overtaken:
 
 async def test_a_job_that_starts_while_overlap_is_decided_is_seen(scene: Scene) -> None:
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 1)
+    store = Overtaken(scene.store, lambda: verbs.trigger("job"), 1)
     scene.evaluator = scene.another(store)
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
     await scene.after(minutes=10, seconds=1)
@@ -172,7 +172,7 @@ async def test_a_job_that_ends_while_overlap_is_decided_is_not_in_the_way(scene:
 
 async def test_where_jobs_start_again_and_again_the_next_evaluation_goes_on(scene: Scene) -> None:
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 4)
+    store = Overtaken(scene.store, lambda: verbs.trigger("job"), 4)
     scene.evaluator = scene.another(store)
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.REPLACE)
     await scene.after(minutes=10)
@@ -187,7 +187,7 @@ async def test_a_plan_that_was_backfilled_first_is_not_decided_again_and_again(
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
     scene.clock.advance(minutes=10)
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    assert (await verbs.backfill_schedule("job", START, scene.clock.now)).fired == 2
+    assert (await verbs.backfill("job", START, scene.clock.now)).fired == 2
     await scene.run_all()
     evaluated = await scene.evaluator.evaluate(Entry(await scene.schedule()))
     assert evaluated is not None
@@ -316,7 +316,7 @@ async def test_a_provider_that_hangs_holds_up_nobody(live_store: Store) -> None:
 
 
 async def until_fired(scene: Scene, name: str, number: int) -> None:
-    from tests.waiting import wait_until
+    from tests.support.waiting import wait_until
 
     stop = asyncio.Event()
     running = asyncio.create_task(scene.evaluator.run(stop))

@@ -22,10 +22,10 @@ from holdfast.clock import ManualClock
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import CatchUp, Decision
 from holdfast.store.contract.store import Store
-from tests.backends import siblings
 from tests.properties.wall_walk import Expression, walk
-from tests.system.dying import Dying
-from tests.system.schedule_scene import Scene
+from tests.support.backends import siblings
+from tests.support.dying import Dying
+from tests.support.schedule_scene import Scene
 
 DAYS = 30
 REPLICAS = 4

@@ -28,9 +28,9 @@ from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
 from holdfast.testing.servers.throwaway_valkey import ThrowawayValkey
 from holdfast.testing.servers.valkey_binaries import find_valkey
-from tests.backends import PostgresDatabase, opened
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support.backends import PostgresDatabase, opened
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 TRIES = 3
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.background import supervisor as supervisor_module
 from holdfast.background.supervisor import Supervisor
 from holdfast.events import Event, Events
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 SOON = 5.0
 Run = Callable[[asyncio.Event], Awaitable[None]]

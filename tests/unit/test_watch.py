@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 import pytest
 
@@ -30,7 +30,7 @@ def serving(queue: str, count: int, expires_in: float = 10.0) -> list[WorkerInfo
 
 
 def watch_of(
-    replicas: int, queues: Iterable[str] = ("mail",), chance: Callable[[], float] = random.random
+    replicas: int, queues: Collection[str] = ("mail",), chance: Callable[[], float] = random.random
 ) -> Watch:
     return Watch(Replicas(replicas), queues, lambda _: None, chance)
 

@@ -15,7 +15,7 @@ from holdfast.events import Events
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Listener
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 DUE = Wakeup(Topic.DUE, "")
 
