@@ -46,7 +46,8 @@ import asyncio, sys
 from holdfast.job.record import NewJob
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.ids import new_job_id, new_worker_id
-from holdfast.job.outcome import succeed
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import decide
 from holdfast.store.contract.records import Want, WorkerInfo
 from holdfast.store.open import open_store
 
@@ -59,7 +60,7 @@ async def main():
         job = NewJob(new_job_id(), "t", "q", "{}", encode_policy(Policy()))
         await store.jobs.insert([job])
         for claimed in await store.jobs.claim(worker, [Want("q", 1)], ["t"]):
-            [verdict] = await store.jobs.finish([succeed(claimed, Policy(), None)])
+            [verdict] = await store.jobs.finish([decide(claimed, Returned(None))])
             assert verdict.accepted
         await store.workers.heartbeat(worker, 60, [])
     await store.close()
@@ -404,7 +405,7 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
         threads.add(threading.get_ident())
         return insert(tx, jobs)
 
-    monkeypatch.setattr("holdfast.store.sqlite.jobs.insert", noting)
+    monkeypatch.setattr("holdfast.store.sqlite.inserting.insert", noting)
     async with opened(f"{url}?synchronous={level}") as store:
         await store.jobs.insert([new_job()])
     assert (threading.get_ident() in threads) is (level == "NORMAL")
@@ -413,7 +414,7 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
 def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
     names = ("ids", "states", "queues", "tasks", "tag", "created_after", "created_before")
     values = {**dict.fromkeys((*names, "error_text")), "cursor": "x", "limit": 5, "ended": 1}
-    plan = [row[3] for row in tx.rows(f"explain query plan {script('page')}", values)]
+    plan = [row[3] for row in tx.rows(f"explain query plan {script('jobs/page')}", values)]
     assert any("MERGE" in step for step in plan)
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN job") for step in plan)
 

@@ -20,6 +20,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Want
+from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,
@@ -31,9 +32,29 @@ from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, State, Transaction
 
 MOST_MARKS = 10_000
+SMALL_BATCH = 64
+"""So many jobs are claimed in less than a millisecond."""
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
-_Line = tuple[str, int]
+_Line = tuple[str, int]  # queue and priority
+_Picked = tuple[int, Claimed]  # the job, after its arrival number
+
+
+class SqliteClaiming(Verbs):
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._claimer = Claimer()
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        if not wants or not tasks:
+            return []
+        return await self._engine.write(
+            lambda tx: self._claimer.claim(tx, worker, wants, tasks),
+            little=sum(want.limit for want in wants) <= SMALL_BATCH,
+            known=lambda state: self._claimer.look(state, wants, tasks),
+        )
 
 
 class Claimer:
@@ -57,19 +78,18 @@ class Claimer:
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        [(trusted, returns, names)] = tx.rows(steps("claim")["gate"], (worker, tx.now))
+        [(trusted, returns, names)] = tx.rows(steps("jobs/claim")["gate"], (worker, tx.now))
         if not trusted:
             return []
         known, closed = to_json(tasks), set(to_texts(names))
         marks = self._marks_for(known, returns)
-        claimed_at = to_datetime(tx.now)
         claimed: list[Claimed] = []
         for want in wants:
             if want.queue not in closed and want.limit > 0:
-                # Taken from the line before the next want looks: two may name one queue.
-                rows = _pick(tx, want, known, marks)
-                _take(tx, worker, rows, rows[want.free] if len(rows) > want.free else None)
-                claimed += [_claimed(row, claimed_at, n >= want.free) for n, row in enumerate(rows)]
+                # Taken from the line before the next want is served: two may name one queue.
+                picked = _pick(tx, want, known, marks)
+                _take(tx, worker, picked)
+                claimed += [job for _, job in picked]
         kept = self._marks
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
@@ -88,64 +108,33 @@ class Claimer:
         return ChainMap({}, self._marks)
 
 
-def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]) -> list[Row]:
-    sql = steps("claim")
-    rows: list[Row] = []
+def _pick(
+    tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]
+) -> list[_Picked]:
+    sql = steps("jobs/claim")
+    claimed_at = to_datetime(tx.now)
+    picked: list[_Picked] = []
     priority: int | None = BEFORE_ALL
-    while len(rows) < want.limit:
+    while len(picked) < want.limit:
         [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
         if priority is None:
             break
-        line, limit = (want.queue, priority), want.limit - len(rows)
-        found = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
-        last = found[-1][3] if len(found) == limit else tx.rows(sql["last"], line)[0][0]
+        line, limit = (want.queue, priority), want.limit - len(picked)
+        rows = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
+        picked += [
+            _picked(row, claimed_at, n >= want.free) for n, row in enumerate(rows, len(picked))
+        ]
+        last = picked[-1][0] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
         marks[line] = last + 1
-        rows += found
-    return rows
+    return picked
 
 
-def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], first_ahead: Row | None) -> None:
-    """From the line to the leases, all alike in one statement: a statement for each job would
-    also hand the interpreter to another thread and back for each. Of each line those are marked
-    as ahead that stand at the first such row or behind it."""
-    alike: dict[tuple[str, int, float | None], list[int]] = {}
-    for row in rows:
-        alike.setdefault((row[1], row[2], readable_part(row[9]).timeout), []).append(row[3])
-    sql = steps("claim")
-    for (queue, priority, timeout), numbers in alike.items():
-        line = (queue, priority, to_json(numbers))
-        timeout_at = None if timeout is None else after(tx.now, timeout)
-        ahead_from = AFTER_ALL if first_ahead is None else _place(first_ahead, priority)
-        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
-        tx.run(sql["leave"], line)
-
-
-def _place(first_ahead: Row, priority: int) -> int:
-    """The arrival number from which on jobs of this priority are ahead."""
-    if first_ahead[2] == priority:
-        return int(first_ahead[3])
-    return AFTER_ALL if priority < first_ahead[2] else BEFORE_ALL
-
-
-def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:
+def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
     (
-        job_id,
-        queue,
-        priority,
-        _,
-        task,
-        attempts,
-        crashes,
-        fence,
-        args,
-        policy,
-        created_at,
-        tags,
-        headers,
-        deadline_at,
-        checkpoint,
-    ) = row
-    return Claimed(
+        job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+        args, policy, created_at, tags, headers, deadline_at, checkpoint,
+    ) = row  # fmt: skip
+    return seq, Claimed(
         JobId(job_id),
         task,
         queue,
@@ -162,4 +151,29 @@ def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:
         headers,
         checkpoint,
         ahead,
+        ties,
     )
+
+
+def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked]) -> None:
+    """Move jobs of one queue from the line to the leases, all alike in one statement: a statement
+    for each job would also hand the interpreter to another thread and back for each."""
+    alike: dict[tuple[str, int, float | None], list[int]] = {}
+    for seq, job in picked:
+        timeout = readable_part(job.policy).timeout
+        alike.setdefault((job.queue, job.priority, timeout), []).append(seq)
+    first_ahead = next(((job.priority, seq) for seq, job in picked if job.ahead), None)
+    sql = steps("jobs/claim")
+    for (queue, priority, timeout), numbers in alike.items():
+        line = (queue, priority, to_json(numbers))
+        timeout_at = None if timeout is None else after(tx.now, timeout)
+        ahead_from = _ahead_from(first_ahead, priority)
+        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
+        tx.run(sql["leave"], line)
+
+
+def _ahead_from(first_ahead: tuple[int, int] | None, priority: int) -> int:
+    """The arrival number from which on the picked jobs of this priority are claimed ahead."""
+    if first_ahead is None or priority < first_ahead[0]:
+        return AFTER_ALL
+    return first_ahead[1] if priority == first_ahead[0] else BEFORE_ALL

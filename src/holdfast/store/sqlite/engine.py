@@ -228,6 +228,13 @@ class Engine:
         return self._closing
 
 
+class Verbs:
+    """A part of the contract on this engine; `SqliteJobs` is the sum of several."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+
 def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
     """One configured connection. Nothing is read or written yet."""
     mode = "rwc" if create else "rw"
@@ -252,7 +259,7 @@ def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
 def bump(tx: Transaction) -> dict[Key, Bump]:
     """Leave word for other processes, in the same transaction: a number grows by as many as
     there are jobs. Returns the new numbers, and by how much they grew."""
-    sql = steps("signal")["bump"]
+    sql = steps("parts/counter")["bump"]
     bumped = {}
     for (topic, name), jobs in tx.wakes.items():
         [(n,)] = tx.rows(sql, (topic.value, name, jobs))

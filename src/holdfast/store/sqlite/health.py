@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.migrate import load_migrations
-from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
@@ -28,10 +28,7 @@ _ROWS = (
 )
 
 
-class SqliteHealth:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteHealth(Verbs):
     async def check(self) -> list[Finding]:
         return await self._engine.read(lambda tx: _check(tx, self._engine.location))
 
@@ -48,7 +45,7 @@ def _check(tx: Transaction, location: Location) -> list[Finding]:
 
 
 def _schema(tx: Transaction) -> Finding:
-    [(version,)] = tx.rows(steps("check")["version"])
+    [(version,)] = tx.rows(steps("health/check")["version"])
     newest = load_migrations(__package__)[-1].version
     if version == newest:
         return Finding("schema", Severity.OK, f"version {version}")
@@ -70,7 +67,7 @@ def _integrity(tx: Transaction) -> Finding:
 
 
 def _rows(tx: Transaction, step: str, check: str, severity: Severity, advice: str) -> Finding:
-    ids = [row[0] for row in tx.rows(steps("check")[step])]
+    ids = [row[0] for row in tx.rows(steps("health/check")[step])]
     if not ids:
         return Finding(check, Severity.OK, "none")
     return Finding(check, severity, f"at least {len(ids)}: {', '.join(ids)}", advice)

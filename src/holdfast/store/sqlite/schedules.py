@@ -22,8 +22,8 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.recording import record, unfinished
+from holdfast.store.sqlite.engine import Verbs
+from holdfast.store.sqlite.ledger import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,
     SECOND,
@@ -39,10 +39,7 @@ FORGOTTEN_AT_ONCE = 1_000
 BEFORE_ALL = -(2**63)
 
 
-class SqliteSchedules:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteSchedules(Verbs):
     async def declare(
         self, schedules: Mapping[str, Definition], since: datetime | None = None
     ) -> None:
@@ -63,7 +60,7 @@ class SqliteSchedules:
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         def work(tx: Transaction) -> dict[str, datetime]:
-            rows = tx.rows(script("schedules_cursors"), (name, to_json(scopes)))
+            rows = tx.rows(script("schedules/cursors"), (name, to_json(scopes)))
             return {scope: to_datetime(at) for scope, at in rows}
 
         return await self._engine.read(work)
@@ -78,7 +75,7 @@ class SqliteSchedules:
         moment = to_micros(at)
 
         def work(tx: Transaction) -> None:
-            sql = steps("schedules_advance")
+            sql = steps("schedules/advance")
             tx.run(sql["advance"], (name, scope, moment))
             if scope == NO_SCOPE:
                 tx.run(sql["forget"], (name, moment, FORGOTTEN_AT_ONCE))
@@ -102,7 +99,7 @@ class SqliteSchedules:
         at, scope = (BEFORE_ALL, "") if after is None else (to_micros(after[0]), after[1])
 
         def work(tx: Transaction) -> builtins.list[LedgerEntry]:
-            rows = tx.rows(script("schedules_failed_plans"), (name, at, scope, limit))
+            rows = tx.rows(script("schedules/failed_plans"), (name, at, scope, limit))
             return [_entry(row) for row in rows]
 
         return await self._engine.read(work)
@@ -111,7 +108,7 @@ class SqliteSchedules:
         def work(tx: Transaction) -> None:
             told = None if error is None else clean(error, MESSAGE_LIMIT)
             since = None if error is None else tx.now
-            tx.run(steps("schedules")["complain"], (name, told, since))
+            tx.run(script("schedules/complain"), (name, told, since))
 
         await self._engine.write(work)
 
@@ -121,13 +118,13 @@ class SqliteSchedules:
     async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
         def work(tx: Transaction) -> builtins.list[Schedule]:
             wanted = to_json(names) if names else None
-            return [_schedule(row) for row in tx.rows(steps("schedules")["list"], (wanted,))]
+            return [_schedule(row) for row in tx.rows(script("schedules/list"), (wanted,))]
 
         return await self._engine.read(work)
 
     async def _change(self, step: str, names: Sequence[str]) -> builtins.list[str]:
         def work(tx: Transaction) -> builtins.list[str]:
-            changed = tx.rows(steps("schedules")[step], (to_json(names), tx.now))
+            changed = tx.rows(script(f"schedules/{step}"), (to_json(names), tx.now))
             return _told(tx, changed)
 
         return await self._engine.write(work) if names else []
@@ -135,7 +132,7 @@ class SqliteSchedules:
 
 def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: datetime | None) -> None:
     """Wakes only for news: every worker that starts declares the same again."""
-    sql = steps("schedules")
+    sql = steps("schedules/declare")
     runs_since = tx.now if since is None else to_micros(since)
     known = {row[0]: row[1:] for row in tx.rows(sql["known"], (to_json(schedules),))}
     for name, definition in schedules.items():
@@ -157,7 +154,7 @@ def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int
 
 
 def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:
-    sql = steps("schedules")
+    sql = steps("schedules/put")
     texts = (encode_definition(definition), encode_definition(definition.rule))
     facts = (name, *texts, definition.keep, tx.now)
     written = tx.rows(sql["edit"], (*facts, revision))
@@ -167,9 +164,9 @@ def _put(tx: Transaction, name: str, definition: Definition, revision: int | Non
 
 
 def _delete(tx: Transaction, names: Sequence[str]) -> list[str]:
-    sql = steps("schedules")
-    gone = tx.rows(sql["delete"], (to_json(names),))
-    for step in ("delete cursors", "delete ledger", "delete started"):
+    sql = steps("schedules/delete")
+    gone = tx.rows(sql["schedules"], (to_json(names),))
+    for step in ("cursors", "ledger", "started"):
         tx.each(sql[step], gone)
     return _told(tx, gone)
 
@@ -209,7 +206,7 @@ def _schedule(row: Row) -> Schedule:
 def _history(
     tx: Transaction, name: str, scope: str | None, limit: int, before: int
 ) -> list[LedgerEntry]:
-    sql = steps("schedules_history")
+    sql = steps("schedules/history")
     if scope is None:
         rows = tx.rows(sql["all"], (name, before, limit))
     else:
@@ -240,7 +237,7 @@ def _entry(row: Row, job: Row | None = None) -> LedgerEntry:
 
 
 def _prune_ledger(tx: Transaction, limit: int) -> int:
-    sql = steps("schedules_prune_ledger")
+    sql = steps("schedules/prune_ledger")
     over = tx.rows(sql["over"], (tx.now, limit))
     tx.each(sql["forget"], [(name, at) for name, _, at, fired in over if fired])
     rows = [row[:3] for row in over]

@@ -77,7 +77,7 @@ class SqliteStore:
 
     def migration_sql(self) -> str:
         """Run by hand it leaves what `open` would have left, the record of it included."""
-        sql = steps("migrate")
+        sql = steps("store/migrate")
         parts = [f"{sql['create']};"]
         for migration in load_migrations(__package__):
             record = sql["record by hand"]

@@ -17,7 +17,7 @@ from holdfast.events import logger
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.changes import Changes, changes_of
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script
 
 RECONNECT = 1.0
 
@@ -125,7 +125,7 @@ class Watcher:
             changes.pause(stirred)
 
     def _news(self, connection: sqlite3.Connection) -> list[Wakeup]:
-        rows = connection.execute(steps("signal")["read"]).fetchall()
+        rows = connection.execute(script("wakeups/subscribe")).fetchall()
         found = {(Topic(topic), name): n for topic, name, n in rows}
         with self._lock:
             before, self._seen = self._seen, found

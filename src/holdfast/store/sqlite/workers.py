@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.records import (
+    LATELY,
+    MOST_COUNTED,
     Beat,
     Held,
     News,
@@ -16,8 +19,7 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.polling import Polling, asked_for
+from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -26,13 +28,15 @@ from holdfast.store.sqlite.rows import (
     to_json,
     to_texts,
 )
-from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, State, Transaction
+
+_Asked = tuple[WorkerId, tuple[str, ...]]
 
 
-class SqliteWorkers:
+class SqliteWorkers(Verbs):
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._polling = Polling()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
@@ -53,7 +57,7 @@ class SqliteWorkers:
         return await self._engine.write(work)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
-        asked = asked_for(worker, queues)
+        asked = (worker, tuple(queues))
         return await self._engine.read_unless(
             lambda state: self._polling.look(state, asked, self._engine.now()),
             lambda tx: self._polling.read(tx, asked),
@@ -61,8 +65,8 @@ class SqliteWorkers:
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            tx.run(steps("workers")["deregister"], (worker,))
-            tx.run(steps("signal")["forget worker"], (worker,))
+            tx.run(script("workers/deregister"), (worker,))
+            tx.run(steps("parts/counter")["forget worker"], (worker,))
 
         await self._engine.write(work)
 
@@ -75,21 +79,54 @@ class SqliteWorkers:
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         def work(tx: Transaction) -> bool:
             values = (role, worker, after(tx.now, ttl), tx.now)
-            return bool(tx.rows(steps("workers")["lead"], values))
+            return bool(tx.rows(script("workers/lead"), values))
 
         return await self._engine.write(work)
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            if tx.rows(steps("workers")["stop leading"], (role, worker)):
+            if tx.rows(script("workers/stop_leading"), (role, worker)):
                 tx.wake(Topic.LEAD, role)
 
         await self._engine.write(work)
 
 
+class Polling:
+    """Remembers the last answer and what it was about. Used only in the reader's thread."""
+
+    def __init__(self) -> None:
+        self._looked_at: State | None = None
+        self._known: tuple[State | None, _Asked | None, tuple[Any, ...]] = (None, None, ())
+
+    def look(self, state: State, asked: _Asked, now: int) -> News | None:
+        """What is known without a transaction. A worker that lapsed since is still counted."""
+        self._looked_at = state
+        then, about, found = self._known
+        if then != state or about != asked:
+            return None
+        news = _news(found, now)
+        return None if news.due_in is not None and news.due_in <= -LATELY else news
+
+    def read(self, tx: Transaction, asked: _Asked) -> News:
+        worker, queues = asked
+        since = tx.now - round(LATELY * SECOND)
+        [found] = tx.rows(
+            script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
+        )
+        # Looked at before the transaction: never newer than what it saw.
+        self._known = (self._looked_at, asked, found)
+        return _news(found, tx.now)
+
+
+def _news(found: tuple[Any, ...], now: int) -> News:
+    ready, due, cancels, schedules, replicas = found
+    due_in = None if due is None else seconds_until(due, now)
+    return News(bool(ready), due_in, cancels, schedules, replicas)
+
+
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     tx.run(
-        steps("workers")["register"],
+        script("workers/register"),
         (
             worker.id,
             worker.name,
@@ -105,8 +142,8 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
 
 
 def _heartbeat(tx: Transaction, worker: WorkerId, row: Row, held: Sequence[Held]) -> Beat:
-    sql = steps("workers")
-    if not tx.rows(sql["heartbeat"], row):
+    sql = steps("workers/heartbeat")
+    if not tx.rows(sql["beat"], row):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -143,13 +180,14 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
         for (
             worker_id, name, host, pid, queues, tasks, version,
             started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
-        ) in tx.rows(steps("workers")["list"])
+        ) in tx.rows(script("workers/list"))
     ]  # fmt: skip
 
 
 def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
-    tx.run(steps("workers")["shorten"], (tx.now,))
+    sql = steps("workers/sweep")
+    tx.run(sql["shorten"], (tx.now,))
     before = tx.now - round(lapsed_for * SECOND)
-    swept = tx.rows(steps("workers")["sweep"], (before, limit))
-    tx.each(steps("signal")["forget worker"], swept)
+    swept = tx.rows(sql["sweep"], (before, limit))
+    tx.each(steps("parts/counter")["forget worker"], swept)
     return len(swept)

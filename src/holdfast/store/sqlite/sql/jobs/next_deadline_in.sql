@@ -1,0 +1,1 @@
+select at from holdfast_deadline order by at limit 1
