@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from holdfast.cli.advice import advice_text, command_text
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import JobFilters
 from holdfast.cli.jobs_view import draw_job, job_note
@@ -29,7 +30,7 @@ from holdfast.store.contract.records import Page
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.insights.explain import Explanation
+    from holdfast.insights.explain import Explanation, Reason
 
 ROOMY = 110
 
@@ -113,9 +114,15 @@ async def explain_job(session: Session, job_id: JobIdArgument) -> None:
         explanation = await client.explain(job_id)
     document: dict[str, Any] = {
         "job": job_document(explanation.job),
-        "reasons": msgspec.to_builtins(explanation.reasons),
+        "reasons": [_reason_document(reason) for reason in explanation.reasons],
     }
     session.answer(document, lambda: _draw_explanation(explanation))
+
+
+def _reason_document(reason: Reason) -> dict[str, Any]:
+    """The reason with its action as data, and with the command that carries the action out."""
+    document: dict[str, Any] = msgspec.to_builtins(reason)
+    return document | {"command": None if reason.action is None else command_text(reason.action)}
 
 
 def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
@@ -128,5 +135,6 @@ def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
     for reason in explanation.reasons:
         yield indented(reason.fact, "bold", mark="• ")
         yield indented(f"who can change it: {reason.who}", "dim")
-        if reason.advice:
-            yield indented(f"what to do: {reason.advice}", "dim")
+        actions = [] if reason.action is None else [reason.action]
+        if advice := advice_text(reason.advice, actions):
+            yield indented(f"what to do: {advice}", "dim")

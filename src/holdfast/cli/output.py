@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.clock import utcnow
+from holdfast.insights.redaction import redact
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 PIPED_WIDTH = 200
-_PASSWORD = re.compile(r"(?P<user>(?://|\b)[^\s:/@]*):[^\s@/]+@")
 
 STATE_STYLES = {
     JobState.READY: "cyan",
@@ -39,15 +39,6 @@ STATE_STYLES = {
     JobState.SCHEDULED: "yellow",
     JobState.SUSPENDED: "yellow",
 }
-
-
-def redact(text: str) -> str:
-    """No password of a URL, wherever in a message it may stand.
-
-    >>> redact("cannot reach postgres://ann:secret@db/jobs")
-    'cannot reach postgres://ann:***@db/jobs'
-    """
-    return _PASSWORD.sub(r"\g<user>:***@", text)
 
 
 def complain(text: str) -> None:
