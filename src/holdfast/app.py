@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -18,7 +17,7 @@ from holdfast.background.backoff import Backoff
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
-from holdfast.client.portal import Portal
+from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
@@ -34,7 +33,6 @@ from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.services import make_services
-from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
@@ -111,8 +109,7 @@ class App:
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
-        self._portal: Portal | None = None
-        self._portal_lock = threading.Lock()
+        self._portals = Portals(self._new_store, self.events)
 
     # Declaring ---------------------------------------------------------------------------
 
@@ -193,7 +190,7 @@ class App:
 
     async def _open(self) -> None:
         if self._store is None:
-            store = open_store(self.settings.url, clock=self._clock)
+            store = self._new_store()
             await store.open()
             self._store, self._client = store, Client(store, self.providers, self.events)
 
@@ -238,49 +235,29 @@ class App:
 
     @property
     def unopened_store(self) -> Store:
-        """For writes on a connection of the caller's, which need none of ours."""
+        """A store for writes on the caller's own connection, which need no connection of ours."""
         if self._store is not None:
             return self._store
         if self._unopened is None:
-            self._unopened = open_store(self.settings.url, clock=self._clock)
+            self._unopened = self._new_store()
         return self._unopened
 
     def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T:
-        """One verb of the client for a program without a loop.
+        """Call one verb of the client from a program without an event loop.
 
         >>> app = App("sqlite://")
         >>> app.run_sync(lambda client: client.count())
         {}
         >>> app.close_sync()
         """
-        return self._portal_to(self._private_store).call(verb)
-
-    @property
-    def _private_store(self) -> Store | None:
-        """The open store, if nobody can reach it by its URL: a store in memory exists once."""
-        store = self._store
-        shared = store is None or Capability.MANY_PROCESSES in store.capabilities
-        return None if shared else store
-
-    def _portal_to(self, private: Store | None) -> Portal:
-        stale = None
-        with self._portal_lock:
-            portal = self._portal
-            if portal is None or not portal.usable or portal.private is not private:
-                store = private.sibling() if private else None
-                store = store or open_store(self.settings.url, clock=self._clock)
-                stale, self._portal = portal, Portal(store, self.events, private)
-                portal = self._portal
-        if stale is not None:
-            stale.close()
-        return portal
+        return self._portals.to(self._store).call(verb)
 
     def close_sync(self) -> None:
-        """Give back what synchronous calls opened; a later call opens it anew."""
-        with self._portal_lock:
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.close()
+        """Close what synchronous calls opened; a later call opens it again."""
+        self._portals.close()
+
+    def _new_store(self) -> Store:
+        return open_store(self.settings.url, clock=self._clock)
 
     # Running -----------------------------------------------------------------------------
 
@@ -298,14 +275,15 @@ class App:
         calls go there too, and afterwards to the app's own store again."""
         if self._users:
             raise NotOpen
-        before = self.settings, self._clock, self._unopened, self._portal
+        before = self.settings, self._clock, self._unopened, self._portals
         self.settings = replace(self.settings, url=url)
-        self._clock, self._unopened, self._portal = clock, None, None
+        self._clock, self._unopened = clock, None
+        self._portals = Portals(self._new_store, self.events)
         try:
             yield
         finally:
             self.close_sync()
-            self.settings, self._clock, self._unopened, self._portal = before
+            self.settings, self._clock, self._unopened, self._portals = before
 
 
 class _OpenedWorker:

@@ -15,7 +15,6 @@ can mend it, not for the worker a day later. Never pickle: stored bytes must not
 from __future__ import annotations
 
 import inspect
-import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
@@ -24,6 +23,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET, Raw, Struct, ValidationError
 
+from holdfast.codec.messages import CHANGED, NO_NAN, clean, misplaced, unwritable
 from holdfast.codec.parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
 from holdfast.codec.types import (
     Adapter,
@@ -38,14 +38,9 @@ from holdfast.codec.types import (
 from holdfast.errors import BadArguments, BadResult, BadTask
 
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
-_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 _astuple = msgspec.structs.astuple
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 _CANONICAL = msgspec.json.Encoder(enc_hook=encode_custom, order="deterministic")
-
-_NO_NAN = "JSON has no NaN or infinity: use None or a str"
-_PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
-_CHANGED = "the function changed since this job was enqueued"
 
 
 class Signature:
@@ -149,10 +144,10 @@ class Signature:
             lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
         except Exception as exc:
             # Whatever it is: serializers are the user's code.
-            problem = f"the result cannot be stored: {_unwritable(exc)}: return plain data"
+            problem = f"the result cannot be stored: {unwritable(exc)}: return plain data"
             raise BadResult(self.task, f"{problem} or turn results off") from exc
         if lost:
-            raise BadResult(self.task, f"the result cannot be stored: {_NO_NAN}")
+            raise BadResult(self.task, f"the result cannot be stored: {NO_NAN}")
         return text.decode()
 
     def decode_result(self, text: str | bytes) -> Any:
@@ -162,7 +157,7 @@ class Signature:
             return self._result_adapter.read(bytes(value)) if self._result_adapter else value
         except Exception as exc:
             # Whatever it is: `__post_init__` and validators are the user's code.
-            problem = f"the stored result does not fit the return annotation: {_clean(str(exc))}"
+            problem = f"the stored result does not fit the return annotation: {clean(str(exc))}"
             raise BadResult(self.task, problem) from exc
 
     def _struct(self, default_of: Callable[[Parameter], Any]) -> type[Struct]:
@@ -209,7 +204,7 @@ class Signature:
                 setattr(arguments, name, _adapted(name, adapter, raw))
         return arguments
 
-    def _take(self, text: str | bytes, advice: str = _CHANGED) -> Struct:
+    def _take(self, text: str | bytes, advice: str = CHANGED) -> Struct:
         try:
             return self._read(self._taken, text)
         except Exception as exc:
@@ -252,7 +247,7 @@ class Signature:
             came = getattr(arrived, name)
             show = self._adapters[name].plain if name in self._adapters else plain
             if value != came and (found := loss(show(value), show(came))):
-                advice = _NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
+                advice = NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
                 return f"parameter {name!r}: {found}: {advice}"
         return None
 
@@ -265,26 +260,26 @@ class Signature:
                 adapter.write(value) if adapter else _ENCODER.encode(value)
                 lost = has_nan(adapter.plain(value) if adapter else plain(value))
             except Exception as cause:  # noqa: BLE001 - the user's code, and reported below
-                return f"parameter {name!r}: {_unwritable(cause)}"
+                return f"parameter {name!r}: {unwritable(cause)}"
             if lost:
-                return f"parameter {name!r}: {_NO_NAN}"
-        return _misplaced(str(exc), fields)
+                return f"parameter {name!r}: {NO_NAN}"
+        return misplaced(str(exc), fields)
 
     def _misfit(self, text: str | bytes, exc: Exception, advice: str) -> str:
         """Say why arguments in JSON do not fit, naming every parameter that came or went."""
         try:
             stored = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as cause:
-            return f"the arguments are not a JSON object: {_clean(str(cause))}"
+            return f"the arguments are not a JSON object: {clean(str(cause))}"
         known = self.parameters.parameters
         gone = sorted(stored.keys() - known.keys())
         new = sorted(p.name for p in known.values() if is_required(p) and p.name not in stored)
         if gone:
             return f"it takes no {', '.join(map(repr, gone))}: {advice}"
         if new:
-            mended = "; give it a default" if advice is _CHANGED else ""
+            mended = "; give it a default" if advice is CHANGED else ""
             return f"no value for {', '.join(map(repr, new))}: {advice}{mended}"
-        return f"{_misplaced(str(exc), {})}: {advice}"
+        return f"{misplaced(str(exc), {})}: {advice}"
 
 
 def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:
@@ -327,31 +322,3 @@ def _adapted(name: str, adapter: Adapter, raw: Raw) -> Any:
         return adapter.read(bytes(raw))
     except ValueError as exc:
         raise ValidationError(f"{exc} - at `$.{name}`") from exc
-
-
-def _unwritable(exc: Exception) -> str:
-    match exc:
-        case UnicodeEncodeError():
-            return f"a lone surrogate at position {exc.start} has no UTF-8 form: pass it as bytes"
-        case RecursionError():
-            return f"it contains itself or is nested too deep: {_PLAIN_DATA}"
-        case _:
-            return f"{exc}: {_PLAIN_DATA}"
-
-
-def _misplaced(message: str, fields: Mapping[str, Any]) -> str:
-    """msgspec's message with its place turned into the parameter's name, and with the Python type
-    that was passed where msgspec saw only its JSON form."""
-    found = _PLACE.fullmatch(message)
-    if found is None:
-        return _clean(message)
-    what, key, name, inside = found.groups()
-    if not (key or inside) and name in fields:
-        what = re.sub("got `.*`", f"got {type(fields[name]).__name__}", what)
-    where = f" at {inside.lstrip('.')}" if inside else ""
-    return f"parameter {name!r}{where}{' in a key' if key else ''}: {_clean(what)}"
-
-
-def _clean(message: str) -> str:
-    text = message.replace("`", "")
-    return text[:1].lower() + text[1:]
