@@ -1,4 +1,4 @@
-"""The composition root: settings, tasks and one store, put together here and nowhere else."""
+"""The app: where settings, tasks, one store, the client and the worker are put together."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-TELL_EVERY = 30.0
-"""Seconds between two words about the same wait."""
+REPORT_EVERY_SECONDS = 30.0
+"""How often a worker that waits for room on its server says so."""
 
 
 class _Decorator:
-    """What `@app.task(...)` applies to a function; its overloads carry the types over."""
+    """What `@app.task(...)` answers with: it makes a function a task. Its overloads give the task
+    the parameter and result types of the function."""
 
     def __init__(self, app: App, name: str | None, process: bool, options: Options) -> None:
         self._app = app
@@ -72,16 +73,16 @@ class _Decorator:
         self._app.registry.add(handler)
         task: Task[..., Any] = Task(self._app, handler, self._options)
         self._app.tasks[name] = task
-        for waiting in declared_on(fn):
-            waiting(task)
+        for declare in declared_on(fn):  # `@app.schedule` stood below `@app.task`
+            declare(task)
         return task
 
 
 class App:
-    """A program's tasks and the store their jobs live in.
+    """A program's tasks, and the store that keeps their jobs.
 
-    Tasks may be declared without a running loop; the store is opened by
-    `async with app`, or by the first synchronous call.
+    Tasks may be declared without a running event loop. `async with app` opens the store;
+    synchronous calls open a store of their own with the first call.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class App:
     ) -> _Decorator:
         """Register a function as a task: `@app.task(queue="mail", timeout=30)`.
 
-        `process=True` runs it in a child process that a timeout really kills.
+        `process=True` runs the function in a child process, which a timeout can kill.
         """
         checks.flag("process", process)
         return _Decorator(self, name, process, Options().using(options))
@@ -138,27 +139,29 @@ class App:
         """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
         or `@app.schedule(timedelta(minutes=5))`, above or below `@app.task`.
 
-        Its name is the task's unless given; a task may have several.
+        Without `name` the schedule has the name of the task. A task may have several schedules.
         """
         return ScheduleDecorator(self.schedules, name, cron, options)
 
     def scopes(self, name: str) -> Callable[[F], F]:
-        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`: a function,
-        coroutine function or generator of either kind that gives the scopes as text."""
+        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`. A provider is a
+        function or a generator, synchronous or not, that gives the scopes as text."""
         return registering(self.providers.scopes, "scope provider", name)
 
     def planner(self, name: str) -> Callable[[F], F]:
-        """Register a planner, for `@app.schedule(…, planner=name)`: a function of
+        """Register a planner, for `@app.schedule(…, planner=name)`. A planner is a function of
         `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
         return registering(self.providers.planners, "planner", name)
 
     # Opening -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Open the store; nested uses share it and the outermost closes it."""
+        """Open the store. Nested uses share the opened store, and the outermost closes it."""
         if self._users == 0:
             self._loop = asyncio.get_running_loop()
-            self._opening = asyncio.Lock()  # anew, since the loop may be another than before
+            self._opening = (
+                asyncio.Lock()
+            )  # a lock belongs to its loop, and this may be another loop
         self._require_own_loop()
         self._users += 1
         try:
@@ -171,16 +174,16 @@ class App:
 
     @asynccontextmanager
     async def opened_for_work(self) -> AsyncIterator[Self]:
-        """As `async with app`, but a server that has no room for another connection is waited
-        for: a worker that were to end instead would only be started again."""
-        backoff, told_at = Backoff(first=0.25, cap=5.0), -math.inf
+        """Open the app for a worker. If the server has no room for another connection, wait for
+        room instead of raising: a worker that ended here would only be started again."""
+        backoff, reported_at = Backoff(first=0.25, cap=5.0), -math.inf
         while True:
             try:
                 await self.__aenter__()
                 break
             except StoreFull as error:
-                if time.monotonic() > told_at + TELL_EVERY:
-                    told_at = time.monotonic()
+                if time.monotonic() > reported_at + REPORT_EVERY_SECONDS:
+                    reported_at = time.monotonic()
                     self.events.warning("worker.waits_for_room", error=str(error))
                 await asyncio.sleep(backoff.next() * (0.5 + random.random() / 2))
         try:
@@ -222,8 +225,9 @@ class App:
         return self._client
 
     def _require_own_loop(self) -> None:
-        """Connections belong to the loop that opened them. A thread without a loop may ask: what
-        it gets it can only hand to that loop."""
+        """Refuse use in another event loop: connections belong to the loop that opened them. A
+        thread without a loop may take the store or the client, because it can only hand them on
+        to the loop."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -262,7 +266,7 @@ class App:
     # Running -----------------------------------------------------------------------------
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
-        """A worker for these queues (slots each), to be used with `async with`."""
+        """A worker for these queues, each with a number of slots; use it with `async with`."""
         defaults = {
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
         }
@@ -271,8 +275,8 @@ class App:
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
-        """Another store for a while, as tests need it; not while the app is open. Synchronous
-        calls go there too, and afterwards to the app's own store again."""
+        """Use another store inside the `with` block, as tests do. Synchronous calls go to that
+        store too. The app must not be open when the block begins."""
         if self._users:
             raise NotOpen
         before = self.settings, self._clock, self._unopened, self._portals
@@ -287,7 +291,7 @@ class App:
 
 
 class _OpenedWorker:
-    """Opens the app, then starts the worker; leaves in the opposite order."""
+    """Opens the app, then starts the worker; stops the worker, then closes the app."""
 
     def __init__(self, app: App, options: WorkerOptions) -> None:
         self._app = app

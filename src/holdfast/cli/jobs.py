@@ -1,4 +1,4 @@
-"""`holdfast jobs list|show|explain`: looking at jobs."""
+"""`holdfast jobs list|show|explain`: what is read about jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from holdfast.insights.explain import Explanation, Reason
 
-ROOMY = 110
+TABLE_WIDTH = 110
+"""Columns that a terminal needs for a table of jobs."""
 
 JobIdArgument = Annotated[str, typer.Argument(help="The job's id.", metavar="ID")]
 
@@ -68,7 +69,7 @@ def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableTy
     if not page.jobs:
         yield "no jobs match" if not counts else "no more jobs"
         return
-    yield from _as_table(page) if make_console().width >= ROOMY else _stacked(page)
+    yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
     shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
     yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
     if page.next_cursor is not None:
@@ -91,7 +92,7 @@ def _as_table(page: Page) -> Iterator[RenderableType]:
 
 
 def _stacked(page: Page) -> Iterator[RenderableType]:
-    """Where a table would break every word, each job gets lines of its own."""
+    """Jobs below each other, for a terminal so narrow that a table would break every word."""
     from rich.text import Text
 
     for job in page.jobs:

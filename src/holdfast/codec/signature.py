@@ -7,9 +7,10 @@ msgspec Structs, so that the work per job is done in C:
   stored, so a job enqueued today uses the default of the day it runs.
 - *taken* reads the stored arguments for a call, with the function's defaults filled in.
 
-What is enqueued is read back at once and compared. So a value of the wrong type, a NaN (which
-msgspec would write as null) or a datetime that would arrive as a str is an error for the caller who
-can mend it, not for the worker a day later. Never pickle: stored bytes must not run code.
+`encode` reads the JSON back at once and compares. So a value of the wrong type, a NaN (which
+msgspec would write as null) or a datetime that would arrive as a str is an error for the caller,
+who can mend it, and not for a worker a day later. Pickle is never used: stored bytes must not run
+code.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Signature:
         context_type: type | None = None,
         keep_result: bool = True,
     ) -> Signature:
-        """The signature of a handler. Its first parameter annotated with `context_type` is filled
-        in by the worker; with `keep_result` off, the return annotation may be anything."""
+        """The signature of a handler. The worker fills in the first parameter that is annotated
+        with `context_type`. Without `keep_result` the return annotation may be anything."""
         name = str(task or getattr(fn, "__qualname__", type(fn).__qualname__))
         parameters, returns = resolve(fn, name, context_type)
         place = find_context(parameters, context_type)
@@ -98,7 +99,7 @@ class Signature:
             arrived = self._read(self._checker, text)
             lost = None if arrived == sent else self._lost(sent, arrived)
         except Exception as exc:
-            # Whatever it is: `__post_init__`, validators and `__eq__` are the user's code.
+            # Any exception: `__post_init__`, validators and `__eq__` are the user's code.
             raise BadArguments(self.task, self._blame(sent, exc)) from exc
         if lost:
             raise BadArguments(self.task, lost)
@@ -109,10 +110,10 @@ class Signature:
         self._take(text, f"it takes {self.parameters}")
 
     def completed(self, text: str | bytes) -> dict[str, Any]:
-        """All arguments of a call as plain JSON values, the function's defaults among them: the
-        same for every call that means the same.
+        """All arguments of a call as plain JSON values, with the function's defaults filled in. Two
+        calls that mean the same give the same answer.
 
-        A default that JSON cannot carry is left out, as it is by every call that uses it.
+        A default that JSON cannot carry is left out, for every call that uses it.
         """
         found: dict[str, Any] = {}
         for name, value in _passed(self._take(text)).items():
@@ -134,8 +135,8 @@ class Signature:
         return self._arrange(values, context)
 
     def encode_result(self, value: object) -> str:
-        """The result as JSON. It is not held against the annotation: the work is done by now, and
-        failing the attempt would only repeat it."""
+        """The result as JSON. A result that does not fit the annotation is stored all the same: the
+        work is done, and a failed attempt would only repeat it."""
         if value is None:
             return "null"
         try:
@@ -143,7 +144,7 @@ class Signature:
             text = adapter.write(value) if adapter else _ENCODER.encode(value)
             lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
         except Exception as exc:
-            # Whatever it is: serializers are the user's code.
+            # Any exception: serializers are the user's code.
             problem = f"the result cannot be stored: {unwritable(exc)}: return plain data"
             raise BadResult(self.task, f"{problem} or turn results off") from exc
         if lost:
@@ -156,12 +157,12 @@ class Signature:
             value = self._result.decode(text)
             return self._result_adapter.read(bytes(value)) if self._result_adapter else value
         except Exception as exc:
-            # Whatever it is: `__post_init__` and validators are the user's code.
+            # Any exception: `__post_init__` and validators are the user's code.
             problem = f"the stored result does not fit the return annotation: {clean(str(exc))}"
             raise BadResult(self.task, problem) from exc
 
     def _struct(self, default_of: Callable[[Parameter], Any]) -> type[Struct]:
-        """A Struct that binds like the function: keyword-only fields behind positional ones."""
+        """A Struct that binds arguments as the function does: keyword-only fields come last."""
 
         def fields(positional: bool) -> list[Any]:
             return [
@@ -208,7 +209,7 @@ class Signature:
         try:
             return self._read(self._taken, text)
         except Exception as exc:
-            # Whatever it is: `__post_init__` and validators are the user's code.
+            # Any exception: `__post_init__` and validators are the user's code.
             raise BadArguments(self.task, self._misfit(text, exc, advice)) from exc
 
     def _arrange(
@@ -241,8 +242,8 @@ class Signature:
         raise BadArguments(self.task, f"{cause}: it takes {self.parameters}") from cause
 
     def _lost(self, sent: Struct, arrived: Struct) -> str | None:
-        """Unequal is not yet lost: a tuple arrives as a list, and some classes compare by
-        identity."""
+        """Which argument would arrive changed, or None. Arguments that compare unequal may still
+        have arrived: a tuple arrives as a list, and some classes compare by identity."""
         for name, value in _passed(sent).items():
             came = getattr(arrived, name)
             show = self._adapters[name].plain if name in self._adapters else plain
@@ -266,7 +267,8 @@ class Signature:
         return misplaced(str(exc), fields)
 
     def _misfit(self, text: str | bytes, exc: Exception, advice: str) -> str:
-        """Say why arguments in JSON do not fit, naming every parameter that came or went."""
+        """Why arguments in JSON do not fit. Names every parameter that the function has lost or
+        gained."""
         try:
             stored = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as cause:
@@ -288,11 +290,12 @@ def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:
 
 
 def _adapter(task: str, where: str, annotation: Any) -> Adapter | None:
-    """The adapter an annotation needs, if any; an annotation nobody can read is refused here."""
+    """The adapter that an annotation needs, or None. Refuses an annotation that cannot be read
+    back from JSON."""
     try:
         adapter = adapter_for(annotation)
     except Exception as exc:
-        # Whatever it is: pydantic builds a schema from the user's classes here.
+        # Any exception: pydantic runs code of the user's classes to build its schema.
         raise BadTask(task, f"{where}: {exc}") from exc
     problem = None if adapter else unsupported(annotation)
     if problem is None:
@@ -308,7 +311,8 @@ def _own_default(parameter: Parameter) -> Any:
         return msgspec.field(default_factory=dict)
     if type(parameter.default) in _SCALARS:
         return parameter.default
-    # The very object, as in a plain call; msgspec would copy a mutable default, or refuse it.
+    # A factory gives the same object as a plain call would. msgspec itself would copy a mutable
+    # default, or refuse it.
     return msgspec.field(default_factory=lambda: parameter.default)
 
 

@@ -46,7 +46,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A job and every reason why it is not running now; a running job has no reasons."""
+    """A job and every reason why it is not running now. A job that runs as it should has none."""
 
     job: Job
     reasons: tuple[Reason, ...]
