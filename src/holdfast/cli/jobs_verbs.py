@@ -16,13 +16,14 @@ import typer
 from holdfast.cli.asking import confirm, progress_bar
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import JobFilters
-from holdfast.cli.output import counted, make_text, redact, state_text
+from holdfast.cli.output import counted, make_text, state_text
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
+from holdfast.insights.redaction import redact
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
 

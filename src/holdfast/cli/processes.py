@@ -1,8 +1,8 @@
-"""Several worker processes under one parent that starts them anew when they die.
+"""Several worker processes under one parent, which starts a child again when it dies.
 
-Each child is a full worker with an id and a lease of its own; the parent runs
-no jobs and holds no connection. Children get a session of their own, so that
-Ctrl-C in a terminal reaches them once, through the parent, and not twice.
+Each child is a full worker with an id and a lease of its own; the parent runs no jobs and holds no
+connection. Each child is started in a session of its own. So Ctrl-C in a terminal reaches only the
+parent, and the parent passes it on once; otherwise every child would get it twice.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ logger = logging.getLogger("holdfast")
 
 FIRST_RESTART_SECONDS = 0.2
 LONGEST_RESTART_SECONDS = 30.0
-STEADY = 30.0
-"""Seconds after which a child counts as well started, and its next death as the first."""
+STEADY_SECONDS = 30.0
+"""A child that ran for so long had started well: its death counts as the first one again."""
 WRONG_CALL = 2
-HANDOVER = 3.0
-"""Seconds that running jobs get to end when code changed; then they are handed back."""
+"""The exit code of a child that was called wrongly: starting it again would not help."""
+HANDOVER_SECONDS = 3.0
+"""How long running jobs may go on after code changed; then they are handed back."""
 
 
 class ProcessGroup:
@@ -54,7 +55,8 @@ class ProcessGroup:
         self.restarts = 0
 
     async def run(self, beside: Coroutine[Any, Any, None] | None = None) -> int:
-        """Returns the exit code: not 0 if a child could not be started as it was told to."""
+        """Run until told to stop, with `beside` running next to the children. Returns the exit
+        code: not 0 if the children were called wrongly."""
         companion = None if beside is None else asyncio.create_task(beside)
         with told_by_signals(self._on_signal):
             try:
@@ -66,13 +68,14 @@ class ProcessGroup:
         return self._code
 
     async def renew(self) -> None:
-        """Start every child anew, with the code as it is now."""
+        """Stop every child and let it be started again, with the code as it is now. Children that
+        still run jobs after the handover get a second SIGTERM, which makes them hurry."""
         self._renewed.set()
         before = dict(self._children)
         _signal_all(before, signal.SIGTERM)
         waits = [asyncio.create_task(child.wait()) for child in before.values()]
         if waits:
-            await asyncio.wait(waits, timeout=HANDOVER)
+            await asyncio.wait(waits, timeout=HANDOVER_SECONDS)
             _signal_all(before, signal.SIGTERM)
             await asyncio.wait(waits)
 
@@ -89,7 +92,7 @@ class ProcessGroup:
                 self._code = code
                 self._stop(signal.SIGTERM)
                 return
-            if loop.time() - started > STEADY:
+            if loop.time() - started > STEADY_SECONDS:
                 backoff.reset()
             await self._before_restart(number, code, backoff.next())
 
@@ -114,7 +117,7 @@ class ProcessGroup:
             await _first_of(self._renewed, self._stopping)
             return
         logger.warning(
-            "worker process %s ended (%s); starting anew in %.1f s", number, _how(code), wait
+            "worker process %s ended (%s); starting again in %.1f s", number, _how(code), wait
         )
         self.restarts += 1
         await _first_of(self._stopping, timeout=wait)
@@ -123,7 +126,8 @@ class ProcessGroup:
         self._stop(number)
 
     def _stop(self, number: signal.Signals) -> None:
-        """Passed on as SIGTERM; a child's second makes it hurry, and the third ends all talk."""
+        """Pass a signal on as SIGTERM. The second SIGTERM makes a child hurry; in place of the
+        third, children are killed."""
         self._signals += 1
         self._stopping.set()
         logger.info("%s: stopping the worker processes (%s)", number.name, len(self._children))

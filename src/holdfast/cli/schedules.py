@@ -1,4 +1,4 @@
-"""`holdfast schedules list|show|preview|history`: looking at schedules."""
+"""`holdfast schedules list|show|preview|history`: what is read about schedules."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def show_history(
 
 
 def when(option: str, text: str | None) -> datetime | None:
-    """A moment of the past as elsewhere, and `+7d` for one to come."""
+    """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
     if text is not None and text.startswith("+"):
         ahead = parse_duration(text[1:])
         if ahead is not None:
@@ -134,7 +134,8 @@ def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) ->
 
 
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
-    """A row of the ledger; the duration, the error's kind and a result's rows_affected aside."""
+    """A row of the ledger as a document, with three fields added: the job's duration, the kind of
+    its error, and `rows_affected` of its result."""
     document: dict[str, Any] = msgspec.to_builtins(entry)
     result = None if entry.result is None else msgspec.json.decode(entry.result)
     took = (

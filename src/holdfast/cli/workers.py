@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(group: typer.Typer) -> None:
-    # A callback keeps `list` a word of its own although it is the only one so far.
+    # With a callback Typer keeps the command `list`, although it is the only one of its group.
     group.callback()(_workers)
     add_command(group, "list", list_workers)
 
