@@ -20,7 +20,7 @@ from tests.conformance.builders import (
     TASK,
     new_job,
 )
-from tests.postgres.shared import claim, connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import claim, connected, hired, opened, until_blocked
 
 
 def test_a_scan_without_memory_walks_the_whole_line() -> None:

@@ -22,7 +22,7 @@ from tests.conformance.builders import (
     TASK,
     new_job,
 )
-from tests.postgres.shared import claim, connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import claim, connected, hired, opened, until_blocked
 from tests.waiting import wait_until
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.job.ids import new_worker_id
 from holdfast.store.postgres.claiming import HIGHEST, LOWEST
 from holdfast.store.postgres.scripts import load_scripts
-from tests.postgres.shared import claim, connected, hired, opened
+from tests.stores.postgres.shared import claim, connected, hired, opened
 
 
 async def generic_plan(

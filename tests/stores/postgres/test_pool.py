@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import StoreUnavailable
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.store import PostgresStore
-from tests.postgres.shared import connected, opened, terminate
+from tests.stores.postgres.shared import connected, opened, terminate
 from tests.waiting import wait_until
 
 

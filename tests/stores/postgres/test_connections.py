@@ -29,7 +29,7 @@ from tests.conformance.builders import (
     TASK,
     new_job,
 )
-from tests.postgres.shared import connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import connected, hired, opened, until_blocked
 from tests.waiting import wait_until
 
 

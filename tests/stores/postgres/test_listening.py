@@ -12,7 +12,7 @@ from tests.conformance.builders import (
     Scene,
     new_job,
 )
-from tests.postgres.shared import connected, opened, terminate
+from tests.stores.postgres.shared import connected, opened, terminate
 from tests.waiting import wait_until
 
 

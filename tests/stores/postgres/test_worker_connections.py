@@ -13,8 +13,8 @@ from holdfast import App
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event
 from holdfast.store.postgres import pool
-from tests.postgres.shared import connected, opened
-from tests.postgres.test_pool import backend, count
+from tests.stores.postgres.shared import connected, opened
+from tests.stores.postgres.test_pool import backend, count
 from tests.waiting import wait_until
 
 IDLE, BUSY = 3, 5
