@@ -30,8 +30,14 @@ from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import can_copy, copy_jobs
 from holdfast.store.postgres.finishing import Finisher, Reclaim
+from holdfast.store.postgres.held_keys import (
+    A_TRY,
+    held_among,
+    keys_of,
+    milliseconds,
+    waited_in_vain,
+)
 from holdfast.store.postgres.inserting import Rows, Step, insertion, insertion_within
-from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, milliseconds, waited_in_vain
 from holdfast.store.postgres.pool import Line
 from holdfast.store.postgres.progressing import progress_columns
 from holdfast.store.postgres.reading import Reader

@@ -19,8 +19,8 @@ from holdfast.schedule.model import (
 )
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.ledger import record
 from holdfast.store.postgres.pool import Line
-from holdfast.store.postgres.recording import record
 
 FORGOTTEN_AT_ONCE = 1_000
 LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell

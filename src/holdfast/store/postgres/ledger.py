@@ -14,8 +14,8 @@ from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, Plan
 from holdfast.store import borrowing
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.held_keys import A_TRY, milliseconds
 from holdfast.store.postgres.inserting import insertion
-from holdfast.store.postgres.keys import A_TRY, milliseconds
 from holdfast.store.postgres.pool import Line
 
 LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
