@@ -8,12 +8,12 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.store.listening import LineWakeups
+from holdfast.store.listening import ListeningWakeups
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.pool import Line
 
 
-class PostgresWakeups(LineWakeups):
+class PostgresWakeups(ListeningWakeups):
     """NOTIFY reaches every connection that listens on a channel of the schema."""
 
     def __init__(self, connections: Connections) -> None:
