@@ -15,7 +15,7 @@ from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
-from holdfast.store.postgres import jobs as verbs
+from holdfast.store.postgres import inserting
 from tests.conformance.builders import (
     QUEUE,
     RETURNED,
@@ -29,7 +29,7 @@ from tests.waiting import wait_until
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Crowds wait for each other's keys longer than a lone enqueue should."""
-    monkeypatch.setattr(verbs, "A_TRY", 10.0)
+    monkeypatch.setattr(inserting, "KEY_TRY_SECONDS", 10.0)
 
 
 @pytest.mark.usefixtures("_patient")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
-from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copy_format import (
     double,
     fields,
@@ -18,7 +18,6 @@ from holdfast.store.postgres.copy_format import (
     texts,
     uuid,
 )
-from holdfast.store.postgres.pool import Line
 
 COPY_FROM = 100  # jobs: with half as many one statement costs the same
 QUEUES_NAMED = 20
@@ -50,14 +49,14 @@ def can_copy(jobs: Sequence[NewJob]) -> bool:
     )
 
 
-async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]) -> None:
+async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[NewJob]) -> None:
     """Write the jobs in one transaction (the caller's), with one wakeup for all.
 
     Fails on an id that is already there: the caller then inserts with a check for each.
     """
 
     async def copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
-        await line.copy_to_table(
+        await session.connection.copy_to_table(
             table,
             schema_name=connections.options.schema,
             columns=list(columns),
@@ -65,9 +64,7 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
             format="binary",
         )
 
-    now: datetime = await line.fetchval(
-        connections.scripts["store/now"], connections.clock.override()
-    )
+    [(now,)] = await session.timed("store/now")
     keyed = [(uuid(job.id), job) for job in jobs]
     ready, later = _by_turn(keyed, now)
     dated = _dated(keyed, now)
@@ -79,7 +76,7 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
     for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
-        await line.fetch(connections.scripts["wakeups/wake"], connections.options.channel, payload)
+        await session.fetch("wakeups/wake", connections.options.channel, payload)
 
 
 def _wakeups(queues: set[str], timed: bool) -> list[str]:

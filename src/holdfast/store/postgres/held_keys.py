@@ -1,25 +1,24 @@
-"""Unique keys that somebody's open transaction holds.
+"""Unique keys that an open transaction of somebody else holds.
 
-Nobody can see such a key: the server only lets an insert of it wait until that transaction ends.
-So a wait is bounded, and which keys of a batch it was about is found out by trying.
+Nobody can see such a key: the server only lets an insert of it wait until that transaction ends. So
+each wait is bounded, and the keys of a batch that were waited for are found out by trying them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import asyncpg
 
 from holdfast.job.record import NewJob
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
+from holdfast.store.postgres.connection import Connections, Session
 
-A_TRY = 0.1
-"""Seconds that one of our own inserts waits for a key. The caller repeats it for as long as
+KEY_TRY_SECONDS = 0.1
+"""How long one statement of our own waits for a key. The insert repeats it for as long as
 `key_timeout` says, so that no connection is kept by a key that is not free."""
 
-A_GLANCE = "1ms"
-NOT_AVAILABLE = "55P03"
+SHORTEST_WAIT = "1ms"
+LOCK_NOT_AVAILABLE = "55P03"
 
 
 def milliseconds(seconds: float) -> str:
@@ -32,9 +31,9 @@ def milliseconds(seconds: float) -> str:
 
 
 def waited_in_vain(error: BaseException) -> bool:
-    """Whether a lock was not to be had in time, by whichever driver or layer that was told."""
-    told = (error, error.__cause__, getattr(error, "orig", None))
-    return any(getattr(one, "sqlstate", None) == NOT_AVAILABLE for one in told)
+    """Whether a lock was not to be had in time, whichever driver or layer reports it."""
+    reports = (error, error.__cause__, getattr(error, "orig", None))
+    return any(getattr(report, "sqlstate", None) == LOCK_NOT_AVAILABLE for report in reports)
 
 
 def keys_of(jobs: Sequence[NewJob]) -> list[str]:
@@ -42,8 +41,8 @@ def keys_of(jobs: Sequence[NewJob]) -> list[str]:
 
 
 async def held_among(connections: Connections, keys: Sequence[str]) -> list[str]:
-    """Those that are held, found by halves: usually it is one key of many."""
-    if await connections.run(_attempt(connections, keys)):
+    """The keys that are held, found by halves: usually it is one key of many."""
+    if await connections.run(lambda session: _all_free(session, keys)):
         return []
     if len(keys) == 1:
         return list(keys)
@@ -52,19 +51,15 @@ async def held_among(connections: Connections, keys: Sequence[str]) -> list[str]
     return [*first, *await held_among(connections, keys[half:])]
 
 
-def _attempt(connections: Connections, keys: Sequence[str]) -> Callable[[Line], Awaitable[bool]]:
-    """Whether all of the keys can be taken; none is."""
-
-    async def attempt(line: Line) -> bool:
-        transaction = line.transaction()
-        await transaction.start()
-        try:
-            await line.fetch(connections.scripts["keys/try"], list(keys), A_GLANCE)
-        except asyncpg.LockNotAvailableError:
-            return False
-        else:
-            return True
-        finally:
-            await transaction.rollback()
-
-    return attempt
+async def _all_free(session: Session, keys: Sequence[str]) -> bool:
+    """Whether all of the keys can be taken. None is: the attempt is rolled back."""
+    transaction = session.connection.transaction()
+    await transaction.start()
+    try:
+        await session.fetch("keys/try_all", list(keys), SHORTEST_WAIT)
+    except asyncpg.LockNotAvailableError:
+        return False
+    else:
+        return True
+    finally:
+        await transaction.rollback()
