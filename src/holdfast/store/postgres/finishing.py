@@ -19,8 +19,8 @@ from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
 
 
@@ -40,14 +40,29 @@ class Moved:
     queues: dict[JobId, str] = field(default_factory=dict)
 
 
-class Finisher:
-    """The finish and reclaim verbs of one store."""
+class PostgresFinishing(JobVerbs):
+    """See `holdfast.store.contract.finishing.Finishing` for what each verb promises."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._finish(transitions, None)
 
-    async def finish(
-        self, transitions: Sequence[Transition], reclaim: Reclaim | None = None
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
+        return await self._finish(transitions, Reclaim(by))
+
+    async def _finish(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
+    ) -> list[Verdict]:
+        if not transitions:
+            return []
+        verdicts = await self._judge(transitions, reclaim)
+        if any(move.to is JobState.READY for move in transitions):
+            self._skip_points.forget()
+        return verdicts
+
+    async def _judge(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
     ) -> list[Verdict]:
         """Verdicts in the order asked; of two moves of one job the first that counts wins."""
         first = {move.id: move for move in reversed(transitions)}
@@ -74,7 +89,7 @@ class Finisher:
             else:
                 left.append(place)
         if left:
-            again = await self.finish([transitions[place] for place in left], reclaim)
+            again = await self._judge([transitions[place] for place in left], reclaim)
             for place, verdict in zip(left, again, strict=True):
                 answers[place] = verdict
 
@@ -83,24 +98,23 @@ class Finisher:
     ) -> Moved:
         """The steps, in order. Several of them need a transaction; one is its own."""
 
-        async def steps(line: Line) -> Moved:
+        async def steps(session: Session) -> Moved:
             moved = Moved()
             if plain:
-                await self._succeed(line, plain, moved)
+                await self._succeed(session, plain, moved)
             if others:
-                await self._move(line, others, reclaim, moved)
-                await self._throttle(line, others, moved)
+                await self._move(session, others, reclaim, moved)
+                await self._throttle(session, others, moved)
             return moved
 
         several = bool(plain and others) or any(move.cool is not None for move in others)
         # Not repeated here: a worker that repeats it knows its own success from a refusal.
         return await self._connections.run(steps, transaction=several, again=False)
 
-    async def _succeed(self, line: Line, moves: Sequence[Transition], moved: Moved) -> None:
+    async def _succeed(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
-        refused = await line.fetch(
-            self._connections.scripts["jobs/finish_succeeded"],
-            self._connections.clock.override(),
+        refused = await session.timed(
+            "jobs/finish_succeeded",
             [move.id for move in moves],
             [move.fence for move in moves],
             [move.result for move in moves],
@@ -112,15 +126,14 @@ class Finisher:
                 moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
     async def _move(
-        self, line: Line, moves: Sequence[Transition], reclaim: Reclaim | None, moved: Moved
+        self, session: Session, moves: Sequence[Transition], reclaim: Reclaim | None, moved: Moved
     ) -> None:
         """Every other move, each under its guard."""
         errors = [move.error for move in moves]
         by = reclaim and reclaim.by
-        for row in await line.fetch(
-            self._connections.scripts["jobs/finish"],
-            self._connections.clock.override(),
-            self._connections.options.channel,
+        for row in await session.timed(
+            "jobs/finish",
+            self._channel,
             reclaim is not None,
             [move.id for move in moves],
             [move.fence for move in moves],
@@ -146,19 +159,14 @@ class Finisher:
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
 
-    async def _throttle(self, line: Line, moves: Sequence[Transition], moved: Moved) -> None:
+    async def _throttle(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
         """Let the queues cool down whose jobs were throttled, each for the longest time asked."""
         hints: dict[str, float] = {}
         for move in moves:
             if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
                 hints[queue] = max(move.cool, hints.get(queue, 0.0))
         if hints:
-            await line.fetch(
-                self._connections.scripts["queues/throttle"],
-                self._connections.clock.override(),
-                [*hints],
-                [*hints.values()],
-            )
+            await session.timed("queues/throttle", [*hints], [*hints.values()])
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]

@@ -18,9 +18,8 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
-from holdfast.store.postgres.recording import record
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.ledger import record
 
 FORGOTTEN_AT_ONCE = 1_000
 LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
@@ -54,19 +53,17 @@ class PostgresSchedules:
         return await self._change("schedules/resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        scripts = self._connections.scripts
-
-        async def steps(line: Line) -> builtins.list[str]:
-            found = await line.fetch(scripts["schedules/delete"], self._channel, [*names])
-            gone = [row[0] for row in found]
-            await line.fetch(scripts["schedules/forget"], gone)
+        async def steps(session: Session) -> builtins.list[str]:
+            found = await session.fetch("schedules/delete", self._channel, [*names])
+            gone = [row["name"] for row in found]
+            await session.fetch("schedules/forget", gone)
             return gone
 
         return await self._connections.run(steps, transaction=True) if names else []
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         found = await self._connections.fetch("schedules/cursors", name, [*scopes])
-        return {row[0]: row[1] for row in found}
+        return {row["scope"]: row["at"] for row in found}
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         distinct = list(dict.fromkeys(scopes))
@@ -112,7 +109,7 @@ class PostgresSchedules:
 
     async def _change(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
         found = await self._connections.timed(verb, self._channel, [*names])
-        return [row[0] for row in found]
+        return [row["name"] for row in found]
 
 
 def _values(definition: Definition) -> tuple[str, str, float]:

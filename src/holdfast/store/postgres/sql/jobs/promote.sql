@@ -19,4 +19,4 @@ to_ready as (
     select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from moved order by due_at, job_id
 )
-select count(*)::int, pg_notify($2::text, 'ready:') from moved
+select count(*)::int as moved, pg_notify($2::text, 'ready:') from moved

@@ -60,7 +60,8 @@ select summed.moved, summed.queues,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end
         else 'ready:' end) end as woken,
-    scheduled.due_at, scheduled.job_id::text, suspended.due_at, suspended.job_id::text
+    scheduled.due_at as scheduled_due_at, scheduled.job_id::text as scheduled_id,
+    suspended.due_at as suspended_due_at, suspended.job_id::text as suspended_id
 from summed
 left join (
     select due_at, job_id from first where not was_suspended order by due_at desc, job_id desc limit 1

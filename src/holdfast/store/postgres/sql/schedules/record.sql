@@ -76,4 +76,4 @@ begun as (
     order by schedule, scope, at
     on conflict (schedule, scope, at) do update set job_id = excluded.job_id
 )
-select n::int - 1 from ours
+select n::int - 1 as place from ours

@@ -12,11 +12,11 @@ from tests.conformance.builders import (
     Scene,
     new_job,
 )
-from tests.postgres.shared import connected, opened, terminate
+from tests.stores.postgres.shared import connected, opened, terminate
 from tests.support.waiting import wait_until
 
 
-async def test_a_listener_that_lost_its_line_comes_back_and_says_look_at_everything(
+async def test_a_listener_that_lost_its_connection_comes_back_and_says_look_at_everything(
     url: str,
 ) -> None:
     async with opened(url) as store:
@@ -66,7 +66,9 @@ async def test_so_many_queues_that_no_payload_holds_them_wake_everybody(url: str
 
 
 @pytest.mark.parametrize("option", ["listen=false", "pooler=true"])
-async def test_a_store_that_may_not_listen_opens_no_line_for_it(url: str, option: str) -> None:
+async def test_a_store_that_may_not_listen_opens_no_connection_for_it(
+    url: str, option: str
+) -> None:
     async with opened(f"{url}?{option}") as store, connected(url) as watch:
         await store.wakeups.subscribe(lambda _: None)
         listening = "select count(*) from pg_stat_activity where application_name like '%listen%'"

@@ -22,10 +22,10 @@ from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import (
     new_job,
 )
-from tests.postgres.shared import connected, opened
+from tests.stores.postgres.shared import connected, opened
 from tests.support.waiting import wait_until
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "postgres_schema.txt"
+GOLDEN = Path(__file__).parents[2] / "golden" / "postgres_schema.txt"
 
 
 async def described(url: str) -> str:

@@ -29,7 +29,7 @@ from tests.conformance.builders import (
     TASK,
     new_job,
 )
-from tests.postgres.shared import connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import connected, hired, opened, until_blocked
 from tests.support.waiting import wait_until
 
 
@@ -57,7 +57,7 @@ async def test_a_setting_the_server_refuses_is_told_with_its_name(url: str, sett
 
 
 async def test_terminated_connections_are_replaced_without_a_word(url: str) -> None:
-    """Terminated while this loop is not looking, so that the pool hands out a dead line."""
+    """Terminated while this loop is not looking, so that the pool hands out a dead connection."""
     async with opened(f"{url}?pool_size=1") as store:
         worker = await hired(store)
         with psycopg.connect(url, autocommit=True) as executioner:
@@ -190,7 +190,7 @@ class Wiper:
 
     async def __call__(self, verb: Any) -> Any:
         answer = await verb
-        lines = self._store._connections._lines
-        assert lines is not None
-        await lines.use(lambda line: line.execute("discard all"))
+        pool = self._store._connections._pool
+        assert pool is not None
+        await pool.use(lambda connection: connection.execute("discard all"))
         return answer

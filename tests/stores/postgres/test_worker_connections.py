@@ -13,8 +13,8 @@ from holdfast import App
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Event
 from holdfast.store.postgres import pool
-from tests.postgres.shared import connected, opened
-from tests.postgres.test_pool import backend, count
+from tests.stores.postgres.shared import connected, opened
+from tests.stores.postgres.test_pool import backend, count
 from tests.support.waiting import wait_until
 
 IDLE, BUSY = 3, 5
@@ -65,8 +65,8 @@ async def watching(url: str) -> AsyncIterator[Watch]:
 async def test_an_idle_worker_needs_three_connections_and_a_busy_one_five(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE_FOR", 0.3)
-    monkeypatch.setattr(pool, "PATIENCE", 0.2)  # a crowded machine is not a busy worker
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.2)  # a crowded machine is not a busy worker
     program = Program(url)
     async with watching(url) as watch, program.app.worker({"default": 50}) as worker:
         await program.work.enqueue_many((n,) for n in range(3_000))
@@ -136,18 +136,20 @@ async def test_verbs_share_the_connections_there_is_room_for(url: str) -> None:
         assert len(set(answers)) == 1
 
 
-async def test_a_verb_now_and_then_beside_another_opens_no_line(
+async def test_a_verb_now_and_then_beside_another_opens_no_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What takes a millisecond is sooner done on the line there is than on a new one."""
-    monkeypatch.setattr(pool, "PATIENCE", 5.0)
+    """What takes a millisecond is sooner done on the connection there is than on a new one."""
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 5.0)
     async with opened(f"{url}?pool_size=3") as store:
         for _ in range(3):
             await asyncio.gather(backend(store), backend(store))
         assert await count(url) == 1
 
 
-async def test_verbs_that_keep_waiting_for_each_other_get_lines_of_their_own(url: str) -> None:
+async def test_verbs_that_keep_waiting_get_connections_of_their_own(
+    url: str,
+) -> None:
     async with opened(f"{url}?pool_size=3") as store:
         for _ in range(20):
             await asyncio.gather(*(backend(store, 0.001) for _ in range(3)))

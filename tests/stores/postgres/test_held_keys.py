@@ -19,7 +19,7 @@ from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import new_job
-from tests.postgres.shared import connected, opened, until_blocked
+from tests.stores.postgres.shared import connected, opened, until_blocked
 
 
 @asynccontextmanager

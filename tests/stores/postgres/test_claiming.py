@@ -13,17 +13,17 @@ from holdfast.errors import (
 from holdfast.job.ends import HandedBack
 from holdfast.job.outcome import decide
 from holdfast.store.contract.records import Want
-from holdfast.store.postgres.claiming import HIGHEST, LOWEST, SkipPoints
 from holdfast.store.postgres.jobs import PostgresJobs
+from holdfast.store.postgres.skip_points import HIGHEST, LOWEST, SkipPoints
 from tests.conformance.builders import (
     QUEUE,
     TASK,
     new_job,
 )
-from tests.postgres.shared import claim, connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import claim, connected, hired, opened, until_blocked
 
 
-def test_a_scan_without_memory_walks_the_whole_line() -> None:
+def test_a_scan_without_memory_walks_the_whole_queue() -> None:
     assert SkipPoints().stretches(["a"], 0.0) == (["a"], [LOWEST], [0], [HIGHEST])
 
 
@@ -33,7 +33,7 @@ def found(priority: int, seq: int) -> dict[str, Any]:
 
 def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:
     skip = SkipPoints()
-    skip.walked(0.0, 0.2)
+    skip.scanned_all(0.0, 0.2)
     skip.learn([found(0, 70), found(0, 71), found(5, 9)], ())
     assert skip.stretches(["a"], 0.3) == (
         ["a"] * 3,
@@ -43,9 +43,9 @@ def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:
     )
 
 
-def test_a_line_that_came_back_short_is_walked_from_its_head() -> None:
+def test_a_queue_that_came_back_short_is_scanned_from_its_head() -> None:
     skip = SkipPoints()
-    skip.walked(0.0, 0.2)
+    skip.scanned_all(0.0, 0.2)
     skip.learn([found(0, 70)], ())
     skip.learn([found(0, 80)], {"a"})
     assert skip.stretches(["a"], 0.3)[2] == [0]
@@ -53,16 +53,16 @@ def test_a_line_that_came_back_short_is_walked_from_its_head() -> None:
 
 def test_the_memory_of_a_scan_fades_with_what_the_scan_cost() -> None:
     skip = SkipPoints()
-    skip.walked(0.0, 0.01)
+    skip.scanned_all(0.0, 0.01)
     skip.learn([found(0, 70)], ())
     assert skip.stretches(["a"], 0.5)[2] == [0, 70]
     assert skip.stretches(["a"], 0.6)[2] == [0]
-    skip.walked(0.0, 60.0)
+    skip.scanned_all(0.0, 60.0)
     skip.learn([found(0, 70)], ())
     assert skip.stretches(["a"], 61.5)[2] == [0]
 
 
-async def test_a_claim_from_a_line_that_runs_dry_is_one_statement(
+async def test_a_claim_from_a_queue_that_runs_dry_is_one_statement(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An idle worker's next job must not wait for a second look that cannot find more."""

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from holdfast.job.ids import new_worker_id
-from holdfast.store.postgres.claiming import HIGHEST, LOWEST
 from holdfast.store.postgres.scripts import load_scripts
-from tests.postgres.shared import claim, connected, hired, opened
+from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
+from tests.stores.postgres.shared import claim, connected, hired, opened
 
 
 async def generic_plan(

@@ -11,7 +11,7 @@ from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import Scene
-from tests.postgres.shared import connected, opened
+from tests.stores.postgres.shared import connected, opened
 
 JOBS = 4_000
 BATCH = 1_000

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.job.outcome import decide
-from holdfast.job.policy import Policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
-from holdfast.store.postgres import jobs as verbs
+from holdfast.store.postgres import inserting
 from tests.conformance.builders import (
     QUEUE,
     RETURNED,
     TASK,
     new_job,
 )
-from tests.postgres.shared import claim, connected, hired, opened, until_blocked
+from tests.stores.postgres.shared import claim, connected, hired, opened, until_blocked
 from tests.support.waiting import wait_until
 
 
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Crowds wait for each other's keys longer than a lone enqueue should."""
-    monkeypatch.setattr(verbs, "A_TRY", 10.0)
+    monkeypatch.setattr(inserting, "KEY_TRY_SECONDS", 10.0)
 
 
 @pytest.mark.usefixtures("_patient")
@@ -122,44 +119,3 @@ async def test_a_bulk_insert_lines_up_in_its_order_and_wakes_each_queue_once(url
         assert sorted(heard, key=str) == sorted(
             [Wakeup(Topic.READY, QUEUE), Wakeup(Topic.READY, "mail"), Wakeup(Topic.DUE)], key=str
         )
-
-
-ODD: tuple[dict[str, Any], ...] = (
-    {},
-    {"tags": ("a", "", 'b"c\\', "ü,{}", "NULL")},
-    {"headers": '{"trace":"\\u0000 ü"}'},
-    {"args": '["' + "ß" * 5000 + '"]'},
-    {"priority": -(2**31), "queue": "mail"},
-    {"priority": 2**31 - 1, "run_at": datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)},
-    {"run_at": datetime(2101, 2, 3, 4, 5, 6, 789, tzinfo=timezone(timedelta(hours=5)))},
-    {"delay": 0.25, "deadline_in": 86_400.5},
-    {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
-    {"policy": Policy(timeout=1.5)},
-)
-
-
-async def test_a_job_is_the_same_whether_it_came_alone_or_in_bulk(
-    url: str, clock: ManualClock
-) -> None:
-    async with opened(url, clock=clock) as store:
-        alone = [new_job(**odd) for odd in ODD]
-        for job in alone:
-            await store.jobs.insert([job])
-        bulk = [new_job(**odd) for odd in ODD * 60]
-        await store.jobs.insert(bulk)
-        assert await rows(url, bulk) == await rows(url, alone) * 60
-
-
-async def rows(url: str, jobs: list[NewJob]) -> list[str]:
-    """All that the store holds of each job, but for what is its own: id and arrival number."""
-    async with connected(url) as connection:
-        found = await connection.fetch(
-            "select id::text, (to_jsonb(job) || coalesce(to_jsonb(ready), '{}')"
-            " || coalesce(to_jsonb(scheduled), '{}') || coalesce(to_jsonb(deadline), '{}'))"
-            " - '{id,job_id,seq}'::text[] from holdfast.job"
-            " left join holdfast.ready on ready.job_id = id"
-            " left join holdfast.scheduled on scheduled.job_id = id"
-            " left join holdfast.deadline on deadline.job_id = id"
-        )
-    held = {row[0]: row[1] for row in found}
-    return [held[job.id] for job in jobs]

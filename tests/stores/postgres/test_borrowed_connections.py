@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
@@ -19,7 +20,13 @@ from holdfast.errors import BadOption
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.borrowing import as_pyformat, recognise, recognise_sync
+from holdfast.store.borrowing import (
+    Borrowed,
+    as_pyformat,
+    recognise,
+    recognise_sync,
+    run_without_loop,
+)
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, Scene, new_job
@@ -273,11 +280,20 @@ def test_an_async_connection_is_refused_where_there_is_no_loop() -> None:
         recognise_sync(Connection())
 
 
+async def fetched(borrowed: Borrowed) -> Sequence[Any]:
+    return await borrowed.fetch("select $1", [1])
+
+
 def test_a_database_of_another_make_is_refused() -> None:
     engine = create_engine("sqlite://")
     with engine.connect() as connection, pytest.raises(BadOption, match="'sqlite'"):
-        recognise_sync(connection).fetch_sync("select $1", [1])
+        run_without_loop(fetched(recognise_sync(connection)))
     engine.dispose()
+
+
+def test_work_that_waits_is_not_run_without_a_loop() -> None:
+    with pytest.raises(RuntimeError, match="has waited"):
+        run_without_loop(asyncio.sleep(0))
 
 
 def test_placeholders_are_translated_and_percent_signs_doubled() -> None:
