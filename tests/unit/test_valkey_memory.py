@@ -160,7 +160,7 @@ async def test_without_memory_a_handler_that_says_how_far_it_is_does_not_fail(
 @pytest.fixture
 def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a call of a thousand jobs is many scripts, and many chunks."""
-    monkeypatch.setattr("holdfast.store.valkey.inserting.BITE", 25)
+    monkeypatch.setattr("holdfast.store.valkey.inserting.INSERT_BATCH", 25)
     monkeypatch.setattr("holdfast.enqueue.bulk.CHUNK", 200)
 
 

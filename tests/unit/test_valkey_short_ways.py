@@ -15,7 +15,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
-from holdfast.store.valkey.claiming import INLINE
+from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
@@ -83,7 +83,7 @@ async def test_a_job_that_is_deleted_between_its_claim_and_the_reading_of_its_bo
     """Its worker was silent for so long that another ended it, and retention removed it."""
     assert isinstance(scene.store, ValkeyStore)
     connections = scene.store._connections
-    first, *others = await scene.enqueue_many(2 * INLINE)
+    first, *others = await scene.enqueue_many(2 * INLINE_BODIES)
     ask = connections.command
 
     async def too_late(*words: Any) -> Any:
@@ -91,7 +91,7 @@ async def test_a_job_that_is_deleted_between_its_claim_and_the_reading_of_its_bo
         return await ask(*words)
 
     monkeypatch.setattr(connections, "command", too_late)
-    assert [job.id for job in await scene.claim(2 * INLINE)] == others
+    assert [job.id for job in await scene.claim(2 * INLINE_BODIES)] == others
 
 
 async def test_results_that_are_alike_come_back_as_they_were(scene: Scene) -> None:

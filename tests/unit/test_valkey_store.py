@@ -431,7 +431,7 @@ async def test_a_key_that_nothing_removes_is_noticed(
 async def test_many_late_jobs_do_not_hide_later_ones_from_a_sweep(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.valkey.sweeping.BITE", 7)
+    monkeypatch.setattr("holdfast.store.valkey.sweeping.LATE_BATCH", 7)
     jobs = sorted(await scene.enqueue_many(50, deadline_in=5.0))
     scene.clock.advance(6)
     found = await scene.store.jobs.past_deadline(10, jobs[34])
