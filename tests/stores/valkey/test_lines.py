@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Severity, Want
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from holdfast.testing.servers import ThrowawayValkey
+from tests.support.backends import opened
 from tests.conformance.builders import Scene, ids, new_job
 from tests.support.backends import opened
 
@@ -23,19 +23,10 @@ TASKS = [f"task {n}" for n in range(7)]
 QUEUES = ["a", "b"]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ThrowawayValkey]:
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
-
-
 @pytest.fixture(params=[1, 4], ids=["one partition", "four partitions"])
-async def scene(
-    request: pytest.FixtureRequest, server: ThrowawayValkey, clock: ManualClock
-) -> AsyncIterator[Scene]:
-    async with opened(server.new_namespace(partitions=request.param), clock) as store:
-        yield await Scene.on(store, clock)
-    server.say("FLUSHALL")
+def partitions(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -16,7 +16,8 @@ from holdfast.schedule.model import Decision
 from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey import connection
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from holdfast.testing.servers import ThrowawayValkey
+from tests.support.backends import opened
 from tests.conformance.builders import RETURNED, Scene, new_job
 from tests.conformance.planning import FIRST, NAME, Diary, definition, job_of
 from tests.support.backends import opened
@@ -24,18 +25,9 @@ from tests.support.backends import opened
 SPREAD = 4
 
 
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[ThrowawayValkey]:
-    """For tests that change its settings or look at its keys."""
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
-
-
 @pytest.fixture
-def place(own_server: ThrowawayValkey) -> Iterator[str]:
-    url = own_server.new_namespace(partitions=SPREAD)
-    yield url
-    own_server.clear(url)
+def partitions() -> int:
+    return SPREAD
 
 
 @pytest.fixture
@@ -78,11 +70,11 @@ def test_the_jobs_of_a_schedule_are_minted_beside_it() -> None:
 
 
 async def test_schedules_are_spread_and_listed_as_one(
-    diary: Diary, own_server: ThrowawayValkey, place: str
+    diary: Diary, server: ThrowawayValkey, place: str
 ) -> None:
     names = [f"s{number}" for number in range(40)]
     await diary.schedules.declare(dict.fromkeys(names, definition()))
-    homes = {key for key in own_server.keys(place) if key.endswith("}:schedules")}
+    homes = {key for key in server.keys(place) if key.endswith("}:schedules")}
     assert len(homes) == SPREAD
     assert [one.name for one in await diary.schedules.list()] == sorted([*names, NAME])
 
@@ -149,19 +141,19 @@ async def test_a_guarded_edit_whose_reply_was_lost_is_not_called_refused(
 
 
 async def test_without_memory_a_plan_is_refused_whole_and_schedules_can_be_paused(
-    diary: Diary, own_server: ThrowawayValkey, place: str
+    diary: Diary, server: ThrowawayValkey, place: str
 ) -> None:
     scene = diary.scene
     await diary.started(0)
     await scene.finish(await scene.claim_one(), RETURNED)
     waiting = await diary.started(1, job={"delay": 3600.0})
-    before = own_server.keys(place)
-    own_server.say("CONFIG", "SET", "maxmemory", 1_000)
+    before = server.keys(place)
+    server.say("CONFIG", "SET", "maxmemory", 1_000)
     try:
         with pytest.raises(StoreError, match="out of memory") as raised:
             await diary.record(diary.fire(2, cancel=(waiting,)))
         assert not isinstance(raised.value, StoreUnavailable)
-        assert own_server.keys(place) == before
+        assert server.keys(place) == before
         assert await scene.state(waiting) is JobState.SCHEDULED
         await diary.schedules.declare({NAME: definition()})
         assert await diary.schedules.pause([NAME]) == [NAME]
@@ -169,7 +161,7 @@ async def test_without_memory_a_plan_is_refused_whole_and_schedules_can_be_pause
         assert await diary.schedules.prune_ledger(10) == 1
         assert await diary.schedules.prune_ledger(10) == 0
     finally:
-        own_server.say("CONFIG", "SET", "maxmemory", 0)
+        server.say("CONFIG", "SET", "maxmemory", 0)
     assert await diary.record(diary.fire(2)) == [True]
 
 
@@ -177,23 +169,23 @@ async def test_without_memory_a_plan_is_refused_whole_and_schedules_can_be_pause
 
 
 async def test_a_deleted_schedule_leaves_no_key(
-    diary: Diary, own_server: ThrowawayValkey, place: str
+    diary: Diary, server: ThrowawayValkey, place: str
 ) -> None:
     await diary.started(0, "a")
     await diary.record(diary.plan(1, "a", decision=Decision.FAILED))
-    assert any(NAME in key for key in own_server.keys(place))
+    assert any(NAME in key for key in server.keys(place))
     await diary.schedules.delete([NAME])
-    kinds = {key.partition("}:")[2].partition(":")[0] for key in own_server.keys(place)}
+    kinds = {key.partition("}:")[2].partition(":")[0] for key in server.keys(place)}
     assert not {kind for kind in kinds if "ledger" in kind}
     assert not kinds & {"schedules", "cursors", "started"}
 
 
 async def test_entries_of_ended_jobs_are_removed_by_the_plans_that_follow(
-    diary: Diary, own_server: ThrowawayValkey, place: str
+    diary: Diary, server: ThrowawayValkey, place: str
 ) -> None:
     for number in range(5):
         await diary.started(number)
         await diary.scene.finish(await diary.scene.claim_one())
     await diary.started(5)
-    [key] = [key for key in own_server.keys(place) if "}:started:" in key]
-    assert own_server.say("ZCARD", key) == 1
+    [key] = [key for key in server.keys(place) if "}:started:" in key]
+    assert server.say("ZCARD", key) == 1

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
-from holdfast.clock import ManualClock
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ends import End
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Held
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene
 from tests.support.backends import opened
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ThrowawayValkey]:
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
-
-
-@pytest.fixture
-async def scene(server: ThrowawayValkey, clock: ManualClock) -> AsyncIterator[Scene]:
-    async with opened(server.new_namespace(), clock) as store:
-        yield await Scene.on(store, clock)
-    server.say("FLUSHALL")
 
 
 def forget_since_the_snapshot(server: ThrowawayValkey) -> None:

@@ -3,13 +3,11 @@ doctor shows it, and stops neither its queue nor a sweep nor a view."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast.clock import ManualClock
 from holdfast.errors import StoreError
 from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
@@ -19,29 +17,16 @@ from holdfast.store.contract.records import Finding, JobFilter, Severity
 from holdfast.store.valkey.layout import Record, width
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import QUEUE, Scene, ids
 from tests.support.backends import opened
 from tests.support.leftovers import leftovers
 
 
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[ThrowawayValkey]:
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
-
-
 @pytest.fixture(params=[1, 4], ids=["one partition", "four partitions"])
-async def place(request: pytest.FixtureRequest, own_server: ThrowawayValkey) -> AsyncIterator[str]:
-    url = own_server.new_namespace(partitions=request.param)
-    yield url
-    own_server.clear(url)
-
-
-@pytest.fixture
-async def scene(place: str, clock: ManualClock) -> AsyncIterator[Scene]:
-    async with opened(place, clock) as store:
-        yield await Scene.on(store, clock)
+def partitions(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
 
 
 Damage = tuple[str, str | None]
@@ -73,13 +58,13 @@ async def aside(scene: Scene) -> Finding:
 @damaged
 @pytest.mark.parametrize("neighbours", [1, 20])
 async def test_a_damaged_job_does_not_block_its_queue(
-    scene: Scene, own_server: ThrowawayValkey, place: str, damage: Damage, neighbours: int
+    scene: Scene, server: ThrowawayValkey, place: str, damage: Damage, neighbours: int
 ) -> None:
     before = await scene.enqueue_many(neighbours)
     job = await scene.enqueue()
     behind = await scene.enqueue_many(neighbours)
     assert (await aside(scene)).severity is Severity.OK
-    harm(own_server, place, job, damage)
+    harm(server, place, job, damage)
     claimed = await scene.claim(100)
     again = await scene.claim(100)
     assert ids([*claimed, *again]) == [*before, *behind]
@@ -89,16 +74,16 @@ async def test_a_damaged_job_does_not_block_its_queue(
     await scene.store.jobs.finish([decide(one, HandedBack()) for one in [*claimed, *again]])
     assert await scene.store.jobs.count(JobFilter()) == {JobState.READY: 2 * neighbours}
     assert await scene.line() == [*before, *behind]
-    assert await leftovers(own_server, place) == []
+    assert await leftovers(server, place) == []
 
 
 @damaged
 async def test_a_damaged_job_does_not_stop_promotion(
-    scene: Scene, own_server: ThrowawayValkey, place: str, damage: Damage
+    scene: Scene, server: ThrowawayValkey, place: str, damage: Damage
 ) -> None:
     job = await scene.enqueue(delay=10.0)
     others = await scene.enqueue_many(3, delay=20.0)
-    harm(own_server, place, job, damage)
+    harm(server, place, job, damage)
     scene.clock.advance(30)
     await scene.store.jobs.promote_due(10)
     assert ids(await scene.claim(10)) == others
@@ -107,11 +92,11 @@ async def test_a_damaged_job_does_not_stop_promotion(
 
 @damaged
 async def test_a_damaged_job_breaks_no_view_and_no_sweep(
-    scene: Scene, own_server: ThrowawayValkey, place: str, damage: Damage
+    scene: Scene, server: ThrowawayValkey, place: str, damage: Damage
 ) -> None:
     job = await scene.enqueue(deadline_in=10.0)
     other = await scene.enqueue(deadline_in=10.0)
-    harm(own_server, place, job, damage)
+    harm(server, place, job, damage)
     scene.clock.advance(30)
     jobs, which = scene.store.jobs, JobFilter(tag=None, queues=(QUEUE,))
     assert ids((await jobs.page(which, 10)).jobs) == [other]
@@ -125,11 +110,11 @@ async def test_a_damaged_job_breaks_no_view_and_no_sweep(
 
 @damaged
 async def test_a_job_damaged_while_it_runs_fails_no_other_end(
-    scene: Scene, own_server: ThrowawayValkey, place: str, damage: Damage
+    scene: Scene, server: ThrowawayValkey, place: str, damage: Damage
 ) -> None:
     await scene.enqueue_many(3)
     claimed = await scene.claim(3)
-    harm(own_server, place, claimed[1].id, damage)
+    harm(server, place, claimed[1].id, damage)
     verdicts = await scene.store.jobs.finish([decide(job, Cancelled()) for job in claimed])
     assert [verdicts[0].accepted, verdicts[2].accepted] == [True, True]
 

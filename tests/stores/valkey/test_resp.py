@@ -1,4 +1,4 @@
-"""One line carries the calls of many: none gets another's answer, and none waits for ever."""
+"""One connection carries the calls of many: none gets another's answer, and none waits for ever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from redis import exceptions
 
 from holdfast.store.valkey.clients import Direct
-from holdfast.store.valkey.resp import Line
+from holdfast.store.valkey.resp import Connection
 
 PATIENCE = 5.0
 
@@ -33,12 +33,12 @@ class Peer:
             writer.close()
         await self._server.wait_closed()
 
-    async def dial(self, patience: float = PATIENCE) -> Line:
+    async def dial(self, patience: float = PATIENCE) -> Connection:
         assert self._server is not None
         host, port = self._server.sockets[0].getsockname()
         loop = asyncio.get_running_loop()
-        _, line = await loop.create_connection(lambda: Line(patience), host, port)
-        return line
+        _, connection = await loop.create_connection(lambda: Connection(patience), host, port)
+        return connection
 
     def say(self, text: bytes) -> None:
         self._writers[-1].write(text)
@@ -59,48 +59,48 @@ async def peer() -> AsyncIterator[Peer]:
 
 
 async def test_answers_go_to_those_who_asked_in_their_order(peer: Peer) -> None:
-    line = await peer.dial()
-    asked = [line.ask(("ECHO", n)) for n in range(3)]
+    connection = await peer.dial()
+    asked = [connection.ask(("ECHO", n)) for n in range(3)]
     await peer.heard.get()
     peer.say(b"$1\r\n0\r\n$1\r")
     peer.say(b"\n1\r\n$1\r\n2\r\n")
     assert await asyncio.gather(*asked) == [b"0", b"1", b"2"]
-    line.cut(exceptions.ConnectionError())
+    connection.cut(exceptions.ConnectionError())
 
 
 async def test_a_caller_that_gives_up_leaves_the_next_its_own_answer(peer: Peer) -> None:
-    line = await peer.dial()
-    gone, stays = line.ask(("ECHO", "gone")), line.ask(("ECHO", "stays"))
+    connection = await peer.dial()
+    gone, stays = connection.ask(("ECHO", "gone")), connection.ask(("ECHO", "stays"))
     gone.cancel()
     await peer.heard.get()
     peer.say(b"+gone\r\n+stays\r\n")
     assert await stays == b"stays"
-    line.cut(exceptions.ConnectionError())
+    connection.cut(exceptions.ConnectionError())
 
 
 async def test_an_error_is_raised_where_its_command_was_asked(peer: Peer) -> None:
-    line = await peer.dial()
-    wrong, right = line.ask(("NONSENSE",)), line.ask(("PING",))
+    connection = await peer.dial()
+    wrong, right = connection.ask(("NONSENSE",)), connection.ask(("PING",))
     await peer.heard.get()
     peer.say(b"-ERR unknown command\r\n+PONG\r\n")
     with pytest.raises(exceptions.ResponseError, match="unknown command"):
         await wrong
     assert await right == b"PONG"
-    line.cut(exceptions.ConnectionError())
+    connection.cut(exceptions.ConnectionError())
 
 
 async def test_a_line_that_stays_silent_is_cut_and_all_who_wait_are_told(peer: Peer) -> None:
-    line = await peer.dial(patience=0.05)
-    waiting = [line.ask(("PING",)) for _ in range(3)]
+    connection = await peer.dial(patience=0.05)
+    waiting = [connection.ask(("PING",)) for _ in range(3)]
     told = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(one) for one in told] == [TimeoutError] * 3
     with pytest.raises(exceptions.ConnectionError):
-        await line.ask(("PING",))
+        await connection.ask(("PING",))
 
 
 async def test_a_closed_line_fails_those_who_wait_on_it(peer: Peer) -> None:
-    line = await peer.dial()
-    waiting = line.ask(("PING",))
+    connection = await peer.dial()
+    waiting = connection.ask(("PING",))
     await peer.heard.get()
     peer._writers[-1].close()
     with pytest.raises(exceptions.ConnectionError, match="closed"):
@@ -113,7 +113,7 @@ async def test_many_callers_share_one_attempt_to_connect(peer: Peer) -> None:
     await peer.heard.get()
     peer.say(b"+PONG\r\n" * 5)
     assert await asyncio.gather(*calls) == [b"PONG"] * 5
-    assert (peer.lines, client.line_number) == (1, 1)
+    assert (peer.lines, client.connection_number) == (1, 1)
     await client.aclose()
 
 

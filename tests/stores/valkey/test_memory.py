@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -20,26 +20,13 @@ from holdfast.job.record import NewJob, Progress
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Held, JobFilter, ProgressReport, QueueSettings, Want
 from holdfast.store.contract.store import Store
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from holdfast.testing.servers import ThrowawayValkey
+from tests.support.backends import opened
 from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, ids, new_job, new_worker
 from tests.support.backends import opened
 
 MAXMEMORY = "maxmemory"
 ROOM = 800_000  # bytes: for some hundreds of jobs
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ThrowawayValkey]:
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
-
-
-@pytest.fixture
-async def scene(server: ThrowawayValkey, clock: ManualClock) -> AsyncIterator[Scene]:
-    url = server.new_namespace()
-    async with opened(url, clock) as store:
-        yield await Scene.on(store, clock)
-    server.say("FLUSHALL")
 
 
 @contextmanager
@@ -160,8 +147,8 @@ async def test_without_memory_a_handler_that_says_how_far_it_is_does_not_fail(
 @pytest.fixture
 def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a call of a thousand jobs is many scripts, and many chunks."""
-    monkeypatch.setattr("holdfast.store.valkey.inserting.BITE", 25)
-    monkeypatch.setattr("holdfast.enqueue.bulk.WRITE_BATCH", 200)
+    monkeypatch.setattr("holdfast.store.valkey.inserting.INSERT_BATCH", 25)
+    monkeypatch.setattr("holdfast.enqueue.bulk.CHUNK", 200)
 
 
 def plain(count: int) -> list[NewJob]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from holdfast.job.outcome import decide
 from holdfast.store.contract.records import JobFilter, Want
 from holdfast.store.contract.store import Store
-from holdfast.testing.servers import ThrowawayValkey, find_valkey
+from tests.support.backends import opened
 from tests.conformance.builders import LONG, QUEUE, RETURNED, TASK, ids, new_job, new_worker
 from tests.support.backends import opened
 
@@ -19,21 +19,14 @@ PARTITIONS = 8
 JOBS = 160
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ThrowawayValkey]:
-    with ThrowawayValkey(find_valkey()) as server:
-        yield server
+@pytest.fixture
+def partitions() -> int:
+    return PARTITIONS
 
 
 @pytest.fixture
-async def url(server: ThrowawayValkey) -> AsyncIterator[str]:
-    yield server.new_namespace(partitions=PARTITIONS)
-    server.say("FLUSHALL")
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[Store]:
-    async with opened(url) as store:
+async def store(place: str) -> AsyncIterator[Store]:
+    async with opened(place) as store:
         yield store
 
 
@@ -48,7 +41,7 @@ async def walk(store: Store, which: JobFilter, limit: int) -> list[str]:
 
 
 async def test_pages_of_several_partitions_miss_no_job_that_is_there_all_the_time(
-    store: Store, url: str
+    store: Store, place: str
 ) -> None:
     """A job that ends, or is requeued, is in one set before and in another afterwards."""
     jobs = [new_job() for _ in range(JOBS)]
@@ -56,7 +49,7 @@ async def test_pages_of_several_partitions_miss_no_job_that_is_there_all_the_tim
     await store.jobs.insert(jobs)
     everything = sorted((job.id for job in jobs), reverse=True)
     stop = threading.Event()
-    moving = asyncio.create_task(asyncio.to_thread(asyncio.run, end_and_requeue(url, stop)))
+    moving = asyncio.create_task(asyncio.to_thread(asyncio.run, end_and_requeue(place, stop)))
     try:
         for _ in range(30):
             assert await walk(store, JobFilter(), 50) == everything
@@ -65,9 +58,9 @@ async def test_pages_of_several_partitions_miss_no_job_that_is_there_all_the_tim
         await moving
 
 
-async def end_and_requeue(url: str, stop: threading.Event) -> None:
+async def end_and_requeue(place: str, stop: threading.Event) -> None:
     """On a loop of its own, so that its writes fall between the reads of a page."""
-    async with opened(url) as store:
+    async with opened(place) as store:
         worker = new_worker()
         await store.workers.register(worker, LONG)
         while not stop.is_set():
