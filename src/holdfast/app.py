@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from holdfast.background.backoff import Backoff
+from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
-from holdfast.background.service import Service
 from holdfast.client.client import Client
 from holdfast.client.portal import Portal
 from holdfast.clock import Clock
@@ -29,12 +29,11 @@ from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
-from holdfast.reconcile import ReconcileOptions, ReconcileService
 from holdfast.schedule.decorator import ScheduleDecorator, declared_on, registering
 from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.service import ScheduleService
+from holdfast.services import make_services
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
@@ -196,7 +195,7 @@ class App:
         if self._store is None:
             store = open_store(self.settings.url, clock=self._clock)
             await store.open()
-            self._store, self._client = store, Client(store, self.providers)
+            self._store, self._client = store, Client(store, self.providers, self.events)
 
     async def __aexit__(
         self,
@@ -220,10 +219,15 @@ class App:
 
     @property
     def client(self) -> Client:
+        """Asked for at every enqueue, so a call on the right loop passes without a further one."""
         if self._client is None:
             raise NotOpen
-        self._require_own_loop()
-        return self._client
+        try:
+            if asyncio.get_running_loop() is self._loop:
+                return self._client
+        except RuntimeError:  # a thread without a loop may hand it to ours
+            return self._client
+        raise WrongLoop.of_another()
 
     def _require_own_loop(self) -> None:
         """Connections belong to the loop that opened them. A thread without a loop may ask: what
@@ -270,7 +274,7 @@ class App:
             if portal is None or not portal.usable or portal.private is not private:
                 store = private.sibling() if private else None
                 store = store or open_store(self.settings.url, clock=self._clock)
-                stale, self._portal = portal, Portal(store, private)
+                stale, self._portal = portal, Portal(store, self.events, private)
                 portal = self._portal
         if stale is not None:
             stale.close()
@@ -322,12 +326,7 @@ class _OpenedWorker:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(self._app.opened_for_work())
             replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
-            services: list[Service] = [
-                ReconcileService(app.store, app.events, options, replicas=replicas),
-                ScheduleService(
-                    app.store, app.events, app.schedules, app.providers, replicas=replicas
-                ),
-            ]
+            services = make_services(app, options, replicas)
             self._worker = Worker(
                 app.store, app.registry, self._options, app.events, services, replicas
             )

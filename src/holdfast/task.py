@@ -12,7 +12,8 @@ from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
-from holdfast.client.client import Client, stands
+from holdfast.client.client import Client
+from holdfast.client.inserting import stands
 from holdfast.config import Settings
 from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
@@ -32,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class Home(Protocol):
+class TaskHost(Protocol):
     """What a task needs of the app it belongs to."""
 
     @property
@@ -81,7 +82,7 @@ class JobHandle(Generic[R]):
 class Task(Generic[P, R]):
     """A registered function with the options its jobs are made with."""
 
-    def __init__(self, app: Home, handler: Handler, options: Options) -> None:
+    def __init__(self, app: TaskHost, handler: Handler, options: Options) -> None:
         self.app = app
         self.handler = handler
         self.options = options
@@ -171,7 +172,7 @@ class Task(Generic[P, R]):
     def scheduled(
         self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]
     ) -> Definition:
-        """A schedule of this task's jobs, to be given to `client.create_schedule`: a cron
+        """A schedule of this task's jobs, to be given to `client.schedules.create`: a cron
         expression, an interval, or `every=…`; options as in `@app.schedule`."""
         handler = self.handler
         return define(self.name, handler.signature, self.options, cron, options)

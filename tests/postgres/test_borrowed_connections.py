@@ -22,9 +22,9 @@ from holdfast.job.unique import Unique
 from holdfast.store.borrowing import as_pyformat, recognise, recognise_sync
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
-from tests.backends import PostgresDatabase
 from tests.conformance.builders import QUEUE, Scene, new_job
-from tests.waiting import wait_until
+from tests.support.backends import PostgresDatabase
+from tests.support.waiting import wait_until
 
 
 class Caller:

@@ -27,10 +27,8 @@ def test_a_scan_without_memory_walks_the_whole_line() -> None:
     assert SkipPoints().stretches(["a"], 0.0) == (["a"], [LOWEST], [0], [HIGHEST])
 
 
-def found(priority: int, seq: int) -> list[Any]:
-    row: list[Any] = [None] * 17
-    row[2], row[3], row[16] = "a", priority, seq
-    return row
+def found(priority: int, seq: int) -> dict[str, Any]:
+    return {"queue": "a", "priority": priority, "seq": seq}
 
 
 def test_a_scan_starts_where_the_last_one_found_its_first_row() -> None:
@@ -80,7 +78,7 @@ async def test_a_claim_from_a_line_that_runs_dry_is_one_statement(
         for _ in range(3):
             [job] = await store.jobs.insert([new_job()])
             assert await claim(store, worker, 5) == [job.id]
-        assert asked == ["claim"] * 3
+        assert asked == ["jobs/claim"] * 3
 
 
 async def test_a_job_handed_back_is_next_whatever_was_claimed_since(url: str) -> None:

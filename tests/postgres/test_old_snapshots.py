@@ -11,7 +11,7 @@ import pytest
 from holdfast.store.postgres import sweeping
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.shared import connected, opened
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 ROWS, BATCH = 5_000, 50
 
@@ -100,6 +100,6 @@ async def test_outcomes_that_somebody_has_locked_are_left_for_the_next_sweep(
     monkeypatch.setattr(sweeping, "BATCHES_AHEAD", 1)
     async with opened(url) as store, seeded(url, "outcome", MOMENTS["all at one moment"]):
         async with connected(url) as other, other.transaction():
-            await other.fetch("select from holdfast.job.outcome for update")
+            await other.fetch("select from holdfast.outcome for update")
             assert await store.jobs.prune(BATCH) == 0
         assert await sweep(store, "outcome") == ROWS

@@ -36,7 +36,7 @@ async def test_the_generic_plan_of_a_claim_walks_the_line_without_statistics(url
         )
         plan = await generic_plan(
             connection,
-            "claim",
+            "jobs/claim",
             "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[]"
             ", int[]",
             f"null, '{new_worker_id()}', '{{greet}}', 1, '{{default}}', '{{200}}', '{{default}}',"
@@ -54,7 +54,7 @@ async def test_the_generic_plan_of_a_finish_looks_leases_up_by_key(url: str) -> 
     async with connected(url) as connection:
         plan = await generic_plan(
             connection,
-            "finish_succeeded",
+            "jobs/finish_succeeded",
             "timestamptz, uuid[], bigint[], text[], float8[]",
             "null, '{}', '{}', '{}', '{}'",
         )
@@ -69,7 +69,7 @@ async def test_a_page_reads_no_more_of_the_history_than_it_shows(
 ) -> None:
     wanted = f"'{{{','.join(states)}}}'" if states else "null"
     ended = "false" if states == ("ready",) else "true"
-    script = load_scripts("holdfast")["page"]
+    script = load_scripts("holdfast")["jobs/page"]
     async with connected(url) as connection:
         await connection.execute(
             "insert into holdfast.outcome (job_id, state, queue, priority, task, attempts, crashes,"
@@ -80,10 +80,10 @@ async def test_a_page_reads_no_more_of_the_history_than_it_shows(
         await connection.execute("analyze holdfast.outcome")
         await connection.execute("set plan_cache_mode = force_custom_plan; set jit = off")
         await connection.execute(
-            "prepare looked_at (uuid, int, uuid[], text[], text[], text[], text, timestamptz,"
-            f" timestamptz, text, boolean) as {script}"
+            "prepare looked_at (uuid[], text[], text[], text[], text, timestamptz, timestamptz,"
+            f" text, boolean, uuid, int) as {script}"
         )
-        values = f"null, 50, null, {wanted}, null, null, null, null, null, null, {ended}"
+        values = f"null, {wanted}, null, null, null, null, null, null, {ended}, null, 50"
         rows = await connection.fetch(f"explain (analyze) execute looked_at ({values})")
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan on outcome" not in plan

@@ -10,7 +10,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.shared import connected, opened, terminate
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def backend(store: PostgresStore, seconds: float = 0.0) -> int:
@@ -58,7 +58,7 @@ async def test_a_line_that_is_given_back_first_is_not_waited_past(
             await opening.wait()
             return await connect()
 
-        monkeypatch.setattr(pools, "_connect", slowly)
+        monkeypatch.setattr(pool, "_connect", slowly)
         first, second = await asyncio.gather(backend(store, 0.05), backend(store))
         assert first == second
         opening.set()

@@ -23,13 +23,13 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.postgres.shared import connected, opened
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "postgres_schema.txt"
 
 
 async def described(url: str) -> str:
-    """Columns, keys, indexes, view and storage of the schema, in an order that stays."""
+    """Columns, keys, indexes, checks, view and storage of the schema, in an order that stays."""
     async with connected(url) as connection:
         columns = await connection.fetch(
             "select table_name, column_name, data_type, collation_name, is_nullable, column_default"
@@ -44,9 +44,14 @@ async def described(url: str) -> str:
             " where relnamespace = 'holdfast'::regnamespace and reloptions is not null"
             " order by relname"
         )
+        checks = await connection.fetch(
+            "select conrelid::regclass, pg_get_constraintdef(oid) from pg_constraint"
+            " where connamespace = 'holdfast'::regnamespace and contype = 'c' order by 1, 2"
+        )
         view = await connection.fetchval("select pg_get_viewdef('holdfast.place'::regclass)")
     lines = [" ".join(str(value) for value in row if value is not None) for row in columns]
     lines += [row[0] for row in indexes]
+    lines += [f"{row[0]} {row[1]}" for row in checks]
     lines += [f"{row[0]} with {', '.join(row[1])}" for row in storage]
     return "\n".join([*lines, re.sub(r"\s+", " ", view).strip(), ""])
 

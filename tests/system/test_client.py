@@ -193,7 +193,7 @@ async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
 ) -> None:
     await scene.enqueue_many(2500)
     told: list[tuple[int, int]] = []
-    report = await client.cancel_all(told=lambda done, of: told.append((done, of)))
+    report = await client.cancel_all(on_progress=lambda done, of: told.append((done, of)))
     assert report.changed == 2500
     assert told[-1] == (2500, 2500)
     assert await client.count() == {JobState.CANCELLED: 2500}
@@ -220,7 +220,7 @@ async def test_bulk_requeue_takes_failed_jobs_unless_told_otherwise(
 
 def test_a_filter_names_what_it_does_not_know() -> None:
     with pytest.raises(BadOption, match="filter must be one of"):
-        job_filter(colour="red")
+        job_filter(colour="red")  # type: ignore[call-arg]
     with pytest.raises(BadOption, match="state must be one of"):
         job_filter(state="asleep")
 
@@ -312,16 +312,16 @@ async def test_nobody_waits_for_a_job_that_is_not_there(client: Client) -> None:
 
 
 async def test_tuning_changes_only_what_is_named(client: Client) -> None:
-    await client.tune_queue("mail", retain_failed=60.0)
-    await client.tune_queue("mail", throttle_cap=30.0)
-    [queue] = await client.queues("mail")
+    await client.queues.tune("mail", retain_failed=60.0)
+    await client.queues.tune("mail", throttle_cap=30.0)
+    [queue] = await client.queues.all("mail")
     assert (queue.settings.retain_failed, queue.settings.throttle_cap) == (60.0, 30.0)
 
 
 @pytest.mark.parametrize("change", [{"retain_failed": -1.0}, {"colour": 1.0}])
-async def test_a_bad_tuning_is_refused(client: Client, change: dict[str, float]) -> None:
+async def test_a_bad_tuning_is_refused(client: Client, change: dict[str, Any]) -> None:
     with pytest.raises(BadOption):
-        await client.tune_queue("mail", **change)
+        await client.queues.tune("mail", **change)
 
 
 # Explain ---------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ async def test_a_running_job_has_no_reason_to_wait(client: Client, scene: Scene)
 async def test_every_reason_of_a_ready_job_is_named(client: Client, scene: Scene) -> None:
     await scene.enqueue()
     job = await scene.enqueue()
-    await client.pause_queue(QUEUE)
+    await client.queues.pause(QUEUE)
     assert await codes(client, job) == ["queue-paused", "in-line"]
 
 
@@ -425,8 +425,8 @@ async def test_a_setting_of_a_queue_is_checked_by_type(
 ) -> None:
     [option] = changes
     with pytest.raises(BadOption, match=option):
-        await client.tune_queue(QUEUE, **changes)
-    assert await client.queues(QUEUE) == []
+        await client.queues.tune(QUEUE, **changes)
+    assert await client.queues.all(QUEUE) == []
 
 
 async def test_a_job_may_be_rescheduled_by_a_timedelta(client: Client, scene: Scene) -> None:

@@ -18,15 +18,15 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT
-from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule.agenda import Entry
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested
 from holdfast.store.contract.records import Held
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.schedule_scene import TASK, Scene
-from tests.system.working import Shop
+from tests.support.flaky import FlakyStore, Line
+from tests.support.schedule_scene import TASK, Scene
+from tests.support.working import Shop
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 FIRED, SKIPPED, MISSED, FAILED = (
@@ -151,7 +151,7 @@ class Overtaken:
 
 async def test_a_job_that_starts_while_overlap_is_decided_is_seen(scene: Scene) -> None:
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 1)
+    store = Overtaken(scene.store, lambda: verbs.trigger("job"), 1)
     scene.evaluator = scene.another(store)
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
     await scene.after(minutes=10, seconds=1)
@@ -170,9 +170,9 @@ async def test_a_job_that_ends_while_overlap_is_decided_is_not_in_the_way(scene:
     assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED)]
 
 
-async def test_where_jobs_start_again_and_again_the_next_look_goes_on(scene: Scene) -> None:
+async def test_where_jobs_start_again_and_again_the_next_evaluation_goes_on(scene: Scene) -> None:
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    store = Overtaken(scene.store, lambda: verbs.trigger_schedule("job"), 4)
+    store = Overtaken(scene.store, lambda: verbs.trigger("job"), 4)
     scene.evaluator = scene.another(store)
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.REPLACE)
     await scene.after(minutes=10)
@@ -187,13 +187,11 @@ async def test_a_plan_that_was_backfilled_first_is_not_decided_again_and_again(
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.SKIP)
     scene.clock.advance(minutes=10)
     verbs = ScheduleVerbs(scene.store, scene.providers)
-    assert (await verbs.backfill_schedule("job", START, scene.clock.now)).fired == 2
+    assert (await verbs.backfill("job", START, scene.clock.now)).fired == 2
     await scene.run_all()
-    looked = await Attention(scene.store, scene.events, scene.providers).look(
-        Entry(await scene.schedule())
-    )
-    assert looked is not None
-    assert not looked.more
+    evaluated = await scene.evaluator.evaluate(Entry(await scene.schedule()))
+    assert evaluated is not None
+    assert not evaluated.more
     assert await scene.jobs() == 2
 
 
@@ -318,7 +316,7 @@ async def test_a_provider_that_hangs_holds_up_nobody(live_store: Store) -> None:
 
 
 async def until_fired(scene: Scene, name: str, number: int) -> None:
-    from tests.waiting import wait_until
+    from tests.support.waiting import wait_until
 
     stop = asyncio.Event()
     running = asyncio.create_task(scene.evaluator.run(stop))

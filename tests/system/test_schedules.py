@@ -17,7 +17,7 @@ from holdfast.job.state import JobState
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.plan_job import PLAN, SCOPE
 from holdfast.store.contract.store import Store
-from tests.system.schedule_scene import QUEUE, TASK, Scene
+from tests.support.schedule_scene import QUEUE, TASK, Scene
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 FIRED, COALESCED, SKIPPED = Decision.FIRED, Decision.COALESCED, Decision.SKIPPED
@@ -40,7 +40,7 @@ async def client(scene: Scene) -> AsyncIterator[Client]:
 # Catching up ---------------------------------------------------------------------------------
 
 
-async def test_a_plan_fires_once_however_often_it_is_looked_at(scene: Scene) -> None:
+async def test_a_plan_fires_once_however_often_it_is_evaluated(scene: Scene) -> None:
     await scene.declare(cron="*/10 * * * *")
     await scene.after(minutes=10)
     await scene.after(minutes=1)
@@ -97,16 +97,16 @@ async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) 
 # What an operator does -----------------------------------------------------------------------
 
 
-async def test_a_plan_due_before_a_pause_fires_whoever_looks_first(
+async def test_a_plan_due_before_a_pause_fires_whoever_evaluates_first(
     scene: Scene, client: Client
 ) -> None:
     await scene.declare(cron="*/10 * * * *")
     scene.clock.advance(minutes=10, seconds=1)
-    await client.pause_schedule("job")
+    await client.schedules.pause("job")
     await scene.after(minutes=10)
     assert await scene.told() == [("00:10", FIRED), ("00:20", SKIPPED)]
     scene.clock.advance(minutes=5)
-    await client.resume_schedule("job")
+    await client.schedules.resume("job")
     await scene.after(minutes=5)
     assert (await scene.told())[2:] == [("00:30", FIRED)]
 
@@ -118,10 +118,10 @@ async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
     await scene.declare("newest", cron="*/10 * * * *")
     scene.clock.advance(minutes=31)
     for name in ("job", "newest"):
-        await client.pause_schedule(name)
+        await client.schedules.pause(name)
     scene.clock.advance(minutes=20)
     for name in ("job", "newest"):
-        await client.resume_schedule(name)
+        await client.schedules.resume(name)
     await scene.after(minutes=10)
     assert await scene.told() == [
         ("00:10", COALESCED),
@@ -143,10 +143,10 @@ async def test_plans_of_a_pause_are_skipped_and_not_made_up_for(
     scene: Scene, client: Client
 ) -> None:
     await scene.declare(cron="*/10 * * * *")
-    await client.pause_schedule("job")
+    await client.schedules.pause("job")
     await scene.after(minutes=11)
     scene.clock.advance(minutes=10)
-    await client.resume_schedule("job")
+    await client.schedules.resume("job")
     await scene.after(minutes=10)
     assert await scene.told() == [("00:10", SKIPPED), ("00:20", SKIPPED), ("00:30", FIRED)]
     assert (await scene.rows())[0].reason == "paused"
@@ -157,7 +157,7 @@ async def test_another_rule_counts_from_the_moment_of_its_edit(
 ) -> None:
     await scene.declare(cron="0 * * * *")
     await scene.after(hours=1, minutes=30)
-    await client.edit_schedule("job", cron="*/10 * * * *")
+    await client.schedules.edit("job", cron="*/10 * * * *")
     await scene.after(minutes=11)
     assert await scene.told() == [("01:00", FIRED), ("01:40", FIRED)]
 
@@ -166,7 +166,7 @@ async def test_code_does_not_overwrite_what_an_operator_edited(
     scene: Scene, client: Client
 ) -> None:
     await scene.declare(cron="0 * * * *")
-    await client.edit_schedule("job", cron="30 * * * *")
+    await client.schedules.edit("job", cron="30 * * * *")
     await scene.declare(cron="0 * * * *")
     assert (await scene.schedule()).definition.rule.cron == "30 * * * *"
 
@@ -174,11 +174,11 @@ async def test_code_does_not_overwrite_what_an_operator_edited(
 async def test_an_edit_that_is_no_schedule_is_refused(scene: Scene, client: Client) -> None:
     await scene.declare(cron="0 * * * *")
     with pytest.raises(BadOption, match="cron"):
-        await client.edit_schedule("job", cron="99 * * * *")
+        await client.schedules.edit("job", cron="99 * * * *")
     with pytest.raises(BadOption, match="schedule setting"):
-        await client.edit_schedule("job", colour="red")
+        await client.schedules.edit("job", colour="red")
     with pytest.raises(BadOption, match="schedule setting"):
-        await client.edit_schedule("job", overlap="sometimes")
+        await client.schedules.edit("job", overlap="sometimes")
     assert (await scene.schedule()).revision == 1
 
 
@@ -186,22 +186,22 @@ async def test_a_schedule_made_at_run_time_fires_until_it_is_deleted(
     scene: Scene, client: Client
 ) -> None:
     definition = Definition(Rule(every=60), task=TASK, queue=QUEUE)
-    await client.create_schedule("extra", definition)
+    await client.schedules.create("extra", definition)
     with pytest.raises(Refused, match="there already"):
-        await client.create_schedule("extra", definition)
+        await client.schedules.create("extra", definition)
     await scene.after(minutes=1)
     assert await scene.told("extra") == [("00:01", FIRED)]
-    await client.delete_schedule("extra")
+    await client.schedules.delete("extra")
     await scene.after(minutes=1)
     assert await scene.jobs() == 1
     with pytest.raises(UnknownSchedule):
-        await client.schedule_history("extra")
+        await client.schedules.history("extra")
 
 
 async def test_a_trigger_passes_over_nothing_that_is_due(scene: Scene, client: Client) -> None:
     await scene.declare(cron="*/10 * * * *")
     scene.clock.advance(minutes=11)
-    job_id = await client.trigger_schedule("job")
+    job_id = await client.schedules.trigger("job")
     await scene.after()
     rows = await scene.rows()
     assert [(f"{row.at:%H:%M}", row.decision, row.reason) for row in rows] == [
@@ -217,16 +217,16 @@ async def test_a_backfill_counts_first_and_fires_only_what_did_not(
     await scene.declare(cron="*/10 * * * *")
     await scene.after(minutes=35)
     since, until = START - timedelta(minutes=20), START + timedelta(minutes=30)
-    counted = await client.backfill_schedule("job", since, until, dry_run=True)
+    counted = await client.schedules.backfill("job", since, until, dry_run=True)
     assert (counted.planned, counted.fired, counted.capped) == (5, 0, False)
     assert await scene.jobs() == 1
     shown: list[tuple[int, int]] = []
-    capped = await client.backfill_schedule(
-        "job", since, until, cap=2, told=lambda done, of: shown.append((done, of))
+    capped = await client.schedules.backfill(
+        "job", since, until, cap=2, on_progress=lambda done, of: shown.append((done, of))
     )
     assert (capped.fired, capped.capped, shown) == (2, True, [(2, 2)])
-    rest = await client.backfill_schedule("job", since, until)
-    again = await client.backfill_schedule("job", since, until)
+    rest = await client.schedules.backfill("job", since, until)
+    again = await client.schedules.backfill("job", since, until)
     assert (rest.fired, again.planned) == (3, 0)
     assert {row.decision for row in await scene.rows()} == {FIRED}
     assert await scene.jobs() == 6
@@ -242,7 +242,7 @@ async def test_a_backfill_fires_nothing_again_whose_row_was_pruned(
     await scene.after(minutes=9)
     assert await scene.store.schedules.prune_ledger(100) == 5
     since, now = START - timedelta(minutes=20), scene.clock.now
-    first = await client.backfill_schedule("job", since, now)
+    first = await client.schedules.backfill("job", since, now)
     assert (first.fired, first.forgotten_from, first.forgotten_until) == (
         3,
         START + timedelta(minutes=10),
@@ -251,7 +251,7 @@ async def test_a_backfill_fires_nothing_again_whose_row_was_pruned(
     assert {row.at for row in await scene.rows() if row.reason == "backfilled"} == {
         START - timedelta(minutes=minutes) for minutes in (0, 10, 20)
     }
-    asked = await client.backfill_schedule("job", since, now, forgotten=True)
+    asked = await client.schedules.backfill("job", since, now, forgotten=True)
     assert (asked.fired, asked.forgotten_from) == (5, None)
 
 
@@ -270,7 +270,7 @@ async def test_a_plan_that_waits_fires_though_its_row_is_past_its_time(scene: Sc
 async def test_a_backfill_reaches_no_plan_to_come(scene: Scene, client: Client) -> None:
     await scene.declare(cron="*/10 * * * *")
     future = START + timedelta(days=1)
-    assert (await client.backfill_schedule("job", START, future, dry_run=True)).planned == 1
+    assert (await client.schedules.backfill("job", START, future, dry_run=True)).planned == 1
 
 
 # Overlap -------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ async def test_a_schedule_whose_code_is_elsewhere_is_left_to_others_and_shows_wh
 # Several at once -----------------------------------------------------------------------------
 
 
-async def test_many_that_look_at_once_fire_each_plan_once(scene: Scene) -> None:
+async def test_many_that_evaluate_at_once_fire_each_plan_once(scene: Scene) -> None:
     await scene.declare(cron="* * * * *", catch_up=CatchUp.ALL, cap=7)
     scene.clock.advance(minutes=40)
     others = [scene.another() for _ in range(4)]

@@ -4,19 +4,25 @@ doctor shows it, and stops neither its queue nor a sweep nor a view."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.errors import StoreError
 from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import decide
+from holdfast.job.outcome import Transition, decide
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Finding, JobFilter, Severity
+from holdfast.store.valkey.layout import Record, width
+from holdfast.store.valkey.rows import to_record
+from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import QUEUE, Scene, ids
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +132,59 @@ async def test_a_job_damaged_while_it_runs_fails_no_other_end(
     harm(own_server, place, claimed[1].id, damage)
     verdicts = await scene.store.jobs.finish([decide(job, Cancelled()) for job in claimed])
     assert [verdicts[0].accepted, verdicts[2].accepted] == [True, True]
+
+
+async def test_a_state_that_nobody_knows_is_shown_by_a_doctor_and_moved_by_nobody(
+    scene: Scene,
+) -> None:
+    job = await scene.enqueue(delay=60.0)
+    await _rewrite(scene, job, state="parked")
+    jobs = scene.store.jobs
+    assert await jobs.reprioritise([job], 3) == await jobs.move([job], "other") == []
+    assert await jobs.requeue([job]) == await jobs.delete([job]) == []
+    assert await jobs.live([job]) == []
+    found = await scene.store.health.check()
+    assert "jobs that are not where their record says" in [
+        one.check for one in found if one.severity is Severity.PROBLEM
+    ]
+    await _rewrite(scene, job, state="scheduled")
+
+
+async def test_a_move_that_only_a_claim_makes_is_an_error(scene: Scene) -> None:
+    job = await scene.enqueue()
+    move = Transition(job, 0, JobState.RUNNING, JobState.READY)
+    with pytest.raises(StoreError, match="no move takes a job to running"):
+        await scene.store.jobs.finish([move])
+    assert await scene.state(job) is JobState.READY
+
+
+@pytest.mark.parametrize("values", [width(Record) - 1, width(Record) + 2])
+async def test_a_record_of_another_width_is_no_record(scene: Scene, values: int) -> None:
+    job = await scene.enqueue(delay=60.0)
+    blob = msgspec.msgpack.decode(await _blob(scene, job))
+    await _put(scene, job, msgspec.msgpack.encode([*blob, False, 0][:values]))
+    assert await scene.store.jobs.get([job]) == []
+    assert await scene.store.jobs.live([job]) == []
+    await _put(scene, job, msgspec.msgpack.encode(blob))
+
+
+async def _rewrite(scene: Scene, job: JobId, **values: Any) -> None:
+    found = to_record(await _blob(scene, job))
+    await _put(scene, job, msgspec.msgpack.encode(msgspec.structs.replace(found, **values)))
+
+
+async def _blob(scene: Scene, job: JobId) -> bytes:
+    assert isinstance(scene.store, ValkeyStore)
+    connections = scene.store._connections
+    found: bytes = await connections.command(
+        "GET", connections.key(connections.partition_of(job), f"s:{job}")
+    )
+    return found
+
+
+async def _put(scene: Scene, job: JobId, blob: bytes) -> None:
+    assert isinstance(scene.store, ValkeyStore)
+    connections = scene.store._connections
+    await connections.command(
+        "SET", connections.key(connections.partition_of(job), f"s:{job}"), blob
+    )

@@ -14,8 +14,8 @@ from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Held
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene
+from tests.support.backends import opened
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import RETURNED, Scene, new_job
 from tests.conformance.planning import FIRST, NAME, Diary, definition, job_of
+from tests.support.backends import opened
 
 SPREAD = 4
 
@@ -121,7 +121,7 @@ async def test_a_recorder_whose_reply_was_lost_knows_its_own_plans(
     diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await diary.started(0)
-    losing(monkeypatch, "schedules_record", 1, exceptions.ConnectionError)
+    losing(monkeypatch, "schedules/record", 1, exceptions.ConnectionError)
     assert await diary.record(diary.fire(0), diary.fire(1), diary.fire(2)) == [False, True, True]
     assert await diary.scene.store.jobs.count(JobFilter()) == {JobState.READY: 3}
 
@@ -129,7 +129,7 @@ async def test_a_recorder_whose_reply_was_lost_knows_its_own_plans(
 async def test_a_recorder_that_hears_nothing_is_told_and_starts_nothing_twice(
     diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    losing(monkeypatch, "schedules_record", 1, exceptions.TimeoutError)
+    losing(monkeypatch, "schedules/record", 1, exceptions.TimeoutError)
     with pytest.raises(StoreUnavailable):
         await diary.record(diary.fire())
     assert await diary.record(diary.fire()) == [False]
@@ -139,7 +139,7 @@ async def test_a_recorder_that_hears_nothing_is_told_and_starts_nothing_twice(
 async def test_a_guarded_edit_whose_reply_was_lost_is_not_called_refused(
     diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    losing(monkeypatch, "schedules_put", 1, exceptions.ConnectionError)
+    losing(monkeypatch, "schedules/put", 1, exceptions.ConnectionError)
     with pytest.raises(StoreUnavailable):
         await diary.schedules.put(NAME, definition("0 4 * * *"), 1)
     assert (await diary.schedule()).revision == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
@@ -15,11 +16,11 @@ from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey.claiming import INLINE
-from holdfast.store.valkey.rows import RECORD, SEQ, record
+from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import RETURNED, Scene
+from tests.support.backends import opened
 
 POLICIES = [Policy(), Policy(timeout=9), Policy(timeout=0.5, keep_result=False)]
 
@@ -38,13 +39,12 @@ async def scene(server: ThrowawayValkey, clock: ManualClock) -> AsyncIterator[Sc
     server.clear(url)
 
 
-async def _record(scene: Scene, job_id: JobId) -> list[object]:
+async def _record(scene: Scene, job_id: JobId) -> dict[str, object]:
     """But for the arrival number, which no two jobs share."""
     assert isinstance(scene.store, ValkeyStore)
     connections = scene.store._connections
-    found = record(await connections.command("GET", connections.key(0, f"s:{job_id}")))
-    assert len(found) == RECORD
-    return found[:SEQ] + found[SEQ + 1 :]
+    found = to_record(await connections.command("GET", connections.key(0, f"s:{job_id}")))
+    return msgspec.structs.asdict(found) | {"seq": ""}
 
 
 @pytest.mark.parametrize("policy", POLICIES)

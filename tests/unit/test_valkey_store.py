@@ -35,11 +35,11 @@ from holdfast.store.contract.records import (
     Topic,
 )
 from holdfast.store.open import open_store
+from holdfast.store.valkey import layout, scripts
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import (
     QUEUE,
     REACHABLE,
@@ -51,7 +51,8 @@ from tests.conformance.builders import (
 )
 from tests.conformance.planning import Diary
 from tests.conformance.test_wakeups import listening
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 SPREAD = 4
 
@@ -100,7 +101,23 @@ def test_a_script_declares_its_key_and_gets_what_it_declares(verb: str) -> None:
 
 def test_a_missing_argument_is_named_before_anything_is_sent() -> None:
     with pytest.raises(TypeError, match="worker, wants, tasks"):
-        script("claim").values({"now": ""})
+        script("jobs/claim").values({"now": ""})
+
+
+def test_a_constant_that_the_layout_does_not_declare_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = layout.constants()
+    del known["FENCE"]
+    monkeypatch.setattr(scripts, "constants", lambda: known)
+    with pytest.raises(ValueError, match=r"jobs/claim.lua uses constants .*: FENCE"):
+        script.__wrapped__("jobs/claim")
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_a_script_compiles(own_server: ThrowawayValkey, verb: str) -> None:
+    """Lua allows 200 local names, and a function 60 of an enclosing one."""
+    assert own_server.say("SCRIPT", "LOAD", script(verb).text) == script(verb).digest
 
 
 async def test_a_server_that_forgot_the_scripts_is_sent_them_again(
@@ -271,6 +288,17 @@ async def test_an_older_program_refuses_a_newer_layout(
     [meta] = [key for key in own_server.keys(place) if key.endswith(":meta")]
     own_server.say("HSET", meta, "version", 99)
     with pytest.raises(SchemaTooNew, match="99"):
+        await open_store(place).open()
+
+
+async def test_a_store_of_an_older_layout_is_refused(
+    own_server: ThrowawayValkey, place: str
+) -> None:
+    async with opened(place):
+        pass
+    [meta] = [key for key in own_server.keys(place) if key.endswith(":meta")]
+    own_server.say("HSET", meta, "version", 1)
+    with pytest.raises(StoreError, match="layout 1; this one needs 2"):
         await open_store(place).open()
 
 

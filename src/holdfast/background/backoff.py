@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 
 async def pause(seconds: float, *events: asyncio.Event) -> None:
@@ -15,6 +16,11 @@ async def pause(seconds: float, *events: asyncio.Event) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+def jittered(seconds: float) -> float:
+    """From half of a wait to all of it, at random, so that replicas do not try in step."""
+    return seconds * random.uniform(0.5, 1.0)
 
 
 class Backoff:

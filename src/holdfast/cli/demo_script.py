@@ -92,7 +92,7 @@ class OnSchedule:
 
 
 async def on_schedule(client: Client) -> OnSchedule:
-    rows = await client.schedule_history(shop.stocktaking.name, limit=1_000)
+    rows = await client.schedules.history(shop.stocktaking.name, limit=1_000)
     fired = [row for row in rows if row.decision is Decision.FIRED]
     late = [(row.claimed_at - row.at).total_seconds() for row in fired if row.claimed_at]
     name = shop.stocktaking.name

@@ -9,16 +9,7 @@ import msgspec
 import typer
 
 from holdfast.cli.command import add_command
-from holdfast.cli.filters import (
-    ErrorFilter,
-    QueueFilter,
-    SinceFilter,
-    StateFilter,
-    TagFilter,
-    TaskFilter,
-    UntilFilter,
-    filter_words,
-)
+from holdfast.cli.filters import JobFilters
 from holdfast.cli.jobs_view import draw_job, job_note
 from holdfast.cli.output import (
     ago_text,
@@ -53,20 +44,14 @@ def register(group: typer.Typer) -> None:
 
 async def list_jobs(
     session: Session,
-    queue: QueueFilter = None,
-    state: StateFilter = None,
-    task: TaskFilter = None,
-    tag: TagFilter = None,
-    since: SinceFilter = None,
-    until: UntilFilter = None,
-    error: ErrorFilter = None,
+    filters: JobFilters,
     limit: Annotated[int, typer.Option(help="At most this many.")] = 25,
     cursor: Annotated[
         str | None, typer.Option(help="Go on where the page before ended.", metavar="ID")
     ] = None,
 ) -> None:
     """List jobs, newest first."""
-    words = filter_words(queue, state, task, tag, since, until, error)
+    words = filters.words
     async with session.client() as client:
         page = await client.page(limit=limit, cursor=cursor, **words)
         counts = await client.count(**words)

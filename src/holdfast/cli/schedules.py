@@ -50,9 +50,9 @@ async def list_schedules(
 async def show_schedule(session: Session, name: Name) -> None:
     """Everything about one schedule, with its newest plans."""
     async with session.client() as client:
-        found = await client.schedule(name)
-        workers = await client.workers()
-        rows = await client.schedule_history(name, limit=5)
+        found = await client.schedules.get(name)
+        workers = await client.workers.all()
+        rows = await client.schedules.history(name, limit=5)
     document = document_of(found, workers, utcnow())
     document["newest"] = [entry_document(row) for row in rows]
 
@@ -81,7 +81,7 @@ async def preview_plans(
     """Plan times in local time and UTC; times that a change of clocks moves are marked."""
     start, end = when("--from", since), when("--to", until)
     async with session.client() as client:
-        plans = await client.preview_schedule(name, start, end, limit=limit)
+        plans = await client.schedules.preview(name, start, end, limit=limit)
     document = {"schedule": name, "plans": msgspec.to_builtins(plans)}
     session.answer(document, lambda: draw_preview(plans))
 
@@ -97,7 +97,7 @@ async def show_history(
 ) -> None:
     """What was decided about each plan and what became of its job, newest first."""
     async with session.client() as client:
-        rows = await client.schedule_history(
+        rows = await client.schedules.history(
             name, scope=scope, limit=limit, before=moment("--before", before)
         )
     documents = [entry_document(row) for row in rows]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import importlib
+import os
+import socket
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -40,6 +43,15 @@ class Session:
 
     def answer(self, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
         answer(self.as_json, document, draw)
+
+    @property
+    def actor(self) -> str:
+        """Who types the command, for the report of what was done."""
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a container may run as a user without a name
+            user = f"uid {os.getuid()}"
+        return f"{user}@{socket.gethostname()}"
 
     @property
     def locator(self) -> str | None:

@@ -30,7 +30,7 @@ def _workers() -> None:
 async def list_workers(session: Session) -> None:
     """List workers, live or lapsed but not yet swept, oldest first."""
     async with session.client() as client:
-        workers = await client.workers()
+        workers = await client.workers.all()
     document = {"workers": [_document(worker) for worker in workers]}
     session.answer(document, lambda: _draw(workers))
 

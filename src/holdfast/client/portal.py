@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.errors import WrongLoop
+from holdfast.events import Events
 from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
@@ -26,9 +27,10 @@ class Portal:
     `private` is the app's open store, if it is one that only a sibling can share.
     """
 
-    def __init__(self, store: Store, private: Store | None = None) -> None:
+    def __init__(self, store: Store, events: Events, private: Store | None = None) -> None:
         self.private = private
         self._store = store
+        self._events = events
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -68,7 +70,7 @@ class Portal:
 
     async def _open(self) -> Client:
         await self._store.open()
-        return Client(self._store)
+        return Client(self._store, events=self._events)
 
     async def _shut(self) -> None:
         await self._client.aclose()

@@ -18,8 +18,7 @@ from holdfast.app import App
 from holdfast.clock import ManualClock
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.reconcile import ReconcileService
-from holdfast.schedule.service import ScheduleService
+from holdfast.services import make_services
 from holdfast.task import Task
 from holdfast.testing.inline import Ran, run_inline
 
@@ -49,10 +48,8 @@ class Harness:
     async def __aenter__(self) -> Self:
         self._stack.enter_context(self.app.using_store("sqlite://", self.clock))
         await self._stack.enter_async_context(self.app)
-        app = self.app
-        self._reconcile = ReconcileService(app.store, app.events)
-        self._schedules = ScheduleService(app.store, app.events, app.schedules, app.providers)
-        await self._schedules.run_once()
+        self._services = make_services(self.app)
+        await self._pass_time()
         return self
 
     async def __aexit__(
@@ -88,8 +85,8 @@ class Harness:
         return now
 
     async def _pass_time(self) -> None:
-        await self._schedules.run_once()
-        await self._reconcile.run_once()
+        for service in self._services:
+            await service.run_once()
 
     async def enqueued(self, task: Task[..., Any] | None = None) -> list[Job]:
         """Live jobs, oldest first; only those of one task if it is given."""

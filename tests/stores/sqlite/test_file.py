@@ -17,10 +17,10 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from tests.backends import opened
-from tests.leaks import nothing_leaks
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.backends import opened
+from tests.support.leaks import nothing_leaks
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 
 def new_job() -> NewJob:

@@ -33,9 +33,9 @@ from holdfast.store.sqlite.reading import count, live, page
 from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
-from tests.backends import opened
-from tests.leaks import nothing_leaks
-from tests.waiting import wait_until
+from tests.support.backends import opened
+from tests.support.leaks import nothing_leaks
+from tests.support.waiting import wait_until
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sqlite_schema.sql"
 POLICY = encode_policy(Policy())
@@ -46,7 +46,8 @@ import asyncio, sys
 from holdfast.job.record import NewJob
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.ids import new_job_id, new_worker_id
-from holdfast.job.outcome import succeed
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import decide
 from holdfast.store.contract.records import Want, WorkerInfo
 from holdfast.store.open import open_store
 
@@ -59,7 +60,7 @@ async def main():
         job = NewJob(new_job_id(), "t", "q", "{}", encode_policy(Policy()))
         await store.jobs.insert([job])
         for claimed in await store.jobs.claim(worker, [Want("q", 1)], ["t"]):
-            [verdict] = await store.jobs.finish([succeed(claimed, Policy(), None)])
+            [verdict] = await store.jobs.finish([decide(claimed, Returned(None))])
             assert verdict.accepted
         await store.workers.heartbeat(worker, 60, [])
     await store.close()

@@ -34,8 +34,6 @@ LOWEST, HIGHEST = -(2**31), 2**31 - 1
 FORGET_AFTER = 1.0
 LOOK_EVERY = 1.0
 PER_FULL_SCAN = 50
-SEQ = 16
-BATCH = 17
 
 Stretches = tuple[list[str], list[int], list[int], list[int]]
 
@@ -80,7 +78,7 @@ class SkipPoints:
             self._points.pop(queue, None)
         first: dict[tuple[str, int], int] = {}
         for row in found:
-            first.setdefault((row[2], row[3]), row[SEQ])
+            first.setdefault((row["queue"], row["priority"]), row["seq"])
         for (queue, priority), seq in first.items():
             if queue not in short:
                 self._points.setdefault(queue, {})[priority] = seq
@@ -174,7 +172,7 @@ class Claimer:
         batch = self._next_batch = self._next_batch + 1
         try:
             found = await self._connections.timed(
-                "claim", worker, list(tasks), batch, queues, limits, *walk, free, again=False
+                "jobs/claim", worker, list(tasks), batch, queues, limits, *walk, free, again=False
             )
         except BaseException:  # also when the caller is cancelled: the statement may commit
             self._unheard.add(worker, batch)
@@ -190,15 +188,15 @@ class Claimer:
         """What lost replies held, as much of it as there is room for. Each job once."""
         room = {want.queue: want.limit for want in wants}
         answer, left = [], False
-        for row in await self._connections.timed("unheard_claims", worker, lost):
-            told = self._delivered.setdefault(row[BATCH], set())
-            if row[0] in told:
+        for row in await self._connections.timed("jobs/lost_claims", worker, lost):
+            told = self._delivered.setdefault(row["batch"], set())
+            if row["job_id"] in told:
                 continue
-            if room.get(row[2], 0) < 1:
+            if room.get(row["queue"], 0) < 1:
                 left = True
                 continue
-            told.add(row[0])
-            room[row[2]] -= 1
+            told.add(row["job_id"])
+            room[row["queue"]] -= 1
             answer.append(rows.claimed(row))
         self._delivered = {b: told for b, told in self._delivered.items() if b in lost}
         if not left:
@@ -211,7 +209,7 @@ def _still_wanted(wants: Sequence[Want], found: Sequence[Any]) -> list[Want]:
         return []
     got: dict[str, int] = {}
     for row in found:
-        got[row[2]] = got.get(row[2], 0) + 1
+        got[row["queue"]] = got.get(row["queue"], 0) + 1
     return [
         Want(
             want.queue,

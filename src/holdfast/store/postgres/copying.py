@@ -42,6 +42,14 @@ Keyed = list[tuple[bytes, NewJob]]
 Timed = list[tuple[bytes, NewJob, datetime]]
 
 
+def can_copy(jobs: Sequence[NewJob]) -> bool:
+    """Enough jobs, each of which is all that has to be written: no key, no ties, nothing it waits
+    for but time."""
+    return len(jobs) >= COPY_FROM and not any(
+        job.ties or job.blocked or job.unique is not None for job in jobs
+    )
+
+
 async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]) -> None:
     """Write the jobs in one transaction (the caller's), with one wakeup for all.
 
@@ -57,7 +65,9 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
             format="binary",
         )
 
-    now: datetime = await line.fetchval(connections.scripts["now"], connections.clock.override())
+    now: datetime = await line.fetchval(
+        connections.scripts["store/now"], connections.clock.override()
+    )
     keyed = [(uuid(job.id), job) for job in jobs]
     ready, later = _by_turn(keyed, now)
     dated = _dated(keyed, now)
@@ -69,7 +79,7 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
     for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
-        await line.fetch(connections.scripts["wake"], connections.options.channel, payload)
+        await line.fetch(connections.scripts["wakeups/wake"], connections.options.channel, payload)
 
 
 def _wakeups(queues: set[str], timed: bool) -> list[str]:

@@ -21,13 +21,13 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention, readable_part
 from holdfast.job.record import Inserted, NewJob
-from holdfast.job.state import JobState
+from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 
 # What a key's holder may be pushed out of, and what a new job begins in.
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
-REPLACEABLE = PUSHABLE | {JobState.SUSPENDED.value}
-BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED})
+REPLACEABLE = frozenset(state.value for state in WAITING)
+BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BLOCKED})
 ROUNDS = 20
 
 
@@ -52,10 +52,10 @@ def insertion(
         first.setdefault(job.id, job)
     waiting, answers = list(first.values()), Answers({}, {})
     if len(waiting) == 1 and waiting[0].is_plain:
-        done = yield Step("insert_one", (now, channel, *_fields(waiting[0])))
+        done = yield Step("jobs/insert_one", (now, channel, *_fields(waiting[0])))
         yield from answers.acknowledge(waiting, [] if done else waiting)
     elif all(job.unique is None for job in waiting):
-        done = yield Step("insert", (now, channel, *columns(waiting)))
+        done = yield Step("jobs/insert", (now, channel, *columns(waiting)))
         created = {row[0] for row in done}
         yield from answers.acknowledge(waiting, [j for j in waiting if j.id not in created])
     while waiting and len(answers.told) < len(first):
@@ -77,7 +77,7 @@ class Answers:
         self.told.update((job.id, Inserted(job.id, "created")) for job in jobs)
         if not there:
             return
-        found = yield Step("calls", ([job.id for job in there],))
+        found = yield Step("jobs/calls", ([job.id for job in there],))
         self.owners.update((JobId(row[0]), (row[1], row[2])) for row in found)
         for job in there:
             if job.id in self.owners:
@@ -99,9 +99,9 @@ def insertion_within(
     is afterwards what it was before."""
     if all(job.unique is None for job in jobs):
         return (yield from insertion(jobs, now, channel, wait))
-    [(own, _)] = yield Step("lock_timeout", (None,))
+    [(own, _)] = yield Step("keys/lock_timeout", (None,))
     answers = yield from insertion(jobs, now, channel, wait if own == "0" else own)
-    yield Step("lock_timeout", (own,))
+    yield Step("keys/lock_timeout", (own,))
     return answers
 
 
@@ -139,7 +139,7 @@ class _Keys:
             yield from self._settle_inserted(waiting, {row[0]: row[2] for row in done})
             if not waiting:
                 return
-            holders = yield Step("holders", ([_unique(job).key for job in waiting.values()],))
+            holders = yield Step("keys/holders", ([_unique(job).key for job in waiting.values()],))
             yield from self._judge(waiting, holders)
             if not waiting:
                 return
@@ -160,7 +160,7 @@ class _Keys:
         keys = [job.unique and job.unique.key for job in jobs]
         masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
         values = (self.now, self.channel, *columns(jobs), keys, masks, self.wait)
-        return Step("insert_unique", values)
+        return Step("jobs/insert_unique", values)
 
     def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
         self.answers.told[job.id] = answer
@@ -193,15 +193,17 @@ class _Keys:
         in between is met again there, and stands."""
         holders = sorted(replaced)
         by = [replaced[holder].id for holder in holders]
-        gone = yield Step("replace", (self.now, holders, by, Retention().other))
+        gone = yield Step("jobs/replace", (self.now, holders, by, Retention().other))
         self.replacing.update(replaced[row[0]].id for row in gone)
 
     def _push(self, waiting: dict[str, NewJob], pushed: dict[str, NewJob]) -> Steps:
-        """Make the holders due at the new call's time; their bodies stay."""
+        """Make the holders due at the new call's time (a blocked call has none: now); their bodies
+        stay."""
         holders = sorted(pushed)
-        run_at = [pushed[holder].run_at for holder in holders]
-        delays = [pushed[holder].delay or 0.0 for holder in holders]
-        moved = yield Step("reschedule", (self.now, self.channel, holders, run_at, delays))
+        calls = [pushed[holder] for holder in holders]
+        run_at = [None if call.blocked else call.run_at for call in calls]
+        delays = [0.0 if call.blocked else call.delay or 0.0 for call in calls]
+        moved = yield Step("jobs/reschedule", (self.now, self.channel, holders, run_at, delays))
         for row in moved:
             self._settle(waiting, pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
 
@@ -234,7 +236,7 @@ def _answer_twins(
 
 
 def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
-    """Parameters 3 to 15 of insert.sql: one array per column."""
+    """Parameters 3 to 17 of insert.sql: one array per column."""
     return (
         [job.id for job in jobs],
         [job.task for job in jobs],
@@ -249,6 +251,8 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.delay for job in jobs],
         [job.deadline_at for job in jobs],
         [job.deadline_in for job in jobs],
+        [job.ties for job in jobs],
+        [job.blocked for job in jobs],
     )
 
 

@@ -28,7 +28,7 @@ from holdfast.store.contract.records import (
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.claiming import Claimer
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.copying import COPY_FROM, copy_jobs
+from holdfast.store.postgres.copying import can_copy, copy_jobs
 from holdfast.store.postgres.finishing import Finisher, Reclaim
 from holdfast.store.postgres.inserting import Rows, Step, insertion, insertion_within
 from holdfast.store.postgres.keys import A_TRY, held_among, keys_of, milliseconds, waited_in_vain
@@ -56,7 +56,7 @@ class PostgresJobs:
         if not jobs:
             return []
         plain = all(job.unique is None for job in jobs)
-        if plain and len(jobs) >= COPY_FROM and await self._copied(jobs):
+        if can_copy(jobs) and await self._copied(jobs):
             return [Inserted(job.id, "created") for job in jobs]
 
         if plain:
@@ -161,75 +161,75 @@ class PostgresJobs:
     async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
         if not reports:
             return []
-        kept = await self._connections.timed("report_progress", *progress_columns(reports))
+        kept = await self._connections.timed("jobs/report_progress", *progress_columns(reports))
         held = {(str(row[0]), row[1]) for row in kept}
         return [(report.id, report.fence) in held for report in reports]
 
     # What time and operators do ------------------------------------------------------------
 
     async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        found = await self._connections.timed("lapsed_leases", limit, after)
+        found = await self._connections.timed("jobs/lapsed_leases", limit, after)
         return [rows.live(row) for row in found]
 
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0
     ) -> list[Live]:
-        found = await self._connections.timed("overdue_attempts", limit, after, slack)
+        found = await self._connections.timed("jobs/overdue_attempts", limit, after, slack)
         return [rows.live(row) for row in found]
 
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
         """Pages that held nothing but ended jobs are passed over: they are gone by now."""
         while True:
-            seen = await self._connections.timed("past_deadline", limit, after)
-            live = [rows.live(row) for row in seen if row[1] is not None]
+            seen = await self._connections.timed("jobs/past_deadline", limit, after)
+            live = [rows.live(row) for row in seen if row["state"] is not None]
             if live or len(seen) < limit:
                 return live
             after = str(seen[-1][0])
 
     async def next_deadline_in(self) -> float | None:
-        found = await self._connections.timed("next_deadline")
+        found = await self._connections.timed("jobs/next_deadline_in")
         return None if found[0][0] is None else float(found[0][0])
 
     async def live(self, ids: Sequence[JobId]) -> list[Live]:
-        found = await self._connections.fetch("live", list(dict.fromkeys(ids)))
+        found = await self._connections.fetch("jobs/live", list(dict.fromkeys(ids)))
         return [rows.live(row) for row in found]
 
     async def promote_due(self, limit: int) -> Promoted:
         return await self._promoter.promote(limit)
 
     async def due(self, limit: int, after: str | None = None) -> list[JobId]:
-        return [JobId(row[0]) for row in await self._connections.timed("due", limit, after)]
+        return [JobId(row[0]) for row in await self._connections.timed("jobs/due", limit, after)]
 
     async def promote(self, ids: Sequence[JobId]) -> int:
         if not ids:
             return 0
-        found = await self._connections.timed("promote", self._channel, list(ids))
+        found = await self._connections.timed("jobs/promote", self._channel, list(ids))
         return int(found[0][0])
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._moved("resume", self._now(), self._channel, list(ids))
+        return await self._moved("jobs/resume", self._now(), self._channel, list(ids))
 
     async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._moved("request_cancel", self._now(), self._channel, list(ids))
+        return await self._moved("jobs/request_cancel", self._now(), self._channel, list(ids))
 
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._moved("requeue", self._now(), self._channel, list(ids))
+        return await self._moved("jobs/requeue", self._now(), self._channel, list(ids))
 
     async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
         distinct = list(dict.fromkeys(ids))
         no_time, delays = [None] * len(distinct), [delay] * len(distinct)
         return await self._moved(
-            "reschedule", self._now(), self._channel, distinct, no_time, delays
+            "jobs/reschedule", self._now(), self._channel, distinct, no_time, delays
         )
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._moved("reprioritise", list(ids), priority)
+        return await self._moved("jobs/reprioritise", list(ids), priority)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._moved("move", self._channel, list(ids), queue)
+        return await self._moved("jobs/move", self._channel, list(ids), queue)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._moved("delete", list(ids))
+        return await self._moved("jobs/delete", list(ids))
 
     async def prune(self, limit: int) -> int:
         return await self._pruner.prune(limit)
@@ -251,7 +251,7 @@ class PostgresJobs:
         return await self._reader.get(ids)
 
     async def ahead(self, job_id: JobId) -> int:
-        return int((await self._connections.fetch("ahead", job_id))[0][0])
+        return int((await self._connections.fetch("jobs/ahead", job_id))[0][0])
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
         return await self._reader.outcomes(ids)

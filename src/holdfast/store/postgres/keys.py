@@ -59,7 +59,7 @@ def _attempt(connections: Connections, keys: Sequence[str]) -> Callable[[Line], 
         transaction = line.transaction()
         await transaction.start()
         try:
-            await line.fetch(connections.scripts["try_keys"], list(keys), A_GLANCE)
+            await line.fetch(connections.scripts["keys/try"], list(keys), A_GLANCE)
         except asyncpg.LockNotAvailableError:
             return False
         else:

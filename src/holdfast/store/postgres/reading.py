@@ -20,11 +20,11 @@ class Reader:
         self._connections = connections
 
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
-        found = await self._connections.fetch("get", list(dict.fromkeys(ids)), ERRORS_KEPT)
+        found = await self._connections.fetch("jobs/get", list(dict.fromkeys(ids)), ERRORS_KEPT)
         return [rows.job(row) for row in found]
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
-        found = await self._connections.fetch("outcomes", list(dict.fromkeys(ids)))
+        found = await self._connections.fetch("jobs/outcomes", list(dict.fromkeys(ids)))
         return [Outcome(JobId(str(row[0])), rows.STATES[row[1]], row[2], row[3]) for row in found]
 
     async def page(self, which: JobFilter, limit: int, cursor: str | None) -> Page:
@@ -36,10 +36,10 @@ class Reader:
         scripts = self._connections.scripts
 
         async def both(line: Line) -> tuple[list[str], list[Record]]:
-            await line.execute(scripts["begin_reading"])
-            found = await line.fetch(scripts["page"], cursor, limit + 1, *_filters(which))
+            await line.execute(scripts["jobs/begin_reading"])
+            found = await line.fetch(scripts["jobs/page"], *_filters(which), cursor, limit + 1)
             ids = [str(row[0]) for row in found]
-            return ids, await line.fetch(scripts["get"], ids[:limit], 1)
+            return ids, await line.fetch(scripts["jobs/get"], ids[:limit], 1)
 
         ids, records = await self._connections.run(both, transaction=True)
         jobs = sorted(map(rows.job, records), key=lambda job: job.id, reverse=True)
@@ -49,8 +49,8 @@ class Reader:
         scripts = self._connections.scripts
 
         async def counting(line: Line) -> list[Record]:
-            await line.execute(scripts["begin_reading"])
-            return await line.fetch(scripts["count"], *_filters(which))
+            await line.execute(scripts["jobs/begin_reading"])
+            return await line.fetch(scripts["jobs/count"], *_filters(which))
 
         found = await self._connections.run(counting, transaction=True)
         return {rows.STATES[row[0]]: row[1] for row in found}

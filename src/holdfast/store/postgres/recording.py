@@ -37,7 +37,7 @@ async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
         open_to_us = [index for index in asked if index not in refused]
         columns = _columns([plans[index] for index in open_to_us])
         now = connections.clock.override()
-        rows = await line.fetch(connections.scripts["schedules_record"], now, *columns, LOOKED_AT)
+        rows = await line.fetch(connections.scripts["schedules/record"], now, *columns, LOOKED_AT)
         written = {open_to_us[row[0]] for row in rows}
         ours = [plans[index] for index in sorted(written)]
         await _start(connections, line, ours)
@@ -54,12 +54,12 @@ async def _refused(connections: Connections, line: Line, plans: Sequence[Plan]) 
     if not based:
         return set()
     names = sorted({plan.schedule for plan in based})
-    await line.fetch(connections.scripts["schedules_lock"], names)
+    await line.fetch(connections.scripts["schedules/lock"], names)
     live: dict[tuple[str, str], set[str]] = {}
     for name in names:
         scopes = list({plan.scope: None for plan in based if plan.schedule == name})
-        for row in await line.fetch(connections.scripts["schedules_unfinished"], name, scopes):
-            live.setdefault((name, row[0]), set()).add(str(row[1]))
+        for row in await line.fetch(connections.scripts["schedules/unfinished"], name, scopes):
+            live.setdefault((name, row["scope"]), set()).add(str(row["job_id"]))
     return {
         index
         for index, plan in enumerate(plans)
@@ -73,7 +73,7 @@ async def _recorded(connections: Connections, line: Line, plans: Sequence[Plan])
     whose answer was lost."""
     jobs = [(index, plan, job) for index, plan in enumerate(plans) if (job := _job(plan))]
     rows = await line.fetch(
-        connections.scripts["schedules_recorded"],
+        connections.scripts["schedules/recorded"],
         [plan.schedule for _, plan, _ in jobs],
         [plan.scope for _, plan, _ in jobs],
         [plan.at for _, plan, _ in jobs],
@@ -123,13 +123,15 @@ async def _cancel(connections: Connections, line: Line, plans: Iterable[Plan]) -
     async def replace() -> None:
         ids = sorted(by)
         values = (now, ids, [by[job_id] for job_id in ids], Retention().other)
-        for row in await line.fetch(connections.scripts["replace"], *values):
+        for row in await line.fetch(connections.scripts["jobs/replace"], *values):
             del by[JobId(row[0])]
 
     if by:
         await replace()
     if by:
-        asked = await line.fetch(connections.scripts["request_cancel"], now, channel, sorted(by))
+        asked = await line.fetch(
+            connections.scripts["jobs/request_cancel"], now, channel, sorted(by)
+        )
         for row in asked:
             del by[JobId(str(row[0]))]
     if by:

@@ -44,23 +44,25 @@ def claimed(row: Any) -> Claimed:
         row[13],
         row[14],
         row[15],
+        row[16],
     )
 
 
 def live(row: Any) -> Live:
     return Live(
-        JobId(str(row[0])),
-        STATES[row[1]],
-        row[2],
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        worker(row[8]),
-        row[9],
-        row[10],
-        row[11],
+        id=JobId(str(row["job_id"])),
+        state=STATES[row["state"]],
+        queue=row["queue"],
+        task=row["task"],
+        policy=row["policy"],
+        attempts=row["attempts"],
+        crashes=row["crashes"],
+        fence=row["fence"],
+        worker_id=worker(row["worker_id"]),
+        cancel_requested=row["cancel_requested"],
+        ahead=row["ahead"],
+        claimed_at=row["claimed_at"],
+        ties=row["ties"],
     )
 
 
@@ -77,6 +79,7 @@ def job(row: Any) -> Job:
         attempts=row["attempts"],
         crashes=row["crashes"],
         fence=row["fence"],
+        ties=row["ties"],
         tags=tuple(row["tags"]),
         headers=row["headers"],
         unique_key=row["unique_key"],

@@ -30,12 +30,12 @@ class Schema:
 
     async def _apply_missing(self, line: Line) -> list[str]:
         scripts = self._connections.scripts
-        await line.fetch(scripts["lock_migrations"], f"holdfast:{self._connections.options.schema}")
+        await line.fetch(scripts["migrations/lock"], f"holdfast:{self._connections.options.schema}")
         missing = pending(KNOWN, await self._applied(line), self._where)
         for migration in missing:
             await line.execute(in_schema(migration.sql, self._connections.options.schema))
             await line.fetch(
-                scripts["record_migration"],
+                scripts["migrations/record"],
                 migration.version,
                 migration.name,
                 migration.checksum,
@@ -44,14 +44,16 @@ class Schema:
 
     async def _applied(self, line: Line) -> dict[int, str]:
         scripts = self._connections.scripts
-        if not await line.fetchval(scripts["schema_exists"], self._connections.options.schema):
+        if not await line.fetchval(
+            scripts["migrations/schema_exists"], self._connections.options.schema
+        ):
             return {}
-        return {row[0]: row[1] for row in await line.fetch(scripts["applied_migrations"])}
+        return {row[0]: row[1] for row in await line.fetch(scripts["migrations/applied"])}
 
     def sql(self) -> str:
         """For operators who run migrations by hand: each with the line that records it."""
         schema = self._connections.options.schema
-        record = self._connections.scripts["record_migration_by_hand"]
+        record = self._connections.scripts["migrations/record_by_hand"]
         return "\n".join(
             in_schema(migration.sql, schema)
             + record.format(

@@ -42,7 +42,7 @@ class Promoter:
             self._scheduled = self._suspended = HEAD
         channel = self._connections.options.channel
         position = (*self._scheduled, *self._suspended)
-        found = await self._connections.timed("promote_due", channel, limit, *position)
+        found = await self._connections.timed("jobs/promote_due", channel, limit, *position)
         moved, queues, next_due_in, _, *last = found[0]
         self._remember((last[0], last[1]), (last[2], last[3]), more=moved >= limit)
         return Promoted(moved, tuple(queues), next_due_in)
@@ -74,7 +74,7 @@ class Pruner:
                     break
                 looks += 1
             some = [self._ahead.popleft() for _ in range(min(limit - removed, len(self._ahead)))]
-            removed += int((await self._connections.timed("prune", some))[0][0])
+            removed += int((await self._connections.timed("jobs/prune", some))[0][0])
         return removed
 
     async def _look(self, limit: int) -> bool:
@@ -82,7 +82,7 @@ class Pruner:
         if self._at_end:
             self._at_end, self._from = False, None
             return False
-        found = await self._connections.timed("expired", limit, self._from)
+        found = await self._connections.timed("jobs/expired", limit, self._from)
         self._ahead.extend(row[0] for row in found)
         self._at_end = 0 < len(found) < limit
         self._from = found[-1][1] if len(found) == limit else None

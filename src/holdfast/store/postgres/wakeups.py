@@ -27,7 +27,7 @@ class PostgresWakeups(LineWakeups):
     async def open_ear(self) -> _Ear:
         connections = self._connections
         line = await asyncpg.connect(**connections.settings(f"{connections.role}-listen"))
-        return _Ear(line, connections.scripts["ping"], self.heard)
+        return _Ear(line, connections.scripts["wakeups/ping"], self.heard)
 
 
 class _Ear:

@@ -69,14 +69,14 @@ async def _take(
     connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
 ) -> list[Read]:
     given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE}
-    answer: list[Any] = await connections.call("claim", partition, given, again=False)
+    answer: list[Any] = await connections.call("jobs/claim", partition, given, again=False)
     taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
     if len(taken) > INLINE:
         taken = await _with_bodies(connections, partition, taken)
     found, unread = _read(taken)
     if unread:
         given = {"worker": worker, "unread": "1", "chosen": unread}
-        await connections.call("set_aside", partition, given)
+        await connections.call("jobs/set_aside", partition, given)
     return found
 
 
@@ -104,7 +104,7 @@ async def _with_bodies(connections: Connections, partition: int, taken: list[Tak
 
 async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
     """How many of each queue every partition should give."""
-    heads = await connections.everywhere("peek", wants=wants, tasks=tasks)
+    heads = await connections.everywhere("jobs/peek", wants=wants, tasks=tasks)
     shares: dict[int, Wants] = {}
     for n, (queue, limit, free) in enumerate(wants):
         line: list[tuple[float, bytes, int]] = []
@@ -126,7 +126,7 @@ def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:
     """By want, then priority, then arrival, whichever partition they came from."""
     place = {queue: n for n, (queue, *_) in enumerate(wants)}
     found = [
-        (place[job.queue], job.priority, rows.seq(record), job)
+        (place[job.queue], job.priority, rows.to_record(record).seq, job)
         for taken in answers
         for record, job in taken
     ]

@@ -7,7 +7,8 @@ failover) is sent the text, which it then keeps, so nothing has to be loaded bef
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -16,14 +17,15 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.failures import line_lost, script_missing, translated
+from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.resp import Heard, Line
-from holdfast.store.valkey.rows import to_micros
 from holdfast.store.valkey.scripts import Script, script
 
 NODES = 4
 
 Answer = TypeVar("Answer")
+Thing = TypeVar("Thing")
 Given = Mapping[str, object]
 Call = tuple[str, int, Given]
 
@@ -173,14 +175,14 @@ class Connections:
 
     async def now_micros(self) -> int:
         moment = self.clock.override()
-        return int(await self.call("now", 0)) if moment is None else to_micros(moment)
+        return int(await self.call("store/now", 0)) if moment is None else to_micros(moment)
 
     async def arrivals(self, count: int) -> str:
         """The base of `count` batches of arrival numbers; '' lets the one partition's script
         take its own. Never the same twice, nor an earlier one."""
         if self.options.partitions == 1:
             return ""
-        base = max(int(await self.call("arrival", 0), 16), self._last_arrival + 1)
+        base = max(int(await self.call("store/arrival", 0), 16), self._last_arrival + 1)
         self._last_arrival = base + count
         return f"{base:013x}"
 
@@ -195,6 +197,13 @@ class Connections:
         if "channel" in chosen.names:
             whole["channel"] = self.channel
         return whole
+
+
+def bites(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:
+    """So many at a time: a script that takes long keeps everybody else waiting."""
+    rest = iter(things)
+    while bite := list(islice(rest, size)):
+        yield bite
 
 
 async def gathered(work: Sequence[Awaitable[Answer]]) -> list[Answer]:

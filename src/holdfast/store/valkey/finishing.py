@@ -10,27 +10,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
+from holdfast.job.outcome import Transition, require_legal_moves
+from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.valkey.connection import Call, Connections
-from holdfast.store.valkey.rows import (
-    STATES,
-    bites,
-    error_values,
-    finite,
-    nested,
-    salted,
-    to_micros,
-    values,
-)
-from holdfast.store.valkey.workers import ALIVE_SINCE, FIELDS, HOME
+from holdfast.store.valkey.connection import Connections, bites, gathered
+from holdfast.store.valkey.layout import MoveRow
+from holdfast.store.valkey.moments import finite, to_micros
+from holdfast.store.valkey.rows import STATES, error_row, nested, to_worker_row
+from holdfast.store.valkey.spread import with_spread
+from holdfast.store.valkey.workers import HOME
 
 BITE = 1_000
 NOBODY = "nobody"
 """A worker that there is not: it may reclaim nothing."""
 
 How = dict[str, str]
-PLAINLY: How = {"reclaiming": "", "by": "", "alive_since": ""}
+Judged = tuple[Transition, bool]  # a move, and whether it is a plain success
+Placed = tuple[int, Transition]  # a move with its place in the batch
+PLAINLY: How = {"arrival": "", "reclaiming": "", "by": "", "alive_since": ""}
 
 
 async def finish(connections: Connections, transitions: Sequence[Transition]) -> list[Verdict]:
@@ -52,56 +49,68 @@ async def _stands(connections: Connections, how: How) -> bool:
     """Whether the service of the worker that reclaims has had no break since it judged. Only the
     first partition knows; where there are others it is asked before them."""
     row = await connections.command("HGET", connections.key(HOME, "workers"), how["by"])
-    return row is not None and str(values(row, FIELDS)[ALIVE_SINCE]) == how["alive_since"]
+    return row is not None and str(to_worker_row(row).alive_since) == how["alive_since"]
 
 
 async def _finish(
     connections: Connections, transitions: Sequence[Transition], how: How
 ) -> list[Verdict]:
+    judged = [(move, move.is_plain_success) for move in transitions]
+    require_legal_moves(move for move, is_plain in judged if not is_plain)
     verdicts: list[Verdict] = []
-    for some in bites(transitions, BITE):
+    for some in bites(judged, BITE):
         verdicts += await _finish_some(connections, some, how)
     return verdicts
 
 
 async def _finish_some(
-    connections: Connections, transitions: Sequence[Transition], how: How
+    connections: Connections, moves: Sequence[Judged], how: How
 ) -> list[Verdict]:
     """Not repeated when the line is lost: the worker recognises its own end in the verdict."""
-    places = _places(connections, transitions, how)
-    calls = [
-        _call(verb, partition, [transitions[n] for n in mine], how)
-        for (verb, partition), mine in places.items()
-    ]
-    answers = await connections.call_each(calls, again=False)
-    verdicts = [Verdict(transition.id, True) for transition in transitions]
-    for ((_, partition), mine), (refused, cooled) in zip(places.items(), answers, strict=True):
+    if any(not is_plain and move.source is JobState.BLOCKED for move, is_plain in moves):
+        how = {**how, "arrival": await connections.arrivals(1)}
+    ways = _ways(connections, moves, how)
+    answers = await gathered(
+        [
+            _apply(connections, verb, partition, [(n, moves[n][0]) for n in mine], how)
+            for (verb, partition), mine in ways.items()
+        ]
+    )
+    verdicts = [Verdict(move.id, True) for move, _ in moves]
+    for ((_, partition), mine), (refused, cooled) in zip(ways.items(), answers, strict=True):
         for place, state, fence in zip(refused[::3], refused[1::3], refused[2::3], strict=True):
-            verdicts[mine[place - 1]] = _refused(transitions[mine[place - 1]].id, state, fence)
+            n = mine[place - 1]
+            verdicts[n] = _refused(moves[n][0].id, state, fence)
         await _cool_elsewhere(connections, partition, cooled)
     return verdicts
 
 
-def _places(
-    connections: Connections, transitions: Sequence[Transition], how: How
+def _ways(
+    connections: Connections, moves: Sequence[Judged], how: How
 ) -> dict[tuple[str, int], list[int]]:
-    """Which script of which partition each is for."""
-    apart = not how["reclaiming"] and len({move.id for move in transitions}) == len(transitions)
-    places: dict[tuple[str, int], list[int]] = {}
-    for n, move in enumerate(transitions):
-        verb = "succeed" if apart and move.is_plain_success else "finish"
-        places.setdefault((verb, connections.partition_of(move.id)), []).append(n)
-    return places
+    """Which script of which partition each move is for."""
+    apart = not how["reclaiming"] and len({move.id for move, _ in moves}) == len(moves)
+    ways: dict[tuple[str, int], list[int]] = {}
+    for n, (move, is_plain) in enumerate(moves):
+        verb = "jobs/succeed" if apart and is_plain else "jobs/finish"
+        ways.setdefault((verb, connections.partition_of(move.id)), []).append(n)
+    return ways
 
 
-def _call(verb: str, partition: int, moves: Sequence[Transition], how: How) -> Call:
-    if verb == "succeed":
+async def _apply(
+    connections: Connections, verb: str, partition: int, moves: Sequence[Placed], how: How
+) -> Any:
+    """`jobs/succeed` answers 0 and changes nothing if a job was tied after its claim."""
+    if verb == "jobs/succeed":
         flat: list[Any] = []
-        for n, move in enumerate(moves):
-            result = False if move.result is None else salted(move.result, n)
+        for n, move in moves:
+            result = False if move.result is None else with_spread(move.result, n)
             flat += (move.id, move.fence, finite(move.keep_for), result)
-        return verb, partition, {"moves": flat}
-    return verb, partition, {**how, "moves": [_row(n, move) for n, move in enumerate(moves)]}
+        answer = await connections.call(verb, partition, {"moves": flat}, again=False)
+        if answer != 0:
+            return answer
+    given = {**how, "moves": [_row(n, move) for n, move in moves]}
+    return await connections.call("jobs/finish", partition, given, again=False)
 
 
 def _refused(job_id: JobId, state: bytes | None, fence: int | None) -> Verdict:
@@ -112,7 +121,7 @@ async def _cool_elsewhere(connections: Connections, partition: int, cooled: list
     """Every partition keeps a copy of the queues' rows, so that a claim need not ask another."""
     others = [other for other in connections.partitions if other != partition]
     calls = [
-        ("cool_queue", other, {"name": name, "row": row})
+        ("queues/cool", other, {"name": name, "row": row})
         for name, row in zip(cooled[::2], cooled[1::2], strict=True)
         for other in others
     ]
@@ -120,8 +129,8 @@ async def _cool_elsewhere(connections: Connections, partition: int, cooled: list
         await connections.call_each(calls)
 
 
-def _row(n: int, move: Transition) -> tuple[Any, ...]:
-    return (
+def _row(n: int, move: Transition) -> MoveRow:
+    return MoveRow(
         move.id,
         move.fence,
         move.to,
@@ -131,8 +140,9 @@ def _row(n: int, move: Transition) -> tuple[Any, ...]:
         move.bump,
         finite(move.delay),
         finite(move.keep_for),
-        None if move.result is None else salted(move.result, n),
+        None if move.result is None else with_spread(move.result, n),
         move.reason,
-        None if move.error is None else nested(error_values(move.error)),
+        None if move.error is None else nested(error_row(move.error)),
         finite(move.cool),
+        n,
     )

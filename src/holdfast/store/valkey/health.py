@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from holdfast.job.state import ENDED
+from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.reading import counts
-from holdfast.store.valkey.rows import paired
+from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, Server, look, weakest
 
 SAMPLE = 500
 MEMORY_LEFT = 0.1
 SHOWN = 5
+
+# The sets that list jobs, with the states of the jobs in each.
+LISTED: dict[str, frozenset[JobState]] = {
+    "live": LIVE,
+    "blocked": frozenset({JobState.BLOCKED}),
+    **{f"ended:{state}": frozenset({state}) for state in sorted(ENDED)},
+}
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
@@ -44,7 +51,7 @@ class ValkeyHealth:
             chosen = await self._sample(partition)
             looked += len(chosen)
             missing, elsewhere = await self._connections.call(
-                "check_places", partition, {"chosen": chosen}
+                "health/check", partition, {"chosen": chosen}
             )
             bodiless += len(missing)
             misplaced += len(elsewhere)
@@ -77,9 +84,8 @@ class ValkeyHealth:
         return Finding("jobs put aside", PROBLEM, saw, advice)
 
     async def _sample(self, partition: int) -> list[str]:
-        names = ["live", *(f"ended:{state}" for state in sorted(ENDED))]
         reads = []
-        for name in names:
+        for name in LISTED:
             key = self._connections.key(partition, name)
             reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE))
             reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE))
@@ -90,16 +96,10 @@ class ValkeyHealth:
         """The counters against the sizes of the sets they count; jobs may move in between."""
         wrong = []
         for partition, counted in enumerate(await counts(self._connections)):
-            names = ["live", *(f"ended:{state}" for state in sorted(ENDED))]
-            reads = [("ZCARD", self._connections.key(partition, name)) for name in names]
+            reads = [("ZCARD", self._connections.key(partition, name)) for name in LISTED]
             sizes = await self._connections.commands(reads)
-            for name, size in zip(names, sizes, strict=True):
-                state = name.removeprefix("ended:")
-                told = sum(
-                    number
-                    for (its_state, _, _), number in counted.items()
-                    if (its_state not in ENDED if name == "live" else its_state == state)
-                )
+            for (name, states), size in zip(LISTED.items(), sizes, strict=True):
+                told = sum(number for (state, *_), number in counted.items() if state in states)
                 if abs(told - size) > max(1_000, size // 10):
                     wrong.append(f"{name}: {told} counted, {size} there")
         if not wrong:

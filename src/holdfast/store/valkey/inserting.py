@@ -15,20 +15,25 @@ call and refuse others; then the error says which jobs stand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, cast
+from functools import lru_cache, partial
+from typing import cast
+
+import msgspec
 
 from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
-from holdfast.store.valkey.connection import Connections, gathered
-from holdfast.store.valkey.rows import bites, body, finite, nested, ready_record, to_micros
+from holdfast.store.valkey.connection import Connections, bites, gathered
+from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
+from holdfast.store.valkey.moments import finite, to_micros
+from holdfast.store.valkey.rows import body, nested, pack
 
 BITE = 500
 ROUND = 8_000
 
-Row = tuple[Any, ...]
+SET_BY_SCRIPT = ("seq", "ready_at", "created_at", "spread")
+
 Placed = tuple[int, NewJob]  # a job with its place in the round
 Answers = list[Inserted | None]  # None: refused
 
@@ -116,20 +121,20 @@ async def _insert_bite(
     lines = _lines(jobs)
     if lines is not None:
         given = {"arrival": base, "lines": lines}
-        if await connections.call("insert_ready", partition, given):
+        if await connections.call("jobs/insert_ready", partition, given):
             return [Inserted(job.id, "created") for _, job in jobs]
     rows = [job_row(job, index) for index, job in jobs]
-    flat = await connections.call("insert", partition, {"arrival": base, "jobs": rows})
+    flat = await connections.call("jobs/insert", partition, {"arrival": base, "jobs": rows})
     return [
         Inserted(JobId(job_id.decode()), how.decode())
         for job_id, how in zip(flat[::2], flat[1::2], strict=True)
     ]
 
 
-def _lines(jobs: list[Placed]) -> list[Row] | None:
+def _lines(jobs: list[Placed]) -> list[LineRow] | None:
     """The jobs of each line that are alike, with all that they share said once; None if one of
     them has to be looked at, or is there twice."""
-    lines: dict[Row, list[Any]] = {}
+    lines: dict[tuple[str, str, int, float | None], list[object]] = {}
     for index, job in jobs:
         if not job.is_plain:
             return None
@@ -140,12 +145,37 @@ def _lines(jobs: list[Placed]) -> list[Row] | None:
         line += (job.id, nested(body(job.args, job.policy, job.tags, job.headers, index)), index)
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return None
-    return [(*shared[:3], *ready_record(*shared), line) for shared, line in lines.items()]
+    return [
+        LineRow(queue, task, priority, *ready_record(queue, task, priority, timeout), line)
+        for (queue, task, priority, timeout), line in lines.items()
+    ]
 
 
-def job_row(job: NewJob, index: int) -> Row:
+@lru_cache(maxsize=1024)
+def ready_record(
+    queue: str, task: str, priority: int, timeout: float | None
+) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw, msgspec.Raw]:
+    """The packed record of a new plain job in four pieces. The script puts the arrival number
+    between the first two, the time into the next two gaps, and the spread behind the last."""
+    known = {"state": "ready", "queue": queue, "task": task, "priority": priority}
+    zeros = dict.fromkeys(("attempts", "crashes", "fence", "ties"), 0)
+    values = {**known, **zeros, "timeout": False if timeout is None else timeout}
+    names = Record.__struct_fields__[: width(Record)]
+    pieces = [b"\xdc" + len(names).to_bytes(2, "big")]  # begins a MessagePack list
+    for name in names:
+        if name in SET_BY_SCRIPT:
+            pieces.append(b"")
+        else:
+            pieces[-1] += pack(values.get(name, False))
+    pieces[0] += bytes([0xA0 + SEQ_LENGTH])  # begins a text of that length
+    before_seq, before_ready_at, before_created_at, before_spread, behind = map(nested, pieces)
+    assert behind == nested(b""), "the spread is not the last value of a record"
+    return before_seq, before_ready_at, before_created_at, before_spread
+
+
+def job_row(job: NewJob, index: int) -> JobRow:
     unique = job.unique
-    return (
+    return JobRow(
         job.id,
         job.task,
         job.queue,
@@ -159,5 +189,7 @@ def job_row(job: NewJob, index: int) -> Row:
         None if unique is None else unique.key,
         None if unique is None else f" {' '.join(sorted(unique.states))} ",
         None if unique is None else unique.on_conflict,
+        job.ties,
+        job.blocked,
         index,
     )

@@ -21,8 +21,9 @@ from holdfast.store.contract.records import (
     WorkerInfo,
 )
 from holdfast.store.valkey import claiming, finishing, inserting, progressing, reading, sweeping
-from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import bites, finite
+from holdfast.store.valkey.connection import Connections, bites
+from holdfast.store.valkey.moments import finite
+from holdfast.store.valkey.replies import ids_of
 from holdfast.store.valkey.server import Restarts
 
 BITE = 500
@@ -84,25 +85,25 @@ class ValkeyJobs:
         return await sweeping.promote(self._connections, ids)
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("resume", ids)
+        return await self._arriving("jobs/resume", ids)
 
     async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._each("request_cancel", ids)
+        return await self._each("jobs/request_cancel", ids)
 
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("requeue", ids)
+        return await self._arriving("jobs/requeue", ids)
 
     async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
-        return await self._arriving("reschedule", ids, delay=finite(delay))
+        return await self._arriving("jobs/reschedule", ids, delay=finite(delay))
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._each("reprioritise", ids, priority=priority)
+        return await self._each("jobs/reprioritise", ids, priority=priority)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._each("move", ids, queue=queue)
+        return await self._each("jobs/move", ids, queue=queue)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._each("delete", ids)
+        return await self._each("jobs/delete", ids)
 
     async def prune(self, limit: int) -> int:
         return await sweeping.prune(self._connections, limit)
@@ -134,7 +135,7 @@ class ValkeyJobs:
                 for partition, mine in self._connections.by_partition(some).items()
             ]
             for answer in await self._connections.call_each(calls):
-                found += sweeping.ids_of(answer)
+                found += ids_of(answer)
         return found
 
     async def _arriving(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
@@ -152,5 +153,5 @@ class ValkeyJobs:
                 for partition, mine in self._connections.by_partition(some).items()
             ]
             for answer in await self._connections.call_each(calls):
-                found += sweeping.ids_of(answer)
+                found += ids_of(answer)
         return found

@@ -1,7 +1,7 @@
 """Reading the ledger: how its rows are named, and what became of their jobs.
 
 A plan time is 15 hexadecimal digits that sort as text, and are exact where a score, a floating
-point number, would not be. `lua/lib/ledger.lua` tells what they are part of.
+point number, would not be. `lua/parts/ledger.lua` tells what they are part of.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.record import Job
 from holdfast.schedule.model import Decision, LedgerEntry
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.moments import EPOCH, SECOND, to_datetime, to_micros
 from holdfast.store.valkey.reading import get
-from holdfast.store.valkey.rows import EPOCH, SECOND, record, to_datetime, to_micros
+from holdfast.store.valkey.rows import known, to_ledger_row
 
 BITE = 1_000
 DIGITS = 15
@@ -59,7 +60,7 @@ async def history(
         given = {"schedule": schedule, "scoped": "" if scope is None else "1", "last": last}
         bite = min(limit - len(found), BITE)
         answer = await connections.call(
-            "schedules_history",
+            "schedules/history",
             home(connections, schedule),
             {**given, "first": first, "limit": bite},
         )
@@ -82,7 +83,7 @@ async def failed_plans(
 ) -> list[LedgerEntry]:
     first = "-" if after is None else f"({instant(after[0])}{after[1]}"
     given = {"schedule": schedule, "first": first, "limit": max(0, limit)}
-    answer = await connections.call("schedules_failed_plans", home(connections, schedule), given)
+    answer = await connections.call("schedules/failed_plans", home(connections, schedule), given)
     return _entries(schedule, answer)
 
 
@@ -94,14 +95,15 @@ def _entries(schedule: str, answer: Sequence[bytes]) -> list[LedgerEntry]:
 
 
 def _entry(schedule: str, name: str, row: bytes) -> LedgerEntry:
-    decision, reason, recorded_at, _, job_id = record(row)
+    told = to_ledger_row(row)
+    job_id = known(told.job)
     return LedgerEntry(
         schedule=schedule,
         scope=name[8:-DIGITS],
         at=from_instant(_inverted(name[-DIGITS:])),
-        decision=Decision(decision),
-        reason=reason,
-        recorded_at=to_datetime(recorded_at),
+        decision=Decision(told.decision),
+        reason=told.reason,
+        recorded_at=to_datetime(told.recorded_at),
         job_id=None if job_id is None else JobId(job_id),
     )
 
@@ -151,7 +153,7 @@ async def _prune_one(connections: Connections, partition: int, schedule: str, li
     while removed < limit:
         bite = min(limit - removed, BITE)
         given = {"schedule": schedule, "offset": passed, "limit": bite}
-        gone, stays = await connections.call("schedules_prune_ledger", partition, given)
+        gone, stays = await connections.call("schedules/prune_ledger", partition, given)
         removed += gone
         passed += stays
         if gone + stays < bite:

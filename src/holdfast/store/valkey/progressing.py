@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.store.contract.records import ProgressReport
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.layout import ReportRow
 
 
 async def report_progress(
@@ -18,7 +18,7 @@ async def report_progress(
     for n, report in enumerate(reports):
         places.setdefault(connections.partition_of(report.id), []).append(n)
     calls = [
-        ("report_progress", partition, {"reports": [_row(reports[n]) for n in mine]})
+        ("jobs/report_progress", partition, {"reports": [_row(reports[n]) for n in mine]})
         for partition, mine in places.items()
     ]
     kept = [False] * len(reports)
@@ -28,6 +28,6 @@ async def report_progress(
     return kept
 
 
-def _row(report: ProgressReport) -> tuple[Any, ...]:
+def _row(report: ProgressReport) -> ReportRow:
     told = report.progress
-    return (report.id, report.fence, told.fraction, told.message, told.checkpoint)
+    return ReportRow(report.id, report.fence, told.fraction, told.message, told.checkpoint)

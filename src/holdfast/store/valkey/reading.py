@@ -16,7 +16,8 @@ from holdfast.job.record import Job, Live
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, bites
+from holdfast.store.valkey.replies import paired
 
 COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
 STEP = 200
@@ -25,7 +26,7 @@ BITE = 500
 
 async def live(connections: Connections, ids: Sequence[str]) -> list[Live]:
     found: list[Live] = []
-    for some in rows.bites(dict.fromkeys(ids), BITE):
+    for some in bites(dict.fromkeys(ids), BITE):
         for job_id, blob, text in await _blobs(connections, some, "s", "b"):
             job = rows.readable(rows.live, job_id, blob, text)
             if job is not None and job.state in LIVE:
@@ -35,7 +36,7 @@ async def live(connections: Connections, ids: Sequence[str]) -> list[Live]:
 
 async def outcomes(connections: Connections, ids: Sequence[str]) -> list[Outcome]:
     found: list[Outcome] = []
-    for some in rows.bites(dict.fromkeys(ids), BITE):
+    for some in bites(dict.fromkeys(ids), BITE):
         for job_id, blob in await _blobs(connections, some, "s"):
             outcome = rows.readable(rows.outcome, job_id, blob)
             if outcome is not None:
@@ -61,10 +62,10 @@ async def _blobs(
 
 async def get(connections: Connections, ids: Sequence[str], *, newest: bool = False) -> list[Job]:
     jobs: list[Job] = []
-    for some in rows.bites(dict.fromkeys(ids), BITE):
+    for some in bites(dict.fromkeys(ids), BITE):
         places = list(connections.by_partition(some).items())
         calls = [
-            ("get", partition, {"newest": "1" if newest else "", "chosen": mine})
+            ("jobs/get", partition, {"newest": "1" if newest else "", "chosen": mine})
             for partition, mine in places
         ]
         for (_, mine), answer in zip(places, await connections.call_each(calls), strict=True):
@@ -77,13 +78,13 @@ async def get(connections: Connections, ids: Sequence[str], *, newest: bool = Fa
 
 async def ahead(connections: Connections, job_id: str) -> int:
     [(_, blob)] = await _blobs(connections, [job_id], "s")
-    row = rows.readable(rows.record, blob)
-    if row is None or row[rows.STATE] != JobState.READY:
+    row = rows.readable(rows.to_record, blob)
+    if row is None or row.state != JobState.READY:
         return 0
-    place = {"priority": row[rows.PRIORITY], "seq": row[rows.SEQ] + job_id, "limit": COUNTED}
+    place = {"priority": row.priority, "seq": row.seq + job_id, "limit": COUNTED}
     calls = [
-        ("ahead", partition, {**place, "lines": lines})
-        for partition, lines in (await ready_lines(connections, row[rows.QUEUE])).items()
+        ("jobs/ahead", partition, {**place, "lines": lines})
+        for partition, lines in (await ready_lines(connections, row.queue)).items()
     ]
     return min(COUNTED, sum(await connections.call_each(calls)) if calls else 0)
 
@@ -102,7 +103,7 @@ async def counts(connections: Connections) -> list[dict[tuple[JobState, str, str
     """How many jobs there are by state, queue and task, in each partition."""
     reads = [("HGETALL", connections.key(p, "counts")) for p in connections.partitions]
     return [
-        {rows.split_count(field): int(number) for field, number in rows.paired(answer)}
+        {rows.split_count(field): int(number) for field, number in paired(answer)}
         for answer in await connections.commands(reads)
     ]
 
@@ -173,7 +174,7 @@ async def _steps(
 ) -> AsyncIterator[list[str]]:
     if which.ids:
         named = sorted({i for i in which.ids if cursor is None or i < cursor}, reverse=True)
-        for some in rows.bites(named, step):
+        for some in bites(named, step):
             yield list(some)
         return
     while True:
@@ -191,21 +192,23 @@ async def _newest(
     names, running = _sources(which)
     below = "+" if cursor is None else f"({cursor}"
     answers = await connections.everywhere(
-        "newest", below=below, limit=limit, running="1" if running else "", names=names
+        "jobs/newest", below=below, limit=limit, running="1" if running else "", names=names
     )
     found = {job_id.decode() for answer in answers for job_id in answer}
     return heapq.nlargest(limit, found)
 
 
 def _sources(which: JobFilter) -> tuple[list[str], bool]:
-    """The sets that hold every job in question: those of the ended states that are meant, and
-    the living, or of them only those that run."""
+    """The sets that hold every job in question, and whether what workers hold is meant besides.
+    Of the live states only blocked and running have a set of their own that lists ids."""
     states = which.states or frozenset(JobState)
     names = [f"ended:{state}" for state in sorted(states & ENDED)]
     wanted = states & LIVE
-    if wanted - {JobState.RUNNING}:
-        names.append("live")
-    return names, wanted == {JobState.RUNNING}
+    if not wanted <= {JobState.BLOCKED, JobState.RUNNING}:
+        return [*names, "live"], False
+    if JobState.BLOCKED in wanted:
+        names.append("blocked")
+    return names, JobState.RUNNING in wanted
 
 
 def _matcher(which: JobFilter) -> Callable[[Job], bool]:

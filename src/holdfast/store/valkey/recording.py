@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC
-from typing import Any
 
 from holdfast.errors import BadOption, StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, Plan
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, bites
 from holdfast.store.valkey.failures import line_lost
 from holdfast.store.valkey.inserting import job_row, require_beside_keys
+from holdfast.store.valkey.layout import PlanRow
 from holdfast.store.valkey.ledger import home, instant
-from holdfast.store.valkey.rows import bites
 
 BITE = 500
 ROUND = 8_000
-
-Row = tuple[Any, ...]
 
 
 async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
@@ -93,7 +90,7 @@ async def _record(
 
 
 async def _call(connections: Connections, partition: int, given: Mapping[str, object]) -> list[int]:
-    answer: list[int] = await connections.call("schedules_record", partition, given, again=False)
+    answer: list[int] = await connections.call("schedules/record", partition, given, again=False)
     return answer
 
 
@@ -101,9 +98,9 @@ def _job(plan: Plan) -> NewJob | None:
     return plan.job if plan.decision is Decision.FIRED else None
 
 
-def _row(plan: Plan, number: int) -> Row:
+def _row(plan: Plan, number: int) -> PlanRow:
     job = _job(plan)
-    return (
+    return PlanRow(
         plan.schedule,
         plan.scope,
         instant(plan.at),

@@ -24,19 +24,18 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.valkey import ledger, reading
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, bites
 from holdfast.store.valkey.ledger import from_instant, home, instant
-from holdfast.store.valkey.recording import record
-from holdfast.store.valkey.rows import (
+from holdfast.store.valkey.moments import (
     SECOND,
-    bites,
     finite,
-    paired,
     to_datetime,
     to_micros,
     to_optional_datetime,
 )
-from holdfast.store.valkey.rows import record as unpacked
+from holdfast.store.valkey.recording import record
+from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.rows import known, to_schedule_row
 
 BITE = 500
 FORGOTTEN_AT_ONCE = 1_000
@@ -59,7 +58,7 @@ class ValkeySchedules:
             for some in bites(names, BITE):
                 rows = [(name, *_facts(schedules[name])) for name in some]
                 await self._connections.call(
-                    "schedules_declare", partition, {**given, "declared": rows}
+                    "schedules/declare", partition, {**given, "declared": rows}
                 )
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
@@ -74,16 +73,16 @@ class ValkeySchedules:
             "revision": "" if revision is None else revision,
         }
         again = revision is None
-        return bool(await self._call("schedules_put", name, again=again, **given))
+        return bool(await self._call("schedules/put", name, again=again, **given))
 
     async def pause(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_pause", names)
+        return await self._each("schedules/pause", names)
 
     async def resume(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_resume", names)
+        return await self._each("schedules/resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._each("schedules_delete", names)
+        return await self._each("schedules/delete", names)
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         key = self._connections.key(home(self._connections, name), f"cursors:{name}")
@@ -98,7 +97,7 @@ class ValkeySchedules:
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         found: dict[str, builtins.list[Live]] = {}
         for some in bites(dict.fromkeys(scopes), BITE):
-            answer = await self._call("schedules_unfinished", name, schedule=name, scopes=some)
+            answer = await self._call("schedules/unfinished", name, schedule=name, scopes=some)
             ids = [[one.decode() for one in mine] for mine in answer]
             jobs = await reading.live(self._connections, [one for mine in ids for one in mine])
             live: dict[str, Live] = {job.id: job for job in jobs}
@@ -112,7 +111,7 @@ class ValkeySchedules:
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
         keep = await self._call(
-            "schedules_advance", name, schedule=name, scope=scope, at=instant(at)
+            "schedules/advance", name, schedule=name, scope=scope, at=instant(at)
         )
         if keep is not None and scope == NO_SCOPE:
             with suppress(OverflowError, ValueError):  # kept beyond any calendar
@@ -130,7 +129,9 @@ class ValkeySchedules:
             if int(position) == 0:
                 break
         for some in bites(old, BITE):
-            await self._call("schedules_forget", name, schedule=name, before=before, scopes=some)
+            await self._call(
+                "schedules/forget_cursors", name, schedule=name, before=before, scopes=some
+            )
 
     async def history(
         self,
@@ -149,7 +150,7 @@ class ValkeySchedules:
 
     async def complain(self, name: str, error: str | None) -> None:
         told = [] if error is None else [clean(error, MESSAGE_LIMIT)]
-        await self._call("schedules_complain", name, name=name, complaint=told)
+        await self._call("schedules/complain", name, name=name, complaint=told)
 
     async def prune_ledger(self, limit: int) -> int:
         return await ledger.prune(self._connections, limit)
@@ -204,26 +205,26 @@ def _facts(definition: Definition) -> tuple[str, str, float | None]:
 
 
 def _schedule(name: str, row: bytes) -> Schedule:
-    (
-        definition, _, _, edited, revision, created_at, changed_at, declared_at,
-        paused, paused_at, resumed_at, error, error_at, _, _, rival, rival_at,
-        pruned_from, pruned_until,
-    ) = unpacked(row)  # fmt: skip
+    told = to_schedule_row(row)
     return Schedule(
         name=name,
-        definition=decode_definition(definition),
-        paused=bool(paused),
-        edited=bool(edited),
-        revision=revision,
-        created_at=to_datetime(created_at),
-        declared_at=to_optional_datetime(declared_at),
-        error=error,
-        error_at=to_optional_datetime(error_at),
-        paused_at=to_optional_datetime(paused_at),
-        resumed_at=to_optional_datetime(resumed_at),
-        changed_at=to_optional_datetime(changed_at),
-        rival=decode_definition(rival) if rival else None,
-        rival_at=to_optional_datetime(rival_at),
-        pruned_from=from_instant(pruned_from) if pruned_from else None,
-        pruned_until=from_instant(pruned_until) if pruned_until else None,
+        definition=decode_definition(told.definition),
+        paused=told.paused,
+        edited=told.edited,
+        revision=told.revision,
+        created_at=to_datetime(told.created_at),
+        declared_at=to_optional_datetime(told.declared_at),
+        error=known(told.complaint),
+        error_at=to_optional_datetime(told.complaint_at),
+        paused_at=to_optional_datetime(told.paused_at),
+        resumed_at=to_optional_datetime(told.resumed_at),
+        changed_at=to_optional_datetime(told.changed_at),
+        rival=None if isinstance(told.rival, bool) else decode_definition(told.rival),
+        rival_at=to_optional_datetime(told.rival_at),
+        pruned_from=_instant(told.pruned_from),
+        pruned_until=_instant(told.pruned_until),
     )
+
+
+def _instant(text: str | bool) -> datetime | None:
+    return None if isinstance(text, bool) else from_instant(text)

@@ -15,9 +15,11 @@ from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.moments import SECOND
 from holdfast.store.valkey.reading import live
-from holdfast.store.valkey.rows import SECOND, paired, scored, values
-from holdfast.store.valkey.workers import FIELDS, HOME, WRITTEN_UNTIL
+from holdfast.store.valkey.replies import paired, scored
+from holdfast.store.valkey.rows import to_worker_row
+from holdfast.store.valkey.workers import HOME
 
 BITE = 5_000
 
@@ -52,7 +54,7 @@ async def _set_aside(connections: Connections, lost: dict[str, tuple[int, str]])
     for job_id, holder in lost.items():
         by_holder.setdefault(holder, []).append(job_id)
     calls = [
-        ("set_aside", partition, {"worker": worker, "unread": "", "chosen": ids})
+        ("jobs/set_aside", partition, {"worker": worker, "unread": "", "chosen": ids})
         for (partition, worker), ids in by_holder.items()
     ]
     if calls:
@@ -60,7 +62,7 @@ async def _set_aside(connections: Connections, lost: dict[str, tuple[int, str]])
 
 
 async def _lapsed_holders(connections: Connections) -> list[list[str]]:
-    answers = await connections.everywhere("lapsed_holders")
+    answers = await connections.everywhere("jobs/lapsed_holders")
     return [[worker.decode() for worker in workers] for workers in answers]
 
 
@@ -116,12 +118,12 @@ def _may_end(job: Live, limit: float, written: dict[str, int]) -> bool:
 
 async def _written_until(connections: Connections) -> dict[str, int]:
     rows = await connections.command("HGETALL", connections.key(HOME, "workers"))
-    return {worker: int(values(row, FIELDS)[WRITTEN_UNTIL]) for worker, row in paired(rows)}
+    return {worker: to_worker_row(row).written_until for worker, row in paired(rows)}
 
 
 async def _drop_deadlines(connections: Connections, gone: list[str]) -> None:
     calls = [
-        ("drop_deadlines", partition, {"chosen": mine})
+        ("jobs/drop_deadlines", partition, {"chosen": mine})
         for partition, mine in connections.by_partition(gone).items()
     ]
     if calls:
@@ -142,7 +144,7 @@ async def _late(
     for partition in connections.partitions:
         given, offset = {"name": name, "edge": edge, "slack": slack, "bite": BITE}, 0
         while True:
-            answer = await connections.call("late", partition, {**given, "offset": offset})
+            answer = await connections.call("jobs/late", partition, {**given, "offset": offset})
             late = scored(answer)
             found = heapq.nsmallest(
                 limit, [*found, *(one for one in late if one[0] > (after or ""))]
@@ -158,7 +160,7 @@ async def next_deadline_in(connections: Connections) -> float | None:
 
 
 async def _soonest(connections: Connections, name: str) -> float | None:
-    answers = await connections.everywhere("soonest", name=name)
+    answers = await connections.everywhere("jobs/soonest", name=name)
     waits = [int(answer) for answer in answers if answer is not None]
     return max(0.0, min(waits) / SECOND) if waits else None
 
@@ -166,7 +168,7 @@ async def _soonest(connections: Connections, name: str) -> float | None:
 async def promote_due(connections: Connections, limit: int) -> Promoted:
     if connections.options.partitions == 1:
         given = {"arrival": "", "limit": limit, "chosen": []}
-        count, wait, served = await connections.call("promote_due", 0, given)
+        count, wait, served = await connections.call("jobs/promote_due", 0, given)
         due_in = None if wait is None else max(0.0, int(wait) / SECOND)
         return Promoted(count, tuple(sorted(queue.decode() for queue in served)), due_in)
     calls = await _chosen_due(connections, limit)
@@ -208,7 +210,7 @@ async def _numbered(
         mine.setdefault(connections.partition_of(job_id), []).append((job_id, index))
     base = await connections.arrivals(1) if mine else ""
     return [
-        ("promote_due", partition, {"arrival": base, "limit": len(ids), "chosen": chosen})
+        ("jobs/promote_due", partition, {"arrival": base, "limit": len(ids), "chosen": chosen})
         for partition, chosen in mine.items()
     ]
 
@@ -219,7 +221,7 @@ async def prune(connections: Connections, limit: int) -> int:
     for partition in connections.partitions:
         while removed < limit:
             bite = min(limit - removed, 1_000)
-            some = int(await connections.call("prune", partition, {"limit": bite}))
+            some = int(await connections.call("jobs/prune", partition, {"limit": bite}))
             removed += some
             if some < bite:
                 break
@@ -228,7 +230,3 @@ async def prune(connections: Connections, limit: int) -> int:
 
 def _by_id(jobs: Sequence[Live]) -> list[Live]:
     return sorted(jobs, key=lambda job: job.id)
-
-
-def ids_of(answer: Sequence[bytes]) -> list[JobId]:
-    return [JobId(one.decode()) for one in answer]
