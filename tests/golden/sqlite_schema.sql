@@ -28,6 +28,13 @@ CREATE TABLE holdfast_blocked (
     ties integer not null
 ) without rowid;
 
+CREATE TABLE holdfast_counter (
+    topic text not null,
+    name text not null,
+    n integer not null,
+    primary key (topic, name)
+) without rowid;
+
 CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
@@ -198,13 +205,6 @@ CREATE TABLE holdfast_scheduled (
     ties integer not null,
     reason text,
     due_at integer not null
-) without rowid;
-
-CREATE TABLE holdfast_signal (
-    topic text not null,
-    name text not null,
-    n integer not null,
-    primary key (topic, name)
 ) without rowid;
 
 CREATE TABLE holdfast_started (

@@ -259,7 +259,7 @@ async def test_a_job_in_two_places_does_not_stop_promotion(
         tables = await inspectable.tables(url)
         [ready] = [name for name in tables if name.strip('"').endswith("ready")]
         [waiting] = [name for name in tables if name.strip('"').endswith("scheduled")]
-        columns = "job_id, queue, priority, seq, task, attempts, crashes, fence"
+        columns = "job_id, queue, priority, seq, task, attempts, crashes, fence, ties"
         moment = "ready_at" if "holdfast_" in ready else "since"
         now = "1" if moment == "ready_at" else "now()"
         copied = columns.replace("seq", "1")

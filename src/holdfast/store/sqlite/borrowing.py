@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
 from holdfast.store.contract.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
-from holdfast.store.sqlite.engine import bump
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -67,7 +66,7 @@ class Lent:
         with _named_lock(), self._begun():
             tx = Transaction(self.cursor, now)
             yield tx
-            bump(tx)
+            tx.bump_counters()
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
@@ -125,7 +124,7 @@ def _require_same_file(cursor: Any, location: Location) -> None:
     if isinstance(cursor, sqlite3.Cursor):
         cursor.row_factory = None  # positions are what is read, whatever the caller chose
     cursor.execute("PRAGMA database_list")
-    main = next((row[2] for row in cursor.fetchall() if row[1] == "main"), "")
+    main = next((path for _, name, path in cursor.fetchall() if name == "main"), "")
     ours = location.path
     Anchor(ours).require_file()
     if not main or ours is None or not ours.samefile(main):

@@ -1,26 +1,26 @@
 """Giving ready jobs to a worker.
 
-Each line (queue and priority) is read in order of arrival. Jobs of tasks that the worker
-does not know are passed over; how far a line has been read is remembered, so thousands of
-them are read once and not at every claim. Nothing claimable is left before a mark: arrival
-numbers are given under the write lock, so newcomers come behind it, and what returns to a
-place of its own bumps a counter that makes every claimer forget its marks.
+Each line (queue and priority) is read in order of arrival. For each line a mark remembers the
+arrival number up to which every job has been claimed or belongs to a task that the worker does
+not know, and the next claim starts there: thousands of jobs of unknown tasks are read once and
+not at every claim. That is safe. Arrival numbers are given under the write lock, so new jobs
+always stand behind the mark. A job that goes back to its old position increments the `return`
+counter, and a changed counter discards all marks.
 
-A claim that found nothing in open queues finds nothing again until somebody commits, so an
-idle worker's polls cost one look at the database's state and no transaction.
+A claim that found nothing in open queues finds nothing again until somebody commits, so the
+claims of an idle worker cost a look at the database's version and no transaction.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence, Set
 from datetime import datetime
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Want
-from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,
@@ -29,7 +29,9 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, State, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered, Version
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 MOST_MARKS = 10_000
 SMALL_BATCH = 64
@@ -41,39 +43,39 @@ _Picked = tuple[int, Claimed]  # the job, after its arrival number
 
 
 class SqliteClaiming(Verbs):
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._claimer = Claimer()
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._lines = MarkedLines()
 
     async def claim(
         self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
         if not wants or not tasks:
             return []
-        return await self._engine.write(
-            lambda tx: self._claimer.claim(tx, worker, wants, tasks),
-            little=sum(want.limit for want in wants) <= SMALL_BATCH,
-            known=lambda state: self._claimer.look(state, wants, tasks),
+        return await self._writer.write(
+            lambda tx: self._lines.claim(tx, worker, wants, tasks),
+            small=sum(want.limit for want in wants) <= SMALL_BATCH,
+            if_unchanged=lambda version: self._lines.known_empty(version, wants, tasks),
         )
 
 
-class Claimer:
-    """Used only by who holds the engine's turn to write, so its memory needs no lock."""
+class MarkedLines:
+    """The lines of ready jobs, and how far each has been read. Used only by whoever has the
+    writer's connection at the moment, so its memory needs no lock."""
 
     def __init__(self) -> None:
         self._marks: dict[_Line, int] = {}
         self._hold_for: tuple[object, ...] = ()
-        self._looked_at: State | None = None
-        self._empty: tuple[State | None, Collection[str], tuple[str, ...]] = (None, (), ())
+        self._empty: Remembered[Set[str]] = Remembered()
 
-    def look(
-        self, state: State, wants: Sequence[Want], tasks: Sequence[str]
+    def known_empty(
+        self, version: Version, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed] | None:
         """No jobs, if that is known without a transaction."""
-        self._looked_at = state
-        then, queues, known = self._empty
-        same = then == state and known == tuple(tasks)
-        return [] if same and all(want.queue in queues for want in wants) else None
+        queues = self._empty.recall(version, tuple(tasks))
+        if queues is None or any(want.queue not in queues for want in wants):
+            return None
+        return []
 
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
@@ -94,14 +96,14 @@ class Claimer:
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
         if not claimed and closed.isdisjoint(read):
-            # Looked at before the transaction: never newer than what it saw.
-            self._empty = (self._looked_at, read, tuple(tasks))
+            self._empty.keep(read, tuple(tasks))
         return claimed
 
     def _marks_for(self, tasks: str, returns: int) -> ChainMap[_Line, int]:
-        """The marks hold for one set of tasks and one opening of the store, until a job returns
-        to its place. New ones are kept apart, because they hold only if the claim is committed."""
-        hold_for = (tasks, returns, self._looked_at and self._looked_at[0])
+        """The marks hold for one set of tasks and one opening of the store, until a job goes back
+        to its old position. New marks are kept apart: they hold only if the claim commits."""
+        version = self._empty.asked_at
+        hold_for = (tasks, returns, version and version.opening)
         if self._hold_for != hold_for or len(self._marks) > MOST_MARKS:
             self._marks = {}
             self._hold_for = hold_for

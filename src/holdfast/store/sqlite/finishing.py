@@ -16,12 +16,12 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH = 64
 """So many jobs end in less than a millisecond."""
@@ -31,8 +31,8 @@ class SqliteFinishing(Verbs):
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         if not transitions:
             return []
-        return await self._engine.write(
-            lambda tx: finish(tx, transitions), little=len(transitions) <= SMALL_BATCH
+        return await self._writer.write(
+            lambda tx: finish(tx, transitions), small=len(transitions) <= SMALL_BATCH
         )
 
     async def reclaim(
@@ -40,8 +40,8 @@ class SqliteFinishing(Verbs):
     ) -> list[Verdict]:
         if not transitions:
             return []
-        return await self._engine.write(
-            lambda tx: reclaim(tx, transitions, by), little=len(transitions) <= SMALL_BATCH
+        return await self._writer.write(
+            lambda tx: reclaim(tx, transitions, by), small=len(transitions) <= SMALL_BATCH
         )
 
 

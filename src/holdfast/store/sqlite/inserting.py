@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
@@ -12,7 +13,6 @@ from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.borrowing import borrow, run_on
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
 from holdfast.store.sqlite.operating import reschedule
@@ -21,6 +21,7 @@ from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH, SMALL_ARGS = 10, 8_192
 
@@ -29,16 +30,16 @@ class SqliteInserting(Verbs):
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         if not jobs:
             return []
-        return await self._engine.write(lambda tx: insert(tx, jobs), little=is_small(jobs))
+        return await self._writer.write(lambda tx: insert(tx, jobs), small=is_small(jobs))
 
     async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
         return await run_on(connection, lambda inner: self.insert_within_sync(inner, jobs))
 
     def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        with borrow(connection, self._engine.location) as lent:
+        with borrow(connection, self._writer.location) as lent:
             if not jobs:
                 return []
-            with lent.transaction(self._engine.now()) as tx:
+            with lent.transaction(self._writer.now()) as tx:
                 return insert(tx, jobs)
 
 
@@ -99,14 +100,17 @@ def _insert_unique(tx: Transaction, job: NewJob, unique: Unique) -> Inserted:
 def _conflict(
     tx: Transaction, job: NewJob, unique: Unique, holder: JobId, state: JobState
 ) -> Inserted:
-    if unique.on_conflict == "replace" and state in WAITING:
-        [held] = live(tx, [holder])
-        finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
-        return Inserted(job.id, "replaced")
-    if unique.on_conflict == "debounce" and state in (JobState.READY, JobState.SCHEDULED):
-        reschedule(tx, [holder], _due(job, tx.now))
-        return Inserted(holder, "debounced")
-    return Inserted(holder, "existing")
+    match unique.on_conflict:
+        case "replace" if state in WAITING:
+            [held] = live(tx, [holder])
+            finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
+            return Inserted(job.id, "replaced")
+        case "debounce" if state in (JobState.READY, JobState.SCHEDULED):
+            reschedule(tx, [holder], _due(job, tx.now))
+            return Inserted(holder, "debounced")
+        case "keep" | "replace" | "debounce":
+            return Inserted(holder, "existing")
+    assert_never(unique.on_conflict)
 
 
 def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:

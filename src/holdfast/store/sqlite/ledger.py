@@ -24,9 +24,10 @@ from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
-LOOKED_AT = 100  # jobs of a scope's former plans that are looked at when it gets a new one
+TIDY_BATCH = 100  # jobs of a scope's former plans that are looked at when it gets a new one
 
-_Key = tuple[str, str, int]
+_Key = tuple[str, str, int]  # schedule, scope and time of a plan
+_Found = tuple[str, str | None]  # decision and job of a row that is there
 
 
 def record(tx: Transaction, plans: Sequence[Plan]) -> list[bool]:
@@ -39,7 +40,7 @@ def record(tx: Transaction, plans: Sequence[Plan]) -> list[bool]:
     written = {
         key: plans[index]
         for key, index in first.items()
-        if key[0] in keeps
+        if plans[index].schedule in keeps
         and _may_write(plans[index], found.get(key))
         and _still_beside(plans[index], beside)
     }
@@ -48,7 +49,7 @@ def record(tx: Transaction, plans: Sequence[Plan]) -> list[bool]:
     return [index in ours for index in range(len(plans))]
 
 
-def _may_write(plan: Plan, found: Row | None) -> bool:
+def _may_write(plan: Plan, found: _Found | None) -> bool:
     """Whether the row is absent, or open and this plan decides otherwise, or started no job
     and this plan makes up for it out of turn."""
     if found is None:
@@ -81,14 +82,16 @@ def unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, l
     wanted = (name, to_json(dict.fromkeys(scopes)))
     rows = tx.rows(script("schedules/unfinished"), wanted)
     found: dict[str, list[Live]] = {}
-    for row, job in zip(rows, to_live(row[1:] for row in rows), strict=True):
-        found.setdefault(row[0], []).append(job)
+    for scope, *columns in rows:
+        found.setdefault(scope, []).extend(to_live([columns]))
     return found
 
 
-def _found(tx: Transaction, keys: Iterable[_Key]) -> dict[_Key, Row]:
+def _found(tx: Transaction, keys: Iterable[_Key]) -> dict[_Key, _Found]:
     rows = tx.rows(steps("schedules/record")["found"], (to_json(keys),))
-    return {row[:3]: row[3:] for row in rows}
+    return {
+        (schedule, scope, at): (decision, job_id) for schedule, scope, at, decision, job_id in rows
+    }
 
 
 def _keeps(tx: Transaction, plans: Sequence[Plan]) -> dict[str, float]:
@@ -112,7 +115,7 @@ def _write(tx: Transaction, written: dict[_Key, Plan], keeps: dict[str, float]) 
         rows.append((*key, *told, *times, None if job is None else job.id))
     tx.each(sql["write"], rows)
     tx.each(sql["advance"], [key for key, plan in written.items() if plan.moves_cursor])
-    tx.each(sql["tidy"], {(*key[:2], LOOKED_AT) for key in written})
+    tx.each(sql["tidy"], {(*key[:2], TIDY_BATCH) for key in written})
     tx.each(sql["start"], started)
     insert(tx, jobs)
     _cancel(tx, written.values())

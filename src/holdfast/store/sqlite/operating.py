@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.state import WAITING, JobState
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.keys import retake_key
 from holdfast.store.sqlite.places import (
     Narrow,
@@ -22,6 +21,7 @@ from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import MANY, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 
 class SqliteOperating(Verbs):
@@ -49,7 +49,7 @@ class SqliteOperating(Verbs):
     async def _operate(
         self, verb: Callable[[Transaction], list[JobId]], ids: Sequence[JobId]
     ) -> list[JobId]:
-        return await self._engine.write(verb) if ids else []
+        return await self._writer.write(verb) if ids else []
 
 
 def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
@@ -85,7 +85,7 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
     """Make ready and scheduled jobs due at a moment; one that has come means ready now."""
     jobs = in_places(tx.rows(script("jobs/reschedule"), (to_json(ids),)), order=ids)
     if due <= tx.now:
-        make_ready(tx, [job for job in jobs if job[0] is JobState.SCHEDULED])
+        make_ready(tx, [(place, row) for place, row in jobs if place is JobState.SCHEDULED])
     else:
         leave_all(tx, jobs)
         rows = [(*row, None, due) for _, row in jobs]

@@ -113,5 +113,6 @@ def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, i
 
 
 def state_of(tx: Transaction, job_id: str) -> JobState | None:
-    row = tx.row(steps("parts/locate")["one"], (job_id,))
-    return None if row is None else JobState(row[0])
+    for (state,) in tx.rows(steps("parts/locate")["one"], (job_id,)):
+        return JobState(state)
+    return None

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.contract.records import ProgressReport
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 
 class SqliteProgressing(Verbs):
     async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
         if not reports:
             return []
-        return await self._engine.write(lambda tx: report_progress(tx, reports))
+        return await self._writer.write(lambda tx: report_progress(tx, reports))
 
 
 def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[bool]:

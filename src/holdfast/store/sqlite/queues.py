@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings, Topic
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.places import TABLES, at
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MANY, Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 
 class SqliteQueues(Verbs):
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
-            await self._engine.write(lambda tx: _ensure(tx, queues))
+            await self._writer.write(lambda tx: _ensure(tx, queues))
 
     async def pause(self, names: Sequence[str]) -> None:
         await self._change("pause", names, Topic.PAUSED)
@@ -30,10 +30,10 @@ class SqliteQueues(Verbs):
             _ensure(tx, {name: settings})
             tx.run(script("queues/tune"), (name, *_columns(settings)))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
-        return await self._engine.read(lambda tx: _list(tx, names))
+        return await self._writer.read(lambda tx: _list(tx, names))
 
     async def _change(self, step: str, names: Sequence[str], topic: Topic) -> None:
         def work(tx: Transaction) -> None:
@@ -43,7 +43,7 @@ class SqliteQueues(Verbs):
                 tx.wake(topic, name, MANY)
 
         if names:
-            await self._engine.write(work)
+            await self._writer.write(work)
 
 
 def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
@@ -83,8 +83,9 @@ def _info(
     age = None if oldest is None else max(0.0, seconds_until(now, oldest))
     if row is None:
         return QueueInfo(name, False, None, 0, QueueSettings(), counts, age)
-    _, paused, cool_until, throttles, *settings = row
+    _, paused, cool_until, throttles, base, cap, succeeded, failed, other = row
+    settings = QueueSettings(base, cap, succeeded, failed, other)
     cooling = None
     if cool_until is not None and cool_until > now:
         cooling = seconds_until(cool_until, now)
-    return QueueInfo(name, bool(paused), cooling, throttles, QueueSettings(*settings), counts, age)
+    return QueueInfo(name, bool(paused), cooling, throttles, settings, counts, age)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
-from holdfast.store.sqlite.engine import Verbs
 from holdfast.store.sqlite.rows import (
     to_datetime,
     to_json,
@@ -18,36 +18,37 @@ from holdfast.store.sqlite.rows import (
 )
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
-COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
+AHEAD_COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
 AFTER_ALL = "\U0010ffff"
 
 
 class SqliteReading(Verbs):
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
-        return await self._engine.read(lambda tx: get(tx, ids))
+        return await self._writer.read(lambda tx: get(tx, ids))
 
     async def live(self, ids: Sequence[JobId]) -> list[Live]:
-        return await self._engine.read(lambda tx: live(tx, ids))
+        return await self._writer.read(lambda tx: live(tx, ids))
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
-        return await self._engine.read(lambda tx: outcomes(tx, ids))
+        return await self._writer.read(lambda tx: outcomes(tx, ids))
 
     async def ahead(self, job_id: JobId) -> int:
-        return await self._engine.read(lambda tx: ahead(tx, job_id))
+        return await self._writer.read(lambda tx: ahead(tx, job_id))
 
     async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
-        return await self._engine.read(lambda tx: page(tx, which, limit, cursor))
+        return await self._writer.read(lambda tx: page(tx, which, limit, cursor))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
-        return await self._engine.read(lambda tx: count(tx, which))
+        return await self._writer.read(lambda tx: count(tx, which))
 
 
 def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
     return to_live(tx.rows(script("jobs/live"), (to_json(set(ids)),)))
 
 
-def to_live(rows: Iterable[Row]) -> list[Live]:
+def to_live(rows: Iterable[Sequence[Any]]) -> list[Live]:
     return [
         Live(
             JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
@@ -68,11 +69,11 @@ def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job
     for job_id, attempt, kind, message, traceback, at in tx.rows(sql[errors], wanted):
         entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at))
         history.setdefault(job_id, []).append(entry)
-    return [_job(row, tuple(history.get(row[0], ()))) for row in tx.rows(sql["jobs"], wanted)]
+    return [_job(row, history) for row in tx.rows(sql["jobs"], wanted)]
 
 
 def ahead(tx: Transaction, job_id: str) -> int:
-    [(number,)] = tx.rows(script("jobs/ahead"), (job_id, COUNTED))
+    [(number,)] = tx.rows(script("jobs/ahead"), (job_id, AHEAD_COUNTED))
     return int(number)
 
 
@@ -86,7 +87,7 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
 def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """One row more than asked says whether there is a next page."""
     values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
-    ids = [row[0] for row in tx.rows(script("jobs/page"), values)]
+    ids = [job_id for (job_id,) in tx.rows(script("jobs/page"), values)]
     jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)
     return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit > 0 else None)
 
@@ -114,7 +115,7 @@ def _filters(which: JobFilter) -> dict[str, object]:
     }
 
 
-def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
+def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
     (
         job_id, task, created_at, policy, tags, headers, unique_key, args,
         state, queue, priority, attempts, crashes, fence, ties, cancel_requested_at,
@@ -150,5 +151,5 @@ def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
         result=result,
         reason=reason,
         progress=progress,
-        errors=errors,
+        errors=tuple(history.get(job_id, ())),
     )

@@ -7,68 +7,60 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.store.contract.records import Promoted
-from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.places import in_places, make_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, State, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 
 class SqliteSweeping(Verbs):
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._lapsed = LapsedLeases()
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._no_leases: Remembered[list[Live]] = Remembered()
 
     async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
-        return await self._engine.read_unless(
-            self._lapsed.look, lambda tx: self._lapsed.find(tx, limit, after)
+        return await self._writer.read(
+            lambda tx: lapsed_leases(tx, limit, after, self._no_leases),
+            if_unchanged=self._no_leases.recall,
         )
 
     async def overdue_attempts(
         self, limit: int, after: str | None = None, slack: float = 0.0
     ) -> list[Live]:
-        return await self._engine.read(lambda tx: overdue_attempts(tx, limit, after, slack))
+        return await self._writer.read(lambda tx: overdue_attempts(tx, limit, after, slack))
 
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
-        return await self._engine.write(lambda tx: past_deadline(tx, limit, after))
+        return await self._writer.write(lambda tx: past_deadline(tx, limit, after))
 
     async def next_deadline_in(self) -> float | None:
-        return await self._engine.read(next_deadline_in)
+        return await self._writer.read(next_deadline_in)
 
     async def promote_due(self, limit: int) -> Promoted:
-        return await self._engine.write(lambda tx: promote_due(tx, limit))
+        return await self._writer.write(lambda tx: promote_due(tx, limit))
 
     async def due(self, limit: int, after: str | None = None) -> list[JobId]:
-        return await self._engine.read(lambda tx: due(tx, limit, after))
+        return await self._writer.read(lambda tx: due(tx, limit, after))
 
     async def promote(self, ids: Sequence[JobId]) -> int:
-        return await self._engine.write(lambda tx: promote(tx, ids)) if ids else 0
+        return await self._writer.write(lambda tx: promote(tx, ids)) if ids else 0
 
     async def prune(self, limit: int) -> int:
-        return await self._engine.write(lambda tx: prune(tx, limit))
+        return await self._writer.write(lambda tx: prune(tx, limit))
 
 
-class LapsedLeases:
-    """Asked for every second by every process, because nothing announces a death. While nobody
-    runs anything, the state that the database is in answers. Used only in the reader's thread."""
-
-    def __init__(self) -> None:
-        self._looked_at: State | None = None
-        self._none_at: State | None = None
-
-    def look(self, state: State) -> list[Live] | None:
-        """No leases, if that is known without a transaction."""
-        self._looked_at = state
-        return [] if state == self._none_at else None
-
-    def find(self, tx: Transaction, limit: int, after: str | None) -> list[Live]:
-        sql = steps("jobs/lapsed_leases")
-        if tx.rows(sql["any"]) == [(0,)]:
-            # Looked at before the transaction: never newer than what it saw.
-            self._none_at = self._looked_at
-            return []
-        return to_live(tx.rows(sql["lapsed"], (tx.now, after or "", limit)))
+def lapsed_leases(
+    tx: Transaction, limit: int, after: str | None, no_leases: Remembered[list[Live]]
+) -> list[Live]:
+    """Every process asks this every second, because nothing announces a death. That nobody runs
+    anything is remembered, and needs no transaction as long as nobody commits."""
+    sql = steps("jobs/lapsed_leases")
+    if tx.rows(sql["any"]) == [(0,)]:
+        no_leases.keep([])
+        return []
+    return to_live(tx.rows(sql["lapsed"], (tx.now, after or "", limit)))
 
 
 def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
@@ -80,13 +72,13 @@ def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
     """An end drops its own deadline row; what is dropped here was left by hand or by a bug."""
     sql = steps("jobs/past_deadline")
     tx.run(sql["drop ended"], (tx.now, limit))
-    ids = [row[0] for row in tx.rows(sql["find"], (tx.now, after or "", limit))]
+    ids = [job_id for (job_id,) in tx.rows(sql["find"], (tx.now, after or "", limit))]
     return sorted(live(tx, ids), key=lambda job: job.id)
 
 
 def next_deadline_in(tx: Transaction) -> float | None:
-    row = tx.row(script("jobs/next_deadline_in"))
-    return None if row is None else max(0.0, seconds_until(row[0], tx.now))
+    [(deadline,)] = tx.rows(script("jobs/next_deadline_in"))
+    return None if deadline is None else max(0.0, seconds_until(deadline, tx.now))
 
 
 def promote_due(tx: Transaction, limit: int) -> Promoted:
@@ -100,7 +92,8 @@ def promote_due(tx: Transaction, limit: int) -> Promoted:
 
 
 def due(tx: Transaction, limit: int, after: str | None) -> list[JobId]:
-    return [JobId(row[0]) for row in tx.rows(script("jobs/due"), (tx.now, after or "", limit))]
+    rows = tx.rows(script("jobs/due"), (tx.now, after or "", limit))
+    return [JobId(job_id) for (job_id,) in rows]
 
 
 def promote(tx: Transaction, ids: Iterable[JobId]) -> int:

@@ -1,7 +1,7 @@
 """The thread that notices the commits of other processes.
 
 `PRAGMA data_version` changes when another connection has committed; only then the small
-`signal` table is read to say what it was about. Commits of the own store are noted by who
+`counter` table is read to say what it was about. Commits of the own store are noted by who
 made them, so that they are not told twice.
 """
 
@@ -18,11 +18,10 @@ from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.changes import Changes, changes_of
 from holdfast.store.sqlite.scripts import script
+from holdfast.store.sqlite.transaction import Bump, Key
 
-RECONNECT = 1.0
+RECONNECT_SECONDS = 1.0
 
-Key = tuple[Topic, str]
-Bump = tuple[int, int]  # a number of the signal table, and by how much it grew
 ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
 
 
@@ -84,7 +83,7 @@ class Watcher:
             except (sqlite3.Error, StoreError, OSError) as error:
                 self._say_once(str(error))
                 self._on_look()
-                self._stop.wait(RECONNECT)
+                self._stop.wait(RECONNECT_SECONDS)
 
     def _say_once(self, problem: str) -> None:
         """An outage is tried again every second and told once."""

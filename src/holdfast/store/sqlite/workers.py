@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.records import (
@@ -19,7 +18,6 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.sqlite.engine import Engine, Verbs
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -29,18 +27,18 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, State, Transaction
-
-_Asked = tuple[WorkerId, tuple[str, ...]]
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered, Version
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 
 class SqliteWorkers(Verbs):
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._polling = Polling()
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._polled: Remembered[Row] = Remembered()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
-        await self._engine.write(lambda tx: _register(tx, worker, lease))
+        await self._writer.write(lambda tx: _register(tx, worker, lease))
 
     async def heartbeat(
         self,
@@ -54,71 +52,66 @@ class SqliteWorkers(Verbs):
             row = (worker, tx.now, after(tx.now, lease), caught_up, to_counts(stuck))
             return _heartbeat(tx, worker, row, held)
 
-        return await self._engine.write(work)
+        return await self._writer.write(work)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         asked = (worker, tuple(queues))
-        return await self._engine.read_unless(
-            lambda state: self._polling.look(state, asked, self._engine.now()),
-            lambda tx: self._polling.read(tx, asked),
-        )
+
+        def known(version: Version) -> News | None:
+            found = self._polled.recall(version, asked)
+            return None if found is None else _recalled(found, self._writer.now())
+
+        def work(tx: Transaction) -> News:
+            found = _poll(tx, worker, queues)
+            self._polled.keep(found, asked)
+            return _news(found, tx.now)
+
+        return await self._writer.read(work, if_unchanged=known)
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
             tx.run(script("workers/deregister"), (worker,))
             tx.run(steps("parts/counter")["forget worker"], (worker,))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def list(self) -> builtins.list[WorkerInfo]:
-        return await self._engine.read(_list)
+        return await self._writer.read(_list)
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        return await self._engine.write(lambda tx: _sweep(tx, limit, lapsed_for))
+        return await self._writer.write(lambda tx: _sweep(tx, limit, lapsed_for))
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         def work(tx: Transaction) -> bool:
             values = (role, worker, after(tx.now, ttl), tx.now)
             return bool(tx.rows(script("workers/lead"), values))
 
-        return await self._engine.write(work)
+        return await self._writer.write(work)
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
             if tx.rows(script("workers/stop_leading"), (role, worker)):
                 tx.wake(Topic.LEAD, role)
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
 
-class Polling:
-    """Remembers the last answer and what it was about. Used only in the reader's thread."""
-
-    def __init__(self) -> None:
-        self._looked_at: State | None = None
-        self._known: tuple[State | None, _Asked | None, tuple[Any, ...]] = (None, None, ())
-
-    def look(self, state: State, asked: _Asked, now: int) -> News | None:
-        """What is known without a transaction. A worker that lapsed since is still counted."""
-        self._looked_at = state
-        then, about, found = self._known
-        if then != state or about != asked:
-            return None
-        news = _news(found, now)
-        return None if news.due_in is not None and news.due_in <= -LATELY else news
-
-    def read(self, tx: Transaction, asked: _Asked) -> News:
-        worker, queues = asked
-        since = tx.now - round(LATELY * SECOND)
-        [found] = tx.rows(
-            script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
-        )
-        # Looked at before the transaction: never newer than what it saw.
-        self._known = (self._looked_at, asked, found)
-        return _news(found, tx.now)
+def _poll(tx: Transaction, worker: WorkerId, queues: Sequence[str]) -> Row:
+    since = tx.now - round(LATELY * SECOND)
+    [found] = tx.rows(
+        script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
+    )
+    return found
 
 
-def _news(found: tuple[Any, ...], now: int) -> News:
+def _recalled(found: Row, now: int) -> News | None:
+    """News from what a former poll found; a worker whose lease lapsed since is still counted.
+    Not once its due time lies so far back that the next one is wanted."""
+    news = _news(found, now)
+    return None if news.due_in is not None and news.due_in <= -LATELY else news
+
+
+def _news(found: Row, now: int) -> News:
     ready, due, cancels, schedules, replicas = found
     due_in = None if due is None else seconds_until(due, now)
     return News(bool(ready), due_in, cancels, schedules, replicas)

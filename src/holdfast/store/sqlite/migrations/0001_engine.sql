@@ -188,13 +188,13 @@ create table holdfast_leader (
 -- given to jobs (a handed back job keeps one that may be higher than any left in the line);
 -- `return` counts the jobs that came back to a place of their own in a line. The other topics are
 -- what other processes should look at, bumped in the transaction that changed it.
-create table holdfast_signal (
+create table holdfast_counter (
     topic text not null,
     name text not null,
     n integer not null,
     primary key (topic, name)
 ) without rowid;
-insert into holdfast_signal (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
+insert into holdfast_counter (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
 
 -- Every job with the place it is in: the one list of places. SQLite reads a view like this table
 -- by table, with the conditions of the statement that uses it, only if a column has the same

@@ -1,7 +1,7 @@
 -- name: gate
 select
     exists (select 1 from holdfast_worker where id = ?1 and expires_at > ?2),
-    (select n from holdfast_signal where topic = 'return' and name = ''),
+    (select n from holdfast_counter where topic = 'return' and name = ''),
     (select json_group_array(name) from holdfast_queue where paused or cool_until > ?2)
 
 -- name: next priority

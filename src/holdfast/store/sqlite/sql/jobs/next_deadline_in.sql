@@ -1,1 +1,1 @@
-select at from holdfast_deadline order by at limit 1
+select min(at) from holdfast_deadline

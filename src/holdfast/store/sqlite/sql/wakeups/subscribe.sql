@@ -1,1 +1,1 @@
-select topic, name, n from holdfast_signal where topic not in ('arrival', 'return')
+select topic, name, n from holdfast_counter where topic not in ('arrival', 'return')

@@ -10,6 +10,6 @@ select
             select min(at) from holdfast_deadline where at > ?3
         )
     ),
-    coalesce((select n from holdfast_signal where topic = 'cancel' and name = ?2), 0),
-    coalesce((select n from holdfast_signal where topic = 'schedules' and name = ''), 0),
+    coalesce((select n from holdfast_counter where topic = 'cancel' and name = ?2), 0),
+    coalesce((select n from holdfast_counter where topic = 'schedules' and name = ''), 0),
     (select count(*) from (select 1 from holdfast_worker where expires_at > ?4 limit ?5))

@@ -120,7 +120,7 @@ async def test_a_users_file_is_shared_with_the_users_own_tables(path: Path, url:
 @pytest.fixture
 async def store(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     """With a job in it, looked at anew by every call."""
-    monkeypatch.setattr("holdfast.store.sqlite.anchor.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("holdfast.store.sqlite.anchor.LOOK_EVERY_SECONDS", 0.0)
     async with opened(url) as store:
         await store.jobs.insert([new_job()])
         assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
@@ -196,7 +196,7 @@ async def test_a_strange_file_in_the_place_of_the_store_is_not_touched(
 async def test_listeners_hear_of_the_file_that_replaced_the_former(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("holdfast.store.sqlite.watcher.RECONNECT", 0.02)
+    monkeypatch.setattr("holdfast.store.sqlite.watcher.RECONNECT_SECONDS", 0.02)
     heard: list[Wakeup] = []
     await store.wakeups.subscribe(heard.append)
     restored = await another_store(path)
@@ -221,7 +221,7 @@ async def another_store(path: Path) -> Path:
 async def test_a_store_that_is_opened_again_may_begin_with_a_new_file(
     path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.sqlite.anchor.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("holdfast.store.sqlite.anchor.LOOK_EVERY_SECONDS", 0.0)
     store = open_store(url)
     for _ in range(2):
         await store.open()

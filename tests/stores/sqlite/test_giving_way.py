@@ -9,21 +9,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.clock import SystemClock
-from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Writer
 
 
 @asynccontextmanager
-async def engine_on(path: Path) -> AsyncIterator[Engine]:
-    """For the locks of SQLite, two engines of one process are as good as two processes."""
-    engine = Engine(Location.parse(f"sqlite:///{path}"), SystemClock())
-    engine.retain()
+async def writer_on(path: Path) -> AsyncIterator[Writer]:
+    """For the locks of SQLite, two writers of one process are as good as two processes."""
+    writer = Writer(Location.parse(f"sqlite:///{path}"), SystemClock())
+    writer.retain()
     try:
-        await engine.migrate()
-        yield engine
+        await writer.migrate()
+        yield writer
     finally:
-        engine.release()
+        writer.release()
 
 
 def long_write(tx: Transaction) -> None:
@@ -31,13 +31,13 @@ def long_write(tx: Transaction) -> None:
 
 
 def short_write(tx: Transaction) -> None:
-    tx.run("update holdfast_signal set n = n + 1 where topic = 'arrival'")
+    tx.run("update holdfast_counter set n = n + 1 where topic = 'arrival'")
 
 
 async def test_who_waits_for_the_lock_is_not_passed_over_while_another_drains(
     tmp_path: Path,
 ) -> None:
-    async with engine_on(tmp_path / "a.db") as busy, engine_on(tmp_path / "a.db") as other:
+    async with writer_on(tmp_path / "a.db") as busy, writer_on(tmp_path / "a.db") as other:
         written = 0
 
         async def drain() -> None:
@@ -64,7 +64,7 @@ def marks_in(folder: Path) -> list[Path]:
 
 
 async def test_who_has_the_file_alone_leaves_no_mark_and_no_gap(tmp_path: Path) -> None:
-    async with engine_on(tmp_path / "a.db") as engine:
+    async with writer_on(tmp_path / "a.db") as writer:
         for _ in range(20):
-            await asyncio.gather(engine.write(long_write), engine.write(short_write, little=True))
+            await asyncio.gather(writer.write(long_write), writer.write(short_write, small=True))
     assert marks_in(tmp_path) == []

@@ -24,8 +24,8 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
 from holdfast.store.open import open_store
 from holdfast.store.sqlite.changes import PolledChanges
-from holdfast.store.sqlite.claiming import Claimer
-from holdfast.store.sqlite.engine import connect
+from holdfast.store.sqlite.claiming import MarkedLines
+from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.options import Location
@@ -37,7 +37,7 @@ from tests.support.backends import opened
 from tests.support.leaks import nothing_leaks
 from tests.support.waiting import wait_until
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "sqlite_schema.sql"
+GOLDEN = Path(__file__).parents[2] / "golden" / "sqlite_schema.sql"
 POLICY = encode_policy(Policy())
 
 # Each process opens the file (which may not exist yet), adds 25 jobs, and works off 25.
@@ -324,12 +324,12 @@ def test_unknown_tasks_in_a_line_are_read_once(tx: Transaction, known: int) -> N
     connection = tx._cursor.connection  # type: ignore[attr-defined]
     worker = registered(tx)
     insert(tx, [new_job("unknown") for _ in range(3_000)] + [new_job() for _ in range(known)])
-    claimer = Claimer()
+    lines = MarkedLines()
     effort: list[int] = []
     for _ in range(4):
         ticks: list[int] = []
         connection.set_progress_handler(lambda ticks=ticks: ticks.append(1), 50)
-        assert len(claim_five(claimer, tx, worker)) == known // 4
+        assert len(claim_five(lines, tx, worker)) == known // 4
         connection.set_progress_handler(None, 0)
         effort.append(len(ticks))
     assert max(effort[1:]) < effort[0] / 5
@@ -338,20 +338,20 @@ def test_unknown_tasks_in_a_line_are_read_once(tx: Transaction, known: int) -> N
 def test_a_job_handed_back_elsewhere_is_found_before_the_mark(tx: Transaction) -> None:
     worker = registered(tx)
     insert(tx, [new_job() for _ in range(10)])
-    claimer = Claimer()
-    first, *_ = claim_five(claimer, tx, worker)
+    lines = MarkedLines()
+    first, *_ = claim_five(lines, tx, worker)
     finish(tx, [decide(job, HandedBack()) for job in live(tx, [first.id])])
-    assert claim_five(claimer, tx, worker)[0].id == first.id
+    assert claim_five(lines, tx, worker)[0].id == first.id
 
 
 def test_a_claim_that_was_rolled_back_is_claimed_again(tx: Transaction) -> None:
     worker = registered(tx)
     insert(tx, [new_job() for _ in range(10)])
-    claimer = Claimer()
+    lines = MarkedLines()
     tx.run("savepoint before")
-    lost = claimer.claim(tx, worker, [Want("q", 5)], ["t"])
+    lost = lines.claim(tx, worker, [Want("q", 5)], ["t"])
     tx.run("rollback to before")
-    assert [job.id for job in claim_five(claimer, tx, worker)] == [job.id for job in lost]
+    assert [job.id for job in claim_five(lines, tx, worker)] == [job.id for job in lost]
 
 
 async def test_what_was_read_in_one_opening_is_forgotten_in_the_next() -> None:
@@ -366,9 +366,9 @@ async def test_what_was_read_in_one_opening_is_forgotten_in_the_next() -> None:
         await store.close()
 
 
-def claim_five(claimer: Claimer, tx: Transaction, worker: WorkerId) -> list[Claimed]:
-    """And commit, as far as the claimer can tell."""
-    claimed = claimer.claim(tx, worker, [Want("q", 5)], ["t"])
+def claim_five(lines: MarkedLines, tx: Transaction, worker: WorkerId) -> list[Claimed]:
+    """And commit, as far as the marks can tell."""
+    claimed = lines.claim(tx, worker, [Want("q", 5)], ["t"])
     assert tx.committed is not None
     tx.committed()
     return claimed
