@@ -19,7 +19,6 @@ from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import QUEUE, Scene, ids
-from tests.support.backends import opened
 from tests.support.leftovers import leftovers
 
 

@@ -20,13 +20,13 @@ from holdfast.store.contract.records import (
 )
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
-from tests.support.backends import opened
 from tests.conformance.builders import (
     REACHABLE,
     Scene,
     new_job,
 )
 from tests.conformance.planning import Diary
+from tests.support.backends import opened
 from tests.support.leftovers import leftovers
 
 

@@ -12,7 +12,6 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import Held
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene
-from tests.support.backends import opened
 
 
 def forget_since_the_snapshot(server: ThrowawayValkey) -> None:
