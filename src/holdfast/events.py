@@ -74,7 +74,7 @@ EVENTS: Mapping[str, str] = {
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
-    "schedule.look_failed": "One schedule could not be evaluated; it is tried again later.",
+    "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",
     "schedule.tick_failed": "The evaluator met an error of its own and goes on after a pause.",
 }
 """Every event by its name: when it is emitted, in one sentence."""
