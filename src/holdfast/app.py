@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -13,7 +12,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast.background.backoff import Backoff
+from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
@@ -185,7 +184,7 @@ class App:
                 if time.monotonic() > reported_at + REPORT_EVERY_SECONDS:
                     reported_at = time.monotonic()
                     self.events.warning("worker.waits_for_room", error=str(error))
-                await asyncio.sleep(backoff.next() * (0.5 + random.random() / 2))
+                await asyncio.sleep(jittered(backoff.next()))
         try:
             yield self
         finally:
