@@ -22,7 +22,7 @@ async def test_a_job_without_a_worker_says_so() -> None:
 async def test_a_paused_queue_is_named_with_who_can_resume_it() -> None:
     async with Harness(app):
         job = await send.enqueue()
-        await app.client.pause_queue("mail")
+        await app.client.queues.pause("mail")
         first, *_ = (await app.client.explain(job.id)).reasons
         assert (first.code, first.who) == ("queue-paused", Who.OPERATOR)
 

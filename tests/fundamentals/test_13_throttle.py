@@ -23,7 +23,7 @@ async def test_a_throttled_queue_rests_for_as_long_as_the_upstream_asks() -> Non
         await harness.drain()
         waiting = await job.get()
         assert (waiting.state, waiting.attempts) == (JobState.SCHEDULED, 0)
-        [queue] = await app.client.queues()
+        [queue] = await app.client.queues.all()
         assert queue.cooling_for == 30
 
         upstream["busy"] = False

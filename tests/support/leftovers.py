@@ -20,7 +20,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
-KEPT = ("meta", "queues", "leaders", "signals")
+KEPT = ("meta", "queues", "leaders", "wake_counters")
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)

@@ -70,3 +70,12 @@ def throttle() -> None:
 def report(ctx: Context) -> int:
     ctx.progress_sync(0.5, "half way", checkpoint={"at": 5})
     return ctx.attempt
+
+
+def report_and_tell(ctx: Context) -> str:
+    """Which answer this handler got, as what its context made of it."""
+    try:
+        ctx.progress_sync(0.5, "half way")
+    except Exception as error:  # noqa: BLE001 - the test wants to know which
+        return type(error).__name__
+    return "kept"

@@ -9,11 +9,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from holdfast.background.reconciler import Reconciler
 from holdfast.events import Event, Events
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
-from holdfast.reconcile import ReconcileOptions, Reconciler
+from holdfast.reconcile import ReconcileOptions
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Promoted, Verdict, WorkerInfo
 from holdfast.store.contract.store import Store

@@ -1,4 +1,4 @@
-"""A replica as a process of its own: looks at all schedules again and again until it is killed.
+"""A replica as a process of its own: evaluates all schedules again and again until it is killed.
 
 The store's clock is a file that the test writes; the process's own clock is wrong by `skew`.
 """
@@ -33,7 +33,7 @@ class FileClock:
         fresh.replace(self._path)
 
 
-async def look_until_killed(url: str, path: Path, skew: float) -> None:
+async def evaluate_until_killed(url: str, path: Path, skew: float) -> None:
     real = time.time
     time.time = lambda: real() + skew
     own_clock.utcnow = lambda: datetime.fromtimestamp(real() + skew, UTC)
@@ -49,4 +49,4 @@ async def look_until_killed(url: str, path: Path, skew: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(look_until_killed(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])))
+    asyncio.run(evaluate_until_killed(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])))

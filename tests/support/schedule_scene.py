@@ -1,4 +1,4 @@
-"""Schedules on a store whose clock the test moves, and evaluators that look at them."""
+"""Schedules on a store whose clock the test moves, and evaluators that evaluate them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Scene:
         )
 
     async def at(self, moment: datetime) -> None:
-        """Let it be that time, and look."""
+        """Let it be that time, and evaluate."""
         self.clock.now = moment
         await self.evaluator.run_once()
 
@@ -64,7 +64,7 @@ class Scene:
         """Oldest first."""
         return (await self.store.schedules.history(name, limit=limit))[::-1]
 
-    async def told(self, name: str = "job") -> list[tuple[str, Decision]]:
+    async def decisions(self, name: str = "job") -> list[tuple[str, Decision]]:
         """The ledger in short: minutes of plan times and decisions, oldest first."""
         return [(f"{row.at:%H:%M}", row.decision) for row in await self.rows(name)]
 

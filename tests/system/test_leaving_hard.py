@@ -83,7 +83,7 @@ async def test_a_blocked_worker_that_is_told_to_stop_leaves_after_its_grace(
     for handle in handles:
         job = await handle.get()
         assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
-    assert await app.client.workers() == []
+    assert await app.client.workers.all() == []
 
 
 async def test_a_second_signal_ends_a_blocked_worker_at_once(

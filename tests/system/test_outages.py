@@ -12,7 +12,7 @@ import time
 import pytest
 
 from holdfast.app import App
-from holdfast.client.client import ENQUEUE_PATIENCE
+from holdfast.client.inserting import ENQUEUE_PATIENCE
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
 from tests.support.breaking import terminate_backends

@@ -107,7 +107,7 @@ async def test_a_new_schedule_fires_on_time(app: App) -> None:
 
     async with idle_worker(app):
         created = time.monotonic()
-        await app.client.create_schedule("ticks", tick.scheduled(every=timedelta(seconds=1)))
+        await app.client.schedules.create("ticks", tick.scheduled(every=timedelta(seconds=1)))
         await wait_until(lambda: bool(began), 10, "the first plan to run")
     assert began[0] - created <= 1.0 + LATE
 

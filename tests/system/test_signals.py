@@ -35,7 +35,7 @@ async def test_work_that_ends_within_the_grace_is_let_finish_and_nothing_new_is_
     states: dict[str, JobState] = {j.id: j.state for j in await books.all_of(app.store, ids)}
     assert [states[job] for job in ids] == [JobState.SUCCEEDED] * 2 + [JobState.READY] * 3
     assert all(entry.at < sent for entry in fleet.diary.entries("claimed"))
-    assert await app.client.workers() == [], "it took leave of the store"
+    assert await app.client.workers.all() == [], "it took leave of the store"
 
 
 @pytest.mark.parametrize("number", SIGNALS)

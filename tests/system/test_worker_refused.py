@@ -102,7 +102,7 @@ async def on_postgres(
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.background.outage.LONGEST_WAIT", 0.2)
+    monkeypatch.setattr("holdfast.background.outage.LONGEST_WAIT_SECONDS", 0.2)
 
 
 async def test_postgres_that_refuses_a_program_for_a_while_costs_no_job_anything(

@@ -58,7 +58,7 @@ async def stop_between_heartbeats(process: Process, app: App) -> None:
     hold up every other writer of a SQLite file, which is the system's doing and not ours."""
 
     async def last_beat() -> object:
-        return {w.pid: w.heartbeat_at for w in await app.client.workers()}[process.pid]
+        return {w.pid: w.heartbeat_at for w in await app.client.workers.all()}[process.pid]
 
     before = await last_beat()
 
