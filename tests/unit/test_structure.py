@@ -289,4 +289,4 @@ def subclasses(kind: type) -> set[type]:
 def test_the_version_is_said_in_one_place() -> None:
     """`tests/unit/test_events.py` and `test_glossary.py` hold events and words to their pages."""
     assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
-    assert version("holdfast") == holdfast.__version__
+    assert version("holdfast") == holdfast.__version__, "install the new version: make -B venv"
