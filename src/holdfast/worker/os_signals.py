@@ -45,7 +45,7 @@ def told_by_signals(on_signal: OnSignal, at_once: OnSignal | None = None) -> Ite
         with suppress(RuntimeError):  # the loop is closed: it has left already
             loop.call_soon_threadsafe(on_signal, number)
 
-    ear = Ear(loop, tell)
+    ear = SignalEar(loop, tell)
     _ears.append(ear)
     try:
         yield
@@ -54,7 +54,7 @@ def told_by_signals(on_signal: OnSignal, at_once: OnSignal | None = None) -> Ite
         ear.close()
 
 
-class Ear:
+class SignalEar:
     """Made, looked after and closed in the main thread, where signals belong."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: OnSignal) -> None:
@@ -123,7 +123,7 @@ class Ear:
 
 # Forks --------------------------------------------------------------------------------------
 
-_ears: list[Ear] = []
+_ears: list[SignalEar] = []
 _held = threading.local()
 
 
