@@ -13,7 +13,7 @@ from holdfast.cli.filters import due_time, wait
 from holdfast.cli.output import complain
 from holdfast.cli.target import Session, UsageProblem
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import Options
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import PayloadTooLarge, UnknownTask
 from holdfast.job.checks import check_name
 from holdfast.job.record import Inserted
@@ -126,7 +126,7 @@ async def _by_name(
     if len(text.encode()) > limit:
         raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
     own = check_job_id(options["id"]) if "id" in options else None
-    job = JobMaker(task, Options().using(options)).make(text, own)
+    job = JobMaker(task, JobOptions().using(options)).make(text, own)
     async with session.client(may_create=True) as client:
         await _answer(session, client, await client.insert(job), patience)
 

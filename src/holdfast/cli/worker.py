@@ -80,7 +80,7 @@ def worker(
         bool, typer.Option("--burst", help="Stop when nothing is left to do.")
     ] = False,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew when a .py file changes (development).")
+        bool, typer.Option("--reload", help="Start again when a .py file changes (development).")
     ] = False,
     grace: Annotated[
         str | None,
@@ -90,7 +90,7 @@ def worker(
         str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
     ] = None,
     poll: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
+        str | None, typer.Option(metavar="TIME", help="How often to poll when nothing wakes it.")
     ] = None,
     max_block: Annotated[
         str | None,
@@ -214,7 +214,7 @@ def _stopped(app: App) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
     """Stop the worker when the parent process is gone. A child's standard input is a pipe to which
-    the parent never writes; the pipe ends when the parent dies, in whatever way."""
+    the parent never writes; the pipe ends when the parent dies, for any reason."""
     if not supervised:
         yield
         return
