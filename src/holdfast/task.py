@@ -33,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class Home(Protocol):
+class TaskHost(Protocol):
     """What a task needs of the app it belongs to."""
 
     @property
@@ -83,7 +83,7 @@ class JobHandle(Generic[R]):
 class Task(Generic[P, R]):
     """A registered function, with the options of its jobs."""
 
-    def __init__(self, app: Home, handler: Handler, options: JobOptions) -> None:
+    def __init__(self, app: TaskHost, handler: Handler, options: JobOptions) -> None:
         self.app = app
         self.handler = handler
         self.options = options

@@ -15,8 +15,8 @@ from holdfast import Context, Retry
 from holdfast.app import App
 from holdfast.job.state import JobState
 from holdfast.store.open import open_store
-from tests.backends import BACKENDS, Backend
-from tests.waiting import wait_until
+from tests.support.backends import BACKENDS, Backend
+from tests.support.waiting import wait_until
 
 POLL = 0.3
 LATE = POLL + 0.5

@@ -17,8 +17,8 @@ from holdfast.errors import BadOption, ResultTimeout, UnknownJob
 from holdfast.job.ends import Returned
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
-from tests.system.flaky import FlakyStore, Line
-from tests.waiting import wait_until
+from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

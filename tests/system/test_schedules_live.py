@@ -21,9 +21,9 @@ from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract.store import Store
-from tests.backends import Backend, opened, siblings
-from tests.system.schedule_scene import QUEUE, TASK, Scene
-from tests.waiting import wait_until
+from tests.support.backends import Backend, opened, siblings
+from tests.support.schedule_scene import QUEUE, TASK, Scene
+from tests.support.waiting import wait_until
 
 ON_TIME = 0.25
 

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import books
-from tests.system.processes import Fleet, Process
-from tests.system.program import linger
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet, Process
+from tests.support.program import linger
+from tests.support.waiting import wait_until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 

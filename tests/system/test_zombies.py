@@ -6,10 +6,10 @@ import signal
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import books
-from tests.system.processes import Fleet, Process
-from tests.system.program import outlive
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet, Process
+from tests.support.program import outlive
+from tests.support.waiting import wait_until
 
 LEASE = 1.0
 

@@ -13,8 +13,8 @@ from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
 from holdfast.store.contract.records import Severity
 from holdfast.store.open import open_store
-from tests.backends import opened
 from tests.conformance.builders import STEADY, Scene, new_worker
+from tests.support.backends import opened
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 

@@ -15,12 +15,13 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Coroutine
 from typing import Any
 
+from holdfast.background.backoff import Backoff
 from holdfast.worker.os_signals import told_by_signals
 
 logger = logging.getLogger("holdfast")
 
-FIRST_WAIT_SECONDS = 0.2
-LONGEST_WAIT_SECONDS = 30.0
+FIRST_RESTART_SECONDS = 0.2
+LONGEST_RESTART_SECONDS = 30.0
 STEADY_SECONDS = 30.0
 """A child that ran for so long had started well: its death counts as the first one again."""
 WRONG_CALL = 2
@@ -79,8 +80,7 @@ class ProcessGroup:
             await asyncio.wait(waits)
 
     async def _keep(self, number: int) -> None:
-        """Keep one child alive: start it again whenever it ends before it should."""
-        deaths = 0
+        backoff = Backoff(first=FIRST_RESTART_SECONDS, cap=LONGEST_RESTART_SECONDS)
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             started = loop.time()
@@ -92,8 +92,9 @@ class ProcessGroup:
                 self._code = code
                 self._stop(signal.SIGTERM)
                 return
-            deaths = 0 if loop.time() - started > STEADY_SECONDS else deaths + 1
-            await self._before_restart(number, code, deaths)
+            if loop.time() - started > STEADY_SECONDS:
+                backoff.reset()
+            await self._before_restart(number, code, backoff.next())
 
     async def _run_child(self, number: int) -> int:
         named = ["--name", f"{self._name}-{number}"] if self._name else []
@@ -108,19 +109,18 @@ class ProcessGroup:
         finally:
             del self._children[number]
 
-    async def _before_restart(self, number: int, code: int, deaths: int) -> None:
+    async def _before_restart(self, number: int, code: int, wait: float) -> None:
         if self._renewed.is_set():
             return
         if not self._restart:
             logger.warning("worker process %s ended (%s); waiting for a change", number, _how(code))
             await _first_of(self._renewed, self._stopping)
             return
-        pause = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(deaths, 10))
         logger.warning(
-            "worker process %s ended (%s); starting again in %.1f s", number, _how(code), pause
+            "worker process %s ended (%s); starting again in %.1f s", number, _how(code), wait
         )
         self.restarts += 1
-        await _first_of(self._stopping, timeout=pause)
+        await _first_of(self._stopping, timeout=wait)
 
     def _on_signal(self, number: signal.Signals) -> None:
         self._stop(number)

@@ -36,7 +36,10 @@ class Inserter:
     async def insert(self, job: NewJob) -> Inserted:
         """Insert one job; concurrent calls share a round trip."""
         if job.unique is None:
-            return stands(job, await self._plain.submit(job))
+            answer = await self._plain.submit(job)
+            if type(answer) is Inserted and answer.how == "created":
+                return answer  # nearly always: spared a further call
+            return stands(job, answer)
         return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:

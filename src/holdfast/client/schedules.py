@@ -172,7 +172,7 @@ class ScheduleVerbs:
         work = Backfill(
             self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
         )
-        report = await work.run(dry_run=dry_run, told=on_progress)
+        report = await work.run(dry_run=dry_run, on_progress=on_progress)
         if not dry_run:
             span = [since.isoformat(), end.isoformat()]
             self._acts.report(

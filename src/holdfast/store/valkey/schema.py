@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import SchemaOutdated, SchemaTooNew, StoreError
+from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.store.valkey.connection import Connections, evaluate
 from holdfast.store.valkey.scripts import script
 
-VERSION = 1
-NAME = "0001_engine"
+VERSION = 2
+NAME = "0002_ties"
 
 
 class Schema:
@@ -24,7 +24,7 @@ class Schema:
 
     async def migrate(self) -> list[str]:
         """Record this program's layout where none is; refuse one that is not ours to touch."""
-        chosen = script("migrate")
+        chosen = script("store/migrate")
         given = {
             "version": VERSION,
             "name": NAME,
@@ -49,7 +49,11 @@ class Schema:
         if version > VERSION:
             raise SchemaTooNew(options.where, version, VERSION)
         if version < VERSION:
-            raise SchemaOutdated(options.where, version, VERSION)
+            raise StoreError(
+                f"{options.where} was written by an older program, in layout {version}; this one "
+                f"needs {VERSION}, and nothing converts it: let the older program finish its jobs, "
+                "or use another namespace"
+            )
         if partitions != options.partitions:
             raise StoreError(
                 f"{options.where} was first used with {partitions} partitions and the URL asks for "

@@ -17,9 +17,9 @@ from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
+from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.queues import ValkeyQueues
-from holdfast.store.valkey.rows import to_datetime
 from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, look, refuse_eviction, weakest

@@ -1,0 +1,48 @@
+-- Remove rows of one schedule whose time to be kept is over, but for those of live jobs. Rows of
+-- plans that are open have no such time.
+-- KEYS: partition
+-- ARGV: now schedule offset limit
+-- uses: time record counts changes schedules ledger started
+--
+-- `offset` rows were looked at before and stay. Answers how many were removed, how many stay.
+local expiry = of_schedule('ledger-expiry', schedule)
+local names = redis.call('ZRANGEBYSCORE', expiry, '-inf', moment, 'LIMIT', offset, limit)
+local rows, jobs = packed_rows(schedule, names), {}
+for n = 1, #names do
+    rows[n] = rows[n] and cmsgpack.unpack(rows[n]) or {}
+    jobs[#jobs + 1] = rows[n][LEDGER_JOB] or nil
+end
+local live, gone = living(jobs), {}
+local oldest, newest -- of the plans that fired
+for n = 1, #names do
+    local name, job = names[n], rows[n][LEDGER_JOB]
+    if not (job and live[job]) then
+        local scope, at = scope_and_time(name)
+        gone[#gone + 1] = name
+        if rows[n][LEDGER_DECISION] == 'fired' then
+            oldest = (oldest and oldest < at) and oldest or at
+            newest = (newest and newest > at) and newest or at
+        end
+        put('ledger-expiry:' .. schedule, name, false)
+        put('ledger-scope:' .. schedule, name, false)
+        put('ledger-time:' .. schedule, inverted(at) .. scope, false)
+        put('ledger-open:' .. schedule, at .. scope, false)
+        if job then
+            put('started:' .. schedule, started_name(scope, at, job), false)
+        end
+    end
+end
+flush()
+local row = oldest and schedule_row(schedule)
+if row then
+    row[SCHEDULE_PRUNED_FROM] = row[SCHEDULE_PRUNED_FROM] and row[SCHEDULE_PRUNED_FROM] < oldest and row[SCHEDULE_PRUNED_FROM] or oldest
+    row[SCHEDULE_PRUNED_UNTIL] = row[SCHEDULE_PRUNED_UNTIL] and row[SCHEDULE_PRUNED_UNTIL] > newest and row[SCHEDULE_PRUNED_UNTIL] or newest
+    keep_schedule(schedule, row)
+end
+each('HDEL', of_schedule('ledger', schedule), gone)
+local soonest = redis.call('ZRANGE', expiry, 0, 0, 'WITHSCORES')
+redis.call('ZREM', partition .. ':ledgers', schedule)
+if soonest[2] then
+    redis.call('ZADD', partition .. ':ledgers', soonest[2], schedule)
+end
+return {#gone, #names - #gone}
