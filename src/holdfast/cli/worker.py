@@ -16,7 +16,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
 from holdfast.job.checks import check_name
 
@@ -63,7 +63,7 @@ def register(group: typer.Typer) -> None:
 
 
 def worker(
-    session: Session,
+    session: CommandSession,
     locator: Annotated[
         str | None,
         typer.Argument(
@@ -157,7 +157,7 @@ def parse_queues(text: str) -> dict[str, int]:
 # One worker, in this process --------------------------------------------------------------
 
 
-def _run_one(session: Session, call: WorkerCall) -> None:
+def _run_one(session: CommandSession, call: WorkerCall) -> None:
     from holdfast.worker.last_resort import LastResort
 
     app = session.app(call.locator)
@@ -243,7 +243,7 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # Several, in child processes ---------------------------------------------------------------
 
 
-def _run_many(session: Session, call: WorkerCall, *, reload: bool) -> None:
+def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> None:
     from holdfast.cli.processes import ProcessGroup
     from holdfast.cli.reload import require_watcher, watch
 
