@@ -20,7 +20,7 @@ from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
-from holdfast.enqueue.options import EnqueueOptions, Options
+from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
@@ -51,7 +51,7 @@ class _Decorator:
     """What `@app.task(...)` answers with: it makes a function a task. Its overloads give the task
     the parameter and result types of the function."""
 
-    def __init__(self, app: App, name: str | None, process: bool, options: Options) -> None:
+    def __init__(self, app: App, name: str | None, process: bool, options: JobOptions) -> None:
         self._app = app
         self._name = name
         self._process = process
@@ -125,7 +125,7 @@ class App:
         `process=True` runs the function in a child process, which a timeout can kill.
         """
         checks.flag("process", process)
-        return _Decorator(self, name, process, Options().using(options))
+        return _Decorator(self, name, process, JobOptions().using(options))
 
     def schedule(
         self,
