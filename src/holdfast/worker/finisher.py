@@ -70,10 +70,7 @@ class Finisher:
     called when an end could not be written at all, so that its job may look as if it still ran.
     """
 
-    def __init__(
-        self,
-        setup: WorkerSetup,
-    ) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._store = setup.store
         self._events = setup.events
         self._outage = setup.outage
@@ -205,6 +202,7 @@ class Finisher:
             return
         [(_, end)] = batch
         self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
+        self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
     async def _without_the_row(self, batch: Sequence[Unwritten], error: Exception) -> None:
