@@ -105,11 +105,21 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     end needs only the part of the policy that can be read.
     """
     if isinstance(end, Returned):  # nearly every attempt ends so: it pays for no other arm
-        return _succeeded(job, end)
+        policy = readable_part(job.policy)
+        return Transition(
+            job.id,
+            job.fence,
+            JobState.SUCCEEDED,
+            job.state if isinstance(job, Live) else JobState.RUNNING,
+            spend=1,
+            keep_for=policy.retention.succeeded,
+            result=end.result if policy.keep_result else None,
+            ties=job.ties,
+        )
     if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    source = _state_of(job)
+    source = job.state if isinstance(job, Live) else JobState.RUNNING
     move = _Mover(job, policy, source, uniform)
     match end:
         case Raised(final=True):
@@ -197,24 +207,6 @@ def unwritable(refused: Transition, problem: Exception) -> Transition:
         reason=reason.encode("ascii", "replace").decode(),
         ties=refused.ties,
     )
-
-
-def _succeeded(job: Claimed | Live, end: Returned) -> Transition:
-    policy = readable_part(job.policy)
-    return Transition(
-        job.id,
-        job.fence,
-        JobState.SUCCEEDED,
-        _state_of(job),
-        spend=1,
-        keep_for=policy.retention.succeeded,
-        result=end.result if policy.keep_result else None,
-        ties=job.ties,
-    )
-
-
-def _state_of(job: Claimed | Live) -> JobState:
-    return job.state if isinstance(job, Live) else JobState.RUNNING
 
 
 def _is_tried_again(end: End) -> bool:

@@ -137,10 +137,11 @@ class Lane:
         assert slot is not None
         SLOT.set(slot)
         clean = copy_context()
-        inbox = self._inbox
+        inbox, slots = self._inbox, self.slots
+        run, ended = self._executor.run, self._holder.handler_ended
         while True:
             self._waking = False
-            if self._closed or len(self.slots) > self._size:
+            if self._closed or len(slots) > self._size:
                 break
             while inbox:
                 attempt = inbox.popleft()
@@ -148,16 +149,16 @@ class Lane:
                     self._wake_a_slot()
                 attempt.task = slot
                 try:
-                    transition = await self._executor.run(attempt)
+                    transition = await run(attempt)
                 except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job
                     transition = undecidable(attempt.job, problem)
                 attempt.task = None
-                self._holder.handler_ended(attempt, transition)
+                ended(attempt, transition)
                 del attempt, transition  # what they carry must not live on in an idle slot
-                if copy_context() != clean or slot.cancelling() or len(self.slots) > self._size:
-                    self.slots.discard(slot)
+                if copy_context() != clean or slot.cancelling() or len(slots) > self._size:
+                    slots.discard(slot)
                     return
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter
-        self.slots.discard(slot)
+        slots.discard(slot)

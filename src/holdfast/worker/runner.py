@@ -209,16 +209,13 @@ class Runner:
         if transition is None:
             self.discarded += 1
         else:
-            self._write(attempt, transition)
+            self._finisher.add(attempt, transition)
+            if transition.cool is not None:
+                self.close_queue(job.queue, job.id)
+            if transition.error is not None:
+                self._report_failure(attempt, transition)
         if not self.running:
             self.quiet.set()
-
-    def _write(self, attempt: Attempt, transition: Transition) -> None:
-        self._finisher.add(attempt, transition)
-        if transition.cool is not None:
-            self.close_queue(attempt.job.queue, attempt.job.id)
-        if transition.error is not None:
-            self._report_failure(attempt, transition)
 
     def _report_failure(self, attempt: Attempt, transition: Transition) -> None:
         job, error = attempt.job, transition.error
