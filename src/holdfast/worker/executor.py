@@ -132,6 +132,11 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
         return None
     if not isinstance(end, Returned):  # a return stands, also if a stop came too late for it
         end = _given_stop(attempt, end)
+    return decided(attempt, end)
+
+
+def decided(attempt: Attempt, end: End) -> Transition:
+    """The transition of this end, whatever the attempt was told to do."""
     try:
         return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
     except Exception as problem:  # noqa: BLE001 - an undecidable job must still end, visibly

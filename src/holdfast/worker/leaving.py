@@ -17,9 +17,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from holdfast.background.service import Service
-from holdfast.events import Events
 from holdfast.worker.attempt import Stop
-from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pipeline import Pipeline
 
 HURRY_SECONDS = 0.8
@@ -38,17 +36,12 @@ class Departure:
     """One orderly leaving of one pipeline. `hurry` may be set at any moment."""
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        services: Sequence[Service],
-        options: WorkerOptions,
-        events: Events,
-        hurry: asyncio.Event,
+        self, pipeline: Pipeline, services: Sequence[Service], hurry: asyncio.Event
     ) -> None:
         self._pipeline = pipeline
         self._services = services
-        self._options = options
-        self._events = events
+        self._options = pipeline.setup.options
+        self._events = pipeline.setup.events
         self._hurry = hurry
         self._loop = asyncio.get_running_loop()
         self._hurry_over: float | None = None

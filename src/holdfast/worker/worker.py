@@ -272,7 +272,7 @@ class Worker:
         if self._last_resort is not None:
             self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
-        departure = Departure(pipeline, self._services, self.options, self._events, self._hurry)
+        departure = Departure(pipeline, self._services, self._hurry)
         await departure.leave()
         if self._last_resort is not None and self._signals:
             self._last_resort.arm(CLOSING_SECONDS)
