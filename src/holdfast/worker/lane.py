@@ -80,9 +80,11 @@ class Lane:
         """Run so many attempts at once from now on. Nothing that runs is cancelled: a surplus
         slot ends when its handler has ended."""
         self._size = size
-        for waiter in self._idle[: max(0, len(self.slots) - size)]:
+        surplus = max(0, len(self.slots) - size)
+        ending, self._idle[:surplus] = self._idle[:surplus], []
+        for waiter in ending:
             if not waiter.done():
-                waiter.set_result(None)  # the idle slot sees that it is one too many
+                waiter.set_result(None)  # its slot sees that it is one too many
         if self._inbox:
             self._wake_a_slot()
 

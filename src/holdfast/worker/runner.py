@@ -119,8 +119,9 @@ class Runner:
         return queue in self._closed
 
     def opens(self, queue: str) -> bool:
-        """Whether the queue may be claimed from. It may once the end that closed it is written:
-        from then on the store itself gives nothing while the queue cools or is paused."""
+        """Whether the queue may be claimed from. A closed queue opens again when the end that
+        closed it is written: from then on the store itself gives nothing while the queue is
+        paused or cools down."""
         if not self._closed:
             return True
         written = self._closed.get(queue)
