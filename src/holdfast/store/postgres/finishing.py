@@ -1,9 +1,9 @@
 """How attempts end, and waiting jobs with them, on Postgres.
 
-A batch is applied by an ordered list of steps. Plain successes alone are one statement and one
-round trip. As soon as two steps write, they share a transaction: the plain successes, the guarded
-moves of all other jobs, and then what follows from the moves that were made. A step for tied jobs
-(`Transition.ties`) belongs behind the guarded moves: they tell it which moves were made.
+A batch is applied by an ordered list of steps: the plain successes, the guarded moves of all other
+jobs, and then what follows from the moves that were made. One step is one statement and one round
+trip; plain successes need no more. Several steps share a transaction. A step for tied jobs
+(`Transition.ties`) belongs behind the guarded moves, which tell it what has been moved.
 
 All moves are guarded by fence. A refused job is looked up afterwards, and its verdict says where it
 really is. A caller whose first reply was lost recognises its own success there.
@@ -11,7 +11,7 @@ really is. A caller whose first reply was lost recognises its own success there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.job.ids import JobId
@@ -32,7 +32,7 @@ class Reclaim:
     by: WorkerInfo | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """The moves of one batch, no two of one job: plain successes, and all others."""
 
@@ -40,21 +40,17 @@ class Asked:
     others: list[Transition]
     reclaim: Reclaim | None
 
-    @property
-    def needs_transaction(self) -> bool:
-        """Whether more than one step writes."""
-        return bool(self.plain and self.others) or any(
-            move.cool is not None for move in self.others
-        )
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moved:
     """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
     of each job that the guarded moves took from its place."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
+
+
+Step = Callable[[Session, Asked, Moved], Awaitable[None]]
 
 
 class PostgresFinishing(JobVerbs):
@@ -111,22 +107,31 @@ class PostgresFinishing(JobVerbs):
                 answers[place] = verdict
 
     async def _apply(self, asked: Asked) -> Moved:
-        """Take the steps, in their order. A step without anything to do sends nothing."""
+        steps = self._steps(asked)
 
-        async def steps(session: Session) -> Moved:
+        async def take(session: Session) -> Moved:
             moved = Moved()
-            for step in (self._succeed, self._move, self._throttle):
+            for step in steps:
                 await step(session, asked, moved)
             return moved
 
         # Not repeated here: the worker repeats it, and recognises its own success.
-        return await self._connections.run(steps, transaction=asked.needs_transaction, again=False)
+        return await self._connections.run(take, transaction=len(steps) > 1, again=False)
+
+    def _steps(self, asked: Asked) -> list[Step]:
+        """The steps that this batch needs, in their order."""
+        steps: list[Step] = []
+        if asked.plain:
+            steps.append(self._succeed)
+        if asked.others:
+            steps.append(self._move)
+            if any(move.cool is not None for move in asked.others):
+                steps.append(self._throttle)
+        return steps
 
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
         moves = asked.plain
-        if not moves:
-            return
         refused = await session.timed(
             "jobs/finish_succeeded",
             [move.id for move in moves],
@@ -142,8 +147,6 @@ class PostgresFinishing(JobVerbs):
     async def _move(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Every other move, each under its guard."""
         moves = asked.others
-        if not moves:
-            return
         errors = [move.error for move in moves]
         by = asked.reclaim and asked.reclaim.by
         for row in await session.timed(
@@ -180,8 +183,7 @@ class PostgresFinishing(JobVerbs):
         for move in asked.others:
             if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
                 hints[queue] = max(move.cool, hints.get(queue, 0.0))
-        if hints:
-            await session.timed("queues/throttle", [*hints], [*hints.values()])
+        await session.timed("queues/throttle", [*hints], [*hints.values()])
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
