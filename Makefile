@@ -2,6 +2,7 @@
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 3
+EXTRAS  ?= dev
 ARGS    ?=
 
 BIN   := $(VENV)/bin
@@ -18,16 +19,16 @@ help: ## Show this list
 venv: $(READY) ## Create .venv with everything below (quick when nothing changed)
 	@:
 
-# The stamp is older than either file only when what should be installed has changed.
-$(READY): pyproject.toml constraints.txt
+# The stamp is older than one of these only when what should be installed, or its version, has changed.
+$(READY): pyproject.toml constraints.txt src/holdfast/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	@echo "installing into $(VENV)"
 ifdef UV
 	@test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" $(VENV)
-	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'
+	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[$(EXTRAS)]'
 else
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 endif
 	@touch $@
 

@@ -6,9 +6,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from holdfast.schedule.model import DECLARED_FOR, CatchUp, Definition, OnCrash, Overlap, Rule
-from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition
+from tests.support.backends import siblings
 
 RICH = Definition(
     Rule(

@@ -2,7 +2,7 @@
 
 Each takes what can be seen from outside: a `Snapshot` of the store, and the `Record` a witness
 kept of what it was told. They raise AssertionError with the ids that break the rule. Line 10
-(nothing is leaked) is `tests.leaks.nothing_leaks`.
+(nothing is leaked) is `tests.support.leaks.nothing_leaks`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from holdfast.clock import ManualClock
-from holdfast.job.ends import DeadlinePassed, Returned, TimedOut, WorkerLost
+from holdfast.job.ends import DeadlinePassed, Released, Returned, TimedOut, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
@@ -119,7 +119,7 @@ def line_5_attempts_and_crashes_stay_within_bounds(seen: Snapshot) -> None:
 
 def line_6_every_waiting_job_has_something_that_will_wake_it(seen: Snapshot) -> None:
     """A ready job stands in a queue that is listed with it, so that a claim will find it; a
-    scheduled one has its time. Only a suspended one may wait for somebody's word."""
+    scheduled one has its time. Only a suspended and a blocked one may wait for somebody's word."""
     waiting: Counter[str] = Counter()
     for job in seen.jobs.values():
         assert job.worker_id is None or job.state not in WAITING, f"{job.id} waits at a worker"
@@ -144,7 +144,8 @@ def check_all(seen: Snapshot, record: Record) -> None:
 
 
 async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:
-    """With a good worker, sweeps and time, every job ends; suspended ones are resumed."""
+    """With a good worker, sweeps and time, every job ends; suspended ones are resumed, and blocked
+    ones released."""
     worker = new_worker()
     await store.workers.register(worker, 1e9)
     live: list[Job] = []
@@ -156,11 +157,16 @@ async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualC
             return
         await store.queues.resume(list(seen.queues))
         await store.jobs.resume([job.id for job in live])
+        await _release(store, [job.id for job in live if job.state is JobState.BLOCKED])
         await mend(store)
         wants = [Want(queue, 1_000) for queue in sorted({job.queue for job in live})]
         claimed = await store.jobs.claim(worker.id, wants, sorted({job.task for job in live}))
         await _return(store, claimed)
     raise AssertionError(f"still live after 50 rounds: {live}")
+
+
+async def _release(store: Store, blocked: list[JobId]) -> None:
+    await store.jobs.finish([decide(one, Released()) for one in await store.jobs.live(blocked)])
 
 
 async def mend(store: Store) -> list[Verdict]:

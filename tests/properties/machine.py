@@ -23,24 +23,33 @@ from hypothesis.stateful import (
 )
 
 from holdfast.clock import ManualClock
-from holdfast.job.ends import Cancelled, DeadlinePassed, End, TimedOut, WorkerLost
+from holdfast.job.ends import (
+    Cancelled,
+    DeadlinePassed,
+    End,
+    Released,
+    Skipped,
+    TimedOut,
+    WorkerLost,
+)
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
 from holdfast.store.contract.records import Held, QueueSettings, Want
 from holdfast.store.open import open_store
-from tests.backends import Backend
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
 from tests.properties.model import Model
 from tests.properties.orders import END, QUEUES, Order, ends, orders, queues
+from tests.support.backends import Backend
 
 T = TypeVar("T")
 LEASE = 30.5
 SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers"]
 VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "delete"]
+VERBS += ["release", "postpone_release", "skip"]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -160,7 +169,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert job.fence > twin.fence
             twin.fence = job.fence
             assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
-            assert job.priority == twin.priority
+            assert (job.priority, job.ties) == (twin.priority, twin.ties)
         return claimed
 
     @rule(chosen=st.lists(attempts, min_size=1, max_size=3), how=ends, heard=st.booleans())
@@ -271,6 +280,19 @@ class StoreMachine(RuleBasedStateMachine):
         self.model.paused.discard(queue)
         self.model.cooling.pop(queue, None)
 
+    def _release(self, job: JobId) -> None:
+        self._unblock(job, Released())
+
+    def _postpone_release(self, job: JobId) -> None:
+        self._unblock(job, Released(10 + self.fractions[job]))
+
+    def _skip(self, job: JobId) -> None:
+        self._unblock(job, Skipped("not needed"))
+
+    def _unblock(self, job: JobId, end: End) -> None:
+        live = self.do(self.store.jobs.live([job]))
+        self._end_all([one for one in live if one.state is S.BLOCKED], end)
+
     def _resume(self, job: JobId) -> None:
         assert self.do(self.store.jobs.resume([job])) == [job] * self.model.resume(job)
 
@@ -314,5 +336,5 @@ class StoreMachine(RuleBasedStateMachine):
             twin = self.model.jobs[job.id]
             assert (job.state, job.fence) == (twin.state, twin.fence)
             assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
-            assert (job.queue, job.priority) == (twin.queue, twin.priority)
+            assert (job.queue, job.priority, job.ties) == (twin.queue, twin.priority, twin.ties)
             assert job.worker_id == twin.worker or job.ended

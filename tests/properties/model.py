@@ -35,6 +35,7 @@ class ModelJob:
     timeout_at: float | None = None
     cancel: bool = False
     kept_until: float | None = None
+    ties: int = 0
 
 
 @dataclass
@@ -113,6 +114,8 @@ class Model:
             self._end(job, move.to, move.keep_for)
         elif job.cancel:
             self._end(job, S.CANCELLED, job.policy.retention.other)
+        elif job.state is S.BLOCKED and move.to is S.READY:
+            self._line_up(job)
         else:
             self._wait(job, move.to, due)
 

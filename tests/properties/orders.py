@@ -54,6 +54,8 @@ class Order:
     max_attempts: int
     max_crashes: int
     unique: tuple[str, OnConflict] | None
+    ties: int
+    blocked: bool
 
     def policy(self, part: float) -> Policy:
         return Policy(
@@ -71,20 +73,24 @@ class Order:
             delay=None if self.delay is None else self.delay + part,
             deadline_in=None if self.deadline is None else self.deadline + part,
             unique=Unique(self.unique[0], on_conflict=self.unique[1]) if self.unique else None,
+            ties=self.ties,
+            blocked=self.blocked,
         )
 
     def twin(self, part: float, now: float) -> ModelJob:
         """The model's idea of the same job."""
+        waits = self.delay is not None and not self.blocked
         return ModelJob(
             id=JobId(""),
             queue=self.queue,
             priority=self.priority,
             policy=self.policy(part),
-            state=S.READY if self.delay is None else S.SCHEDULED,
+            state=S.BLOCKED if self.blocked else S.SCHEDULED if waits else S.READY,
             seq=0,
             key=self.unique[0] if self.unique else None,
-            due=None if self.delay is None else now + self.delay + part,
+            due=now + self.delay + part if self.delay is not None and waits else None,
             deadline=None if self.deadline is None else now + self.deadline + part,
+            ties=self.ties,
         )
 
 
@@ -102,4 +108,6 @@ orders = st.builds(
     max_attempts=st.integers(1, 3),
     max_crashes=st.integers(1, 2),
     unique=seldom(st.tuples(st.sampled_from("ab"), st.sampled_from(MODES))),
+    ties=st.sampled_from([0, 0, 0, 5]),
+    blocked=st.sampled_from([False, False, False, True]),
 )

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.schedule.catch_up import ON_TIME, Planned, plans
+from holdfast.schedule.catch_up import ON_TIME_SECONDS, DecidedPlan, due_plans
 from holdfast.schedule.model import CatchUp, Decision, Definition, Rule
 from tests.properties.wall_walk import Expression, Place, expressions, places, walk
 
@@ -18,11 +18,11 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class Look:
-    """One look at the schedule, and all it decided."""
+class Pass:
+    """One evaluation of the schedule, and all it decided."""
 
     now: datetime
-    rows: tuple[Planned, ...]
+    rows: tuple[DecidedPlan, ...]
     more: bool
 
 
@@ -39,22 +39,24 @@ definitions = st.builds(
 pauses = st.lists(st.integers(1, 900), min_size=1, max_size=6)
 
 
-def look_again_and_again(definition: Definition, start: datetime, minutes: list[int]) -> list[Look]:
-    """Looks with pauses between them, each going on while there is more."""
-    looks: list[Look] = []
+def evaluate_again_and_again(
+    definition: Definition, start: datetime, minutes: list[int]
+) -> list[Pass]:
+    """Evaluations with pauses between them, each going on while there is more."""
+    passes: list[Pass] = []
     last, now = None, start
     for pause in minutes:
         now += timedelta(minutes=pause, seconds=7)
         while True:
-            due = plans(definition, "name", "", last, start, now)
-            looks.append(Look(now, due.plans, due.more))
+            due = due_plans(definition, "name", last, start, now)
+            passes.append(Pass(now, due.plans, due.more))
             last = due.plans[-1].at if due.plans else last
             if not due.more:
                 break
-    return looks
+    return passes
 
 
-def accounted(rows: list[Planned], expected: list[datetime]) -> list[datetime]:
+def accounted(rows: list[DecidedPlan], expected: list[datetime]) -> list[datetime]:
     """The plan times that the rows stand for."""
     found: list[datetime] = []
     for row in rows:
@@ -78,9 +80,9 @@ def with_rule(definition: Definition, expression: Expression, place: Place) -> D
 def test_every_plan_is_accounted_for_once_and_in_order(
     plain: Definition, expression: Expression, place: Place, minutes: list[int]
 ) -> None:
-    looks = look_again_and_again(with_rule(plain, expression, place), place.moment, minutes)
-    expected = walk(expression, place.zone, place.moment, looks[-1].now)
-    rows = [row for look in looks for row in look.rows]
+    passes = evaluate_again_and_again(with_rule(plain, expression, place), place.moment, minutes)
+    expected = walk(expression, place.zone, place.moment, passes[-1].now)
+    rows = [row for each in passes for row in each.rows]
     times = [row.at for row in rows]
     assert times == sorted(set(times))
     assert accounted(rows, expected) == expected
@@ -92,35 +94,35 @@ def test_what_does_not_fire_is_what_the_policy_leaves_out(
     plain: Definition, expression: Expression, place: Place, minutes: list[int]
 ) -> None:
     definition = with_rule(plain, expression, place)
-    for look in look_again_and_again(definition, place.moment, minutes):
-        fired = [row.at for row in look.rows if row.decision is Decision.FIRED]
-        others = [row for row in look.rows if row.decision is not Decision.FIRED]
+    for each in evaluate_again_and_again(definition, place.moment, minutes):
+        fired = [row.at for row in each.rows if row.decision is Decision.FIRED]
+        others = [row for row in each.rows if row.decision is not Decision.FIRED]
         assert len(others) <= definition.cap + 1
         if definition.catch_up is CatchUp.LATEST:
-            assert_the_newest_fires(definition, look, fired)
+            assert_the_newest_fires(definition, each, fired)
         else:
-            assert_those_on_time_fire(definition, look, fired, others)
+            assert_those_on_time_fire(definition, each, fired, others)
 
 
-def assert_the_newest_fires(definition: Definition, look: Look, fired: list[datetime]) -> None:
-    newest = [row.at for row in look.rows][-1:]
+def assert_the_newest_fires(definition: Definition, each: Pass, fired: list[datetime]) -> None:
+    newest = [row.at for row in each.rows][-1:]
     late = definition.lateness is not None and any(
-        (look.now - at).total_seconds() > definition.lateness for at in newest
+        (each.now - at).total_seconds() > definition.lateness for at in newest
     )
     assert fired == ([] if late else newest)
 
 
 def assert_those_on_time_fire(
-    definition: Definition, look: Look, fired: list[datetime], others: list[Planned]
+    definition: Definition, each: Pass, fired: list[datetime], others: list[DecidedPlan]
 ) -> None:
     none = definition.catch_up is CatchUp.NONE
     limit = min(
-        ON_TIME if none and definition.lateness is None else definition.window,
+        ON_TIME_SECONDS if none and definition.lateness is None else definition.window,
         definition.window if definition.lateness is None else definition.lateness,
     )
     if none and definition.lateness is not None:
         limit = definition.lateness
-    assert all((look.now - at).total_seconds() <= limit for at in fired)
-    assert all((look.now - row.at).total_seconds() > limit for row in others)
+    assert all((each.now - at).total_seconds() <= limit for at in fired)
+    assert all((each.now - row.at).total_seconds() > limit for row in others)
     assert len(fired) <= definition.cap
-    assert not look.more or len(fired) == definition.cap
+    assert not each.more or len(fired) == definition.cap

@@ -1,4 +1,4 @@
-"""`holdfast enqueue`: one durable call from the command line."""
+"""`holdfast enqueue`: enqueue one job from the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Arguments = dict[str, Any]
 
-_TOLD = {
+_NOTES = {
     "existing": "no new job: this one holds the unique key",
     "debounced": "no new job: this one holds the unique key, and was made due as asked",
     "replaced": "the job that held the unique key was replaced",
@@ -116,7 +116,8 @@ async def _by_name(
     options: dict[str, Any],
     patience: float | None,
 ) -> None:
-    """Without the app nothing is known of the signature: the worker will check it."""
+    """Enqueue by the task's name, without its app. The arguments are not checked here, because the
+    function's signature is unknown; the worker checks them."""
     from holdfast.config import Settings
     from holdfast.job.checks import check_job_id
 
@@ -140,7 +141,7 @@ async def _answer(
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
     elif inserted.how != "created" and not session.as_json:
-        complain(_TOLD[inserted.how])
+        complain(_NOTES[inserted.how])
     session.answer(document, lambda: lines)
 
 
@@ -169,7 +170,8 @@ def read_arguments(
 
 
 def _pair(pair: str, takes_text: Callable[[str], bool]) -> tuple[str, Any]:
-    """A value is JSON if it reads as such, else text; for a `str` parameter always text."""
+    """The name and value of one `--arg`. A value that reads as JSON is JSON, any other is text. For
+    a `str` parameter a value is always text."""
     name, equals, value = pair.partition("=")
     if not equals or not name.isidentifier():
         raise UsageProblem(f"--arg must be NAME=VALUE, got {pair!r}")

@@ -1,4 +1,4 @@
-"""`holdfast schedules list|show|preview|history`: looking at schedules."""
+"""`holdfast schedules list|show|preview|history`: what is read about schedules."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ async def list_schedules(
 async def show_schedule(session: Session, name: Name) -> None:
     """Everything about one schedule, with its newest plans."""
     async with session.client() as client:
-        found = await client.schedule(name)
-        workers = await client.workers()
-        rows = await client.schedule_history(name, limit=5)
+        found = await client.schedules.get(name)
+        workers = await client.workers.all()
+        rows = await client.schedules.history(name, limit=5)
     document = document_of(found, workers, utcnow())
     document["newest"] = [entry_document(row) for row in rows]
 
@@ -81,7 +81,7 @@ async def preview_plans(
     """Plan times in local time and UTC; times that a change of clocks moves are marked."""
     start, end = when("--from", since), when("--to", until)
     async with session.client() as client:
-        plans = await client.preview_schedule(name, start, end, limit=limit)
+        plans = await client.schedules.preview(name, start, end, limit=limit)
     document = {"schedule": name, "plans": msgspec.to_builtins(plans)}
     session.answer(document, lambda: draw_preview(plans))
 
@@ -97,7 +97,7 @@ async def show_history(
 ) -> None:
     """What was decided about each plan and what became of its job, newest first."""
     async with session.client() as client:
-        rows = await client.schedule_history(
+        rows = await client.schedules.history(
             name, scope=scope, limit=limit, before=moment("--before", before)
         )
     documents = [entry_document(row) for row in rows]
@@ -105,7 +105,7 @@ async def show_history(
 
 
 def when(option: str, text: str | None) -> datetime | None:
-    """A moment of the past as elsewhere, and `+7d` for one to come."""
+    """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
     if text is not None and text.startswith("+"):
         ahead = parse_duration(text[1:])
         if ahead is not None:
@@ -134,7 +134,8 @@ def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) ->
 
 
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
-    """A row of the ledger; the duration, the error's kind and a result's rows_affected aside."""
+    """A row of the ledger as a document, with three fields added: the job's duration, the kind of
+    its error, and `rows_affected` of its result."""
     document: dict[str, Any] = msgspec.to_builtins(entry)
     result = None if entry.result is None else msgspec.json.decode(entry.result)
     took = (

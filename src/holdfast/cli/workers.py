@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(group: typer.Typer) -> None:
-    # A callback keeps `list` a word of its own although it is the only one so far.
+    # With a callback Typer keeps the command `list`, although it is the only one of its group.
     group.callback()(_workers)
     add_command(group, "list", list_workers)
 
@@ -30,7 +30,7 @@ def _workers() -> None:
 async def list_workers(session: Session) -> None:
     """List workers, live or lapsed but not yet swept, oldest first."""
     async with session.client() as client:
-        workers = await client.workers()
+        workers = await client.workers.all()
     document = {"workers": [_document(worker) for worker in workers]}
     session.answer(document, lambda: _draw(workers))
 

@@ -89,6 +89,11 @@ class Threads:
             # A traceback names this frame: with the error in it neither would ever be freed.
             del error, call
 
+    def resize(self, size: int) -> None:
+        """Let the pool grow up to this size from now on. Threads that are there stay."""
+        with self._lock:
+            self._size = size
+
     def close(self) -> int:
         """Let idle threads go; returns how many are still busy with a call."""
         with self._lock:

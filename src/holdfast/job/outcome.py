@@ -34,15 +34,18 @@ from holdfast.job.ends import (
     WorkerLost,
 )
 from holdfast.job.ids import JobId
-from holdfast.job.policy import Policy, decode_policy, readable_part
-from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
+from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
+from holdfast.job.record import Claimed, ErrorEntry, Live
 from holdfast.job.retry import UniformRandom
 from holdfast.job.state import JobState, require_legal
-from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
+from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import NO_TIES
 
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
+UNWRITABLE = "the store could not take this attempt's end"
+LAST_RESORT_KEPT_FOR = 30 * DAY
+"""Seconds that a job is kept which failed without its policy being asked."""
 
 
 class Transition(msgspec.Struct, frozen=True, gc=False):
@@ -84,19 +87,6 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
-    """The common end, apart so that the hot path pays for nothing else."""
-    return Transition(
-        job.id,
-        job.fence,
-        JobState.SUCCEEDED,
-        spend=1,
-        keep_for=policy.retention.succeeded,
-        result=result if policy.keep_result else None,
-        ties=job.ties,
-    )
-
-
 def decide(  # noqa: C901 - one arm per line of the table it states
     job: Claimed | Live,
     end: End,
@@ -112,15 +102,14 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     Whether a job is tried again only its policy says: a policy that this version cannot read is an
     `Unreadable`, and the decision somebody else's. Every other end stands without it.
     """
-    if cancel_requested and not isinstance(end, Returned | DeadlinePassed):
+    if isinstance(end, Returned):  # nearly every attempt ends so: it pays for no other arm
+        return _succeeded(job, end)
+    if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    source = job.state if isinstance(job, Live) else JobState.RUNNING
+    source = _state_of(job)
     move = _Mover(job, policy, source, uniform)
     match end:
-        case Returned(result):
-            kept = result if policy.keep_result else None
-            return move.ended(JobState.SUCCEEDED, spend=1, result=kept)
         case Raised(final=True):
             return move.failed(_entry(job, end.kind, end.message, end.traceback))
         case Raised(kind, message, traceback, retry_after):
@@ -165,15 +154,65 @@ def require_legal_moves(transitions: Iterable[Transition]) -> None:
         require_legal(move.source, move.to)
 
 
-def leave(job_id: JobId, fence: int, problem: Exception) -> Transition:
+def leave(job: Claimed, problem: Exception) -> Transition:
     """A claimed job that this version cannot read goes back unspent, for a worker that can.
 
     It waits longer each time it was claimed: a fleet that cannot read
     it does not claim it over and over, and a worker of another release finds it within minutes.
     """
-    wait = min(LEFT_FOR * 2.0 ** min(times_taken(fence), 20), LEFT_AT_MOST)
+    wait = min(LEFT_FOR * 2.0 ** min(job.times_taken, 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
-    return Transition(job_id, fence, JobState.SCHEDULED, delay=wait, reason=reason)
+    return Transition(
+        job.id, job.fence, JobState.SCHEDULED, delay=wait, reason=reason, ties=job.ties
+    )
+
+
+def undecidable(job: Claimed, problem: Exception) -> Transition:
+    """The end of an attempt that a defect of ours kept from being decided: the job fails with the
+    reason, so that it is neither stuck nor run again."""
+    message = clean(f"the end of this attempt could not be decided: {describe(problem)}", 2_000)
+    return Transition(
+        job.id,
+        job.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=LAST_RESORT_KEPT_FOR,
+        reason=message,
+        error=ErrorEntry(job.attempt, type(problem).__name__, message),
+        ties=job.ties,
+    )
+
+
+def unwritable(refused: Transition, problem: Exception) -> Transition:
+    """What is written instead of an end that the store cannot take: a failure in plain ASCII."""
+    reason = clean(f"{UNWRITABLE} ({refused.to}): {describe(problem)}", 2_000)
+    return Transition(
+        refused.id,
+        refused.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=LAST_RESORT_KEPT_FOR,
+        reason=reason.encode("ascii", "replace").decode(),
+        ties=refused.ties,
+    )
+
+
+def _succeeded(job: Claimed | Live, end: Returned) -> Transition:
+    policy = readable_part(job.policy)
+    return Transition(
+        job.id,
+        job.fence,
+        JobState.SUCCEEDED,
+        _state_of(job),
+        spend=1,
+        keep_for=policy.retention.succeeded,
+        result=end.result if policy.keep_result else None,
+        ties=job.ties,
+    )
+
+
+def _state_of(job: Claimed | Live) -> JobState:
+    return job.state if isinstance(job, Live) else JobState.RUNNING
 
 
 def _is_tried_again(end: End) -> bool:

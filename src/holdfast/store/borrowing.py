@@ -10,13 +10,12 @@ Nothing here begins, commits or rolls back: the transaction is the caller's.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from holdfast.errors import BadOption
 
 Rows = Sequence[Any]
-Step = TypeVar("Step")
 Answer = TypeVar("Answer")
 
 ACCEPTED_SYNC = "a psycopg Connection or a SQLAlchemy Session or Connection on Postgres"
@@ -31,40 +30,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 class Borrowed(Protocol):
     """A caller's connection, able to run one script in the caller's transaction."""
 
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows: ...
-
-
-class BorrowedSync(Borrowed, Protocol):
-    """One whose driver needs no loop; it serves the async verb as well."""
-
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows: ...
-
-
-# Running steps ---------------------------------------------------------------------------
-
-
-async def drive(
-    steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Awaitable[Rows]]
-) -> Answer:
-    """Run a generator of steps: each is fetched, and its rows are sent back in."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(await fetch(step))
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-
-
-def drive_sync(steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Rows]) -> Answer:
-    """The same without a loop."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(fetch(step))
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
+    def fetch(self, script: str, values: Sequence[object]) -> Awaitable[Rows]: ...
 
 
 # Recognising connections -----------------------------------------------------------------
@@ -78,12 +44,12 @@ def recognise(connection: object) -> Borrowed:
     return _sync(connection, ACCEPTED)
 
 
-def recognise_sync(connection: object) -> BorrowedSync:
-    """Wrap a connection whose driver does not use a loop."""
+def recognise_sync(connection: object) -> Borrowed:
+    """Wrap a connection whose driver needs no loop: its `fetch` never waits for one."""
     return _sync(connection, ACCEPTED_SYNC)
 
 
-def _sync(connection: object, accepted: str) -> BorrowedSync:
+def _sync(connection: object, accepted: str) -> Borrowed:
     for comes_from, wrap in _SYNC.items():
         if _is_a(connection, *comes_from):
             return wrap(connection)
@@ -114,14 +80,11 @@ class _Psycopg:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
         with self._connection.cursor(row_factory=tuple_rows) as cursor:
             cursor.execute(*as_pyformat(script, values))
             found: Rows = cursor.fetchall()
             return found
-
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
-        return self.fetch_sync(script, values)
 
 
 class _AsyncPsycopg:
@@ -142,13 +105,10 @@ class _Sqlalchemy:
     def __init__(self, connection: Any) -> None:
         self._given = connection
 
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
         given = self._given
         connection = given.connection() if hasattr(given, "get_bind") else given
         return _all(connection.exec_driver_sql(*_in_style(connection.dialect, script, values)))
-
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
-        return self.fetch_sync(script, values)
 
 
 class _AsyncSqlalchemy:
@@ -171,12 +131,27 @@ _ASYNC: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
     ("sqlalchemy", "AsyncConnection"): _AsyncSqlalchemy,
 }
 
-_SYNC: dict[tuple[str, str], Callable[[Any], BorrowedSync]] = {
+_SYNC: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
     ("psycopg", "Connection"): _Psycopg,
     ("sqlalchemy", "Session"): _Sqlalchemy,
     ("sqlalchemy", "scoped_session"): _Sqlalchemy,
     ("sqlalchemy", "Connection"): _Sqlalchemy,
 }
+
+
+# Running without a loop ------------------------------------------------------------------
+
+
+def run_without_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Run a coroutine to its end that never waits, because all it awaits is a connection from
+    `recognise_sync`. So the steps of a verb are written once, for both kinds of drivers."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+    work.close()
+    raise RuntimeError("a connection that needs no loop has waited for one")
 
 
 # Translating placeholders ----------------------------------------------------------------

@@ -49,7 +49,7 @@ def channel_of_few(channel: str) -> str:
     return f"{channel}_few"
 
 
-class LineWakeups(ABC):
+class ListeningWakeups(ABC):
     """See `holdfast.store.contract.wakeups.Wakeups`. Without `listen` nobody is ever called."""
 
     def __init__(self, *, listen: bool) -> None:

@@ -69,7 +69,7 @@ class Departure:
         await self._step("heartbeat", self._pipeline.identity.end(), closed)
 
     def _stop_claiming(self) -> None:
-        self._pipeline.leaving = True
+        self._pipeline.runner.leaving = True
         self._pipeline.fetcher.stop_soon()
         self._pipeline.runner.hand_back_waiting()
 
@@ -99,7 +99,7 @@ class Departure:
             )
 
     async def _write_ends(self, by: float) -> None:
-        await self._pipeline.strays.stop()
+        await self._pipeline.lost_claims.stop()
         await self._reaches(self._pipeline.finisher.settled(), by)
         unwritten = await self._pipeline.finisher.close(MOMENT)
         if unwritten:
@@ -117,10 +117,10 @@ class Departure:
 
     async def _close_pools(self) -> None:
         pipeline = self._pipeline
-        busy = pipeline.threads.close()
+        busy = pipeline.executor.close_threads()
         left = await pipeline.runner.close(CLOSING / 2)
-        await pipeline.processes.close()
-        await pipeline.progress.aclose()
+        await pipeline.executor.close_processes()
+        await pipeline.answering.aclose()
         if left or busy:
             self._events.error("worker.left_behind", coroutines=left, threads=busy)
 

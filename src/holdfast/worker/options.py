@@ -77,13 +77,13 @@ class WorkerOptions:
         """Seconds from the first signal to the end of everything, whatever the store does."""
         return self.grace + self.patience + 5.0
 
-    @property
-    def thread_count(self) -> int:
-        return self.threads or min(self.slots, MOST_THREADS)
+    def threads_for(self, slots: int) -> int:
+        """How many threads a worker with so many slots in all may start."""
+        return self.threads or max(1, min(slots, MOST_THREADS))
 
-    @property
-    def process_count(self) -> int:
-        return self.processes or min(self.slots, os.cpu_count() or 1)
+    def processes_for(self, slots: int) -> int:
+        """How many child processes a worker with so many slots in all may start."""
+        return self.processes or max(1, min(slots, os.cpu_count() or 1))
 
 
 def _require_slots(queues: object) -> None:

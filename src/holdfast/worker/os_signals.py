@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.worker.forks import part_from_parent
+from holdfast.handlers.forks import part_from_parent
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_EVERY = 1.0

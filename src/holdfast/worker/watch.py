@@ -9,9 +9,9 @@ again. A small fleet never dozes, nor do the few that serve a queue.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from holdfast.background.replicas import FEW, Replicas
+from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 from holdfast.store.contract.records import WorkerInfo
 
 SHIFT = 5
@@ -22,12 +22,12 @@ class Watch:
     def __init__(
         self,
         replicas: Replicas,
-        queues: Iterable[str],
+        queues: Collection[str],
         doze: Callable[[bool], None],
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._replicas = replicas
-        self._queues = frozenset(queues)
+        self._queues = queues
         self._doze = doze
         self._chance = chance
         self._peers: int | None = None
@@ -36,13 +36,13 @@ class Watch:
 
     @property
     def is_crowd(self) -> bool:
-        return self._replicas.count > FEW
+        return self._replicas.count > CHOSEN_REPLICAS
 
     def recount(self, workers: Iterable[WorkerInfo]) -> None:
         """Learn how many serve the queue of ours that is served by the fewest."""
         serving = dict.fromkeys(self._queues, 0)
         for worker in workers:
-            for queue in self._queues & worker.queues.keys():
+            for queue in serving.keys() & worker.queues.keys():
                 serving[queue] += worker.alive
         self._peers = min(serving.values(), default=0)
 
@@ -62,7 +62,7 @@ class Watch:
 
     def _draw(self) -> None:
         peers = self._replicas.count if self._peers is None else self._peers
-        self._turn(self._chance() * min(peers, self._replicas.count) >= FEW)
+        self._turn(self._chance() * min(peers, self._replicas.count) >= CHOSEN_REPLICAS)
 
     def _turn(self, dozes: bool) -> None:
         if dozes != self.dozes:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from holdfast.background.outage import Outage
 from holdfast.background.replicas import Replicas
 from holdfast.background.service import Service
 from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
@@ -23,11 +24,13 @@ from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Stop
 from holdfast.worker.drain import drained
+from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
 from holdfast.worker.pipeline import Pipeline
+from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen
 
 AT_ONCE = 1.5
@@ -37,7 +40,8 @@ CLOSING = 2.0
 
 
 class Worker:
-    """One process's worker. It can be started once."""
+    """One process's worker. It can be started once. `listeners` hear of each end of an attempt
+    when the store has answered it (`finisher.Listener`)."""
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Worker:
         events: Events,
         services: Sequence[Service] = (),
         replicas: Replicas | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         self._store = store
         self._registry = registry
@@ -54,6 +59,7 @@ class Worker:
         self._events = events
         self._services = tuple(services)
         self._replicas = replicas or Replicas()
+        self._listeners = tuple(listeners)
         self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -85,15 +91,17 @@ class Worker:
         if self._pipeline is not None:
             return
         self._loop = asyncio.get_running_loop()
-        pipeline = self._pipeline = Pipeline(
+        setup = WorkerSetup(
             self._store,
             self._registry,
             self.options,
             self._events,
+            Outage(self._events),
             self._replicas,
-            on_frozen=self._on_frozen,
-            on_exhausted=self._exhausted,
         )
+        pipeline = self._pipeline = Pipeline(setup, self._on_frozen, self._on_exhausted)
+        for listener in self._listeners:
+            pipeline.finisher.listen(listener)
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
@@ -153,9 +161,14 @@ class Worker:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
-        ended = await drained(self._running_pipeline, self._store, self._registry, self.options)
+        ended = await drained(self._running_pipeline)
         self._raise_failure()
         return ended
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs
+        is cancelled. The store's list of workers keeps the numbers of the registration."""
+        self._running_pipeline.resize(queue, slots)
 
     def health(self) -> dict[str, object]:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
@@ -169,15 +182,15 @@ class Worker:
             "worker": pipeline.identity.id,
             "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
             "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
-            "store_out_of_reach_for": round(pipeline.outage.lasted, 3),
-            "store_says": pipeline.outage.reason,
+            "store_out_of_reach_for": round(pipeline.setup.outage.lasted, 3),
+            "store_says": pipeline.setup.outage.reason,
             "running": len(pipeline.runner.running),
             "unwritten": pipeline.finisher.unwritten,
             "stuck": len(pipeline.runner.stuck),
             "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
             "ended": pipeline.finisher.counters.ended,
             "refused": pipeline.finisher.counters.refused,
-            "discarded": pipeline.discarded,
+            "discarded": pipeline.runner.discarded,
         }
 
     @property
@@ -192,7 +205,7 @@ class Worker:
         if self._pipeline is None:
             return 0.0
         unheard = time.monotonic() - self._pipeline.identity.heartbeat.last_answer
-        lasted = max(self._pipeline.outage.lasted, unheard - self.options.lease / 3)
+        lasted = max(self._pipeline.setup.outage.lasted, unheard - self.options.lease / 3)
         return lasted if lasted > 2 * self.options.lease else 0.0
 
     @property
@@ -219,7 +232,7 @@ class Worker:
                 # one that has just written its last end has not beaten yet.
                 stalled = 0.0 if self._holds_anything else self._stalled_for
                 if suspicious and stalled:
-                    raise WorkerStalled(stalled, self._running_pipeline.outage.reason)
+                    raise WorkerStalled(stalled, self._running_pipeline.setup.outage.reason)
                 suspicious = bool(stalled)
         finally:
             for task in waiting:
@@ -229,10 +242,13 @@ class Worker:
         await self.drain()
         self._asked.set()
 
-    def _exhausted(self, queue: str, stuck: int, slots: int) -> None:
+    def _on_exhausted(self, queue: str, stuck: int, slots: int) -> None:
+        runner = self._running_pipeline.runner
+        if runner.leaving:
+            return
         self._failure = SlotsLost(queue, stuck, slots)
         self._events.error("worker.slots_lost", queue=queue, stuck=stuck, slots=slots)
-        self._running_pipeline.leaving = True
+        runner.leaving = True
         self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
-from tests.backends import opened
 from tests.conformance.builders import Scene
+from tests.support.backends import opened
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,12 @@ from holdfast.store.contract.records import (
 from holdfast.store.open import open_store
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import (
     Scene,
     new_job,
 )
 from tests.conformance.test_wakeups import listening
+from tests.support.backends import opened
 
 
 async def test_connections_killed_between_calls_are_made_again(

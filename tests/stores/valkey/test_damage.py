@@ -19,7 +19,7 @@ from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import QUEUE, Scene, ids
-from tests.leftovers import leftovers
+from tests.support.leftovers import leftovers
 
 
 @pytest.fixture(params=[1, 4], ids=["one partition", "four partitions"])

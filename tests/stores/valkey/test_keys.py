@@ -20,14 +20,14 @@ from holdfast.store.contract.records import (
 )
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import (
     REACHABLE,
     Scene,
     new_job,
 )
 from tests.conformance.planning import Diary
-from tests.leftovers import leftovers
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
 
 
 async def test_an_older_program_refuses_a_newer_layout(server: ThrowawayValkey, place: str) -> None:

@@ -15,8 +15,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Severity, Want
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import Scene, ids, new_job
+from tests.support.backends import opened
 
 TASKS = [f"task {n}" for n in range(7)]
 QUEUES = ["a", "b"]

@@ -21,8 +21,8 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import Held, JobFilter, ProgressReport, QueueSettings, Want
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, ids, new_job, new_worker
+from tests.support.backends import opened
 
 MAXMEMORY = "maxmemory"
 ROOM = 800_000  # bytes: for some hundreds of jobs

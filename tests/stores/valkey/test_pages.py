@@ -11,8 +11,8 @@ import pytest
 from holdfast.job.outcome import decide
 from holdfast.store.contract.records import JobFilter, Want
 from holdfast.store.contract.store import Store
-from tests.backends import opened
 from tests.conformance.builders import LONG, QUEUE, RETURNED, TASK, ids, new_job, new_worker
+from tests.support.backends import opened
 
 PARTITIONS = 8
 JOBS = 160

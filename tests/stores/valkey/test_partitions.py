@@ -17,7 +17,6 @@ from holdfast.store.contract.records import (
 )
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer
-from tests.backends import opened
 from tests.conformance.builders import (
     QUEUE,
     Scene,
@@ -25,6 +24,7 @@ from tests.conformance.builders import (
     ids,
     new_job,
 )
+from tests.support.backends import opened
 
 PARTITIONS = 4
 

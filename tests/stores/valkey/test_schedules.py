@@ -17,9 +17,9 @@ from holdfast.schedule.plan_job import PlanJobs
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import RETURNED, Scene, new_job
 from tests.conformance.planning import FIRST, NAME, Diary, definition, job_of
+from tests.support.backends import opened
 
 SPREAD = 4
 

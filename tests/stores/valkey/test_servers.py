@@ -21,7 +21,7 @@ from holdfast.testing.servers import (
     valkey_binaries,
     valkey_server,
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 START_AND_SLEEP = """
 import time

@@ -19,12 +19,12 @@ from holdfast.store.contract.records import (
 )
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
-from tests.backends import opened
 from tests.conformance.builders import (
     RETURNED,
     Scene,
     new_job,
 )
+from tests.support.backends import opened
 
 
 async def test_a_server_that_evicts_keys_is_refused(server: ThrowawayValkey, place: str) -> None:

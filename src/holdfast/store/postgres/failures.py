@@ -1,6 +1,6 @@
 """Every error of driver and server, told apart by who has to act.
 
-    StoreUnavailable   nobody: the server went away (restart, failover, exhaustion, a cut line, a
+    StoreUnavailable   nobody: the server went away (restart, failover, exhaustion, lost connection,
                        timeout), and clients try again by themselves
     StoreRefuses       an administrator: login, grants, schema
     RowRefused         whoever made the value: SQLSTATE classes 22, 23 and 54, and what the driver
@@ -24,8 +24,8 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 
-# The line is gone: the same call on a fresh connection may well succeed at once.
-LINE_LOST = (
+# The connection is gone: the same call on a fresh connection may well succeed at once.
+CONNECTION_LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -38,7 +38,7 @@ LINE_LOST = (
 COLLISION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 _AWAY = (
-    *LINE_LOST,
+    *CONNECTION_LOST,
     *COLLISION,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -76,11 +76,11 @@ _BAD_SETTING = (
 )
 
 
-def line_lost(error: Exception) -> bool:
+def connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the statement."""
     if isinstance(error, TimeoutError):
         return False
-    return isinstance(error, LINE_LOST) or _closed_under_us(error)
+    return isinstance(error, CONNECTION_LOST) or _closed_under_us(error)
 
 
 def translated(error: Exception, where: str) -> StoreError | None:

@@ -1,48 +1,77 @@
-"""Ends of attempts: the common one in a lean statement, all others in a general one.
+"""How attempts end, and waiting jobs with them, on Postgres.
 
-Both are guarded by fence. What they refuse is looked up afterwards, so that the
-caller hears where the job really is; a caller whose first reply was lost finds
-its own success there.
+Plain successes are one statement and one round trip. A batch with anything else is a list of steps
+in one transaction: the plain successes, the guarded moves of all others, and then what follows from
+the moves that were made. Further steps for tied jobs belong at the end of that list.
+
+All moves are guarded by fence. Where a refused job really is, is looked up afterwards, so that a
+caller whose first reply was lost finds its own success there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import msgspec
+from dataclasses import dataclass, field
 
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
+from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line, Record
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
 
 
-class Reclaim(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Reclaim:
     """Only jobs of workers that are gone or lapsed are moved, on the word of this worker."""
 
     by: WorkerInfo | None
 
 
-class Finisher:
-    """The finish and reclaim verbs of one store."""
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What the steps of one batch have done so far: the verdicts, and the queue of each job that
+    a guarded move took elsewhere."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    verdicts: dict[JobId, Verdict] = field(default_factory=dict)
+    queues: dict[JobId, str] = field(default_factory=dict)
 
-    async def finish(
-        self, transitions: Sequence[Transition], reclaim: Reclaim | None = None
+
+class PostgresFinishing(JobVerbs):
+    """See `holdfast.store.contract.finishing.Finishing` for what each verb promises."""
+
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._finish(transitions, None)
+
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
     ) -> list[Verdict]:
-        """Verdicts in the order asked; of two ends for one job the first that counts wins."""
-        first = {end.id: end for end in reversed(transitions)}
+        return await self._finish(transitions, Reclaim(by))
+
+    async def _finish(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
+    ) -> list[Verdict]:
+        if not transitions:
+            return []
+        verdicts = await self._judge(transitions, reclaim)
+        if any(move.to is JobState.READY for move in transitions):
+            self._skip_points.forget()
+        return verdicts
+
+    async def _judge(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
+    ) -> list[Verdict]:
+        """Verdicts in the order asked; of two moves of one job the first that counts wins."""
+        first = {move.id: move for move in reversed(transitions)}
         plain, others = _sorted_out(first.values(), reclaim)
-        verdicts = await self._apply(plain, others, reclaim)
+        if others or len(first) < len(transitions):
+            require_legal_moves(transitions)
+        verdicts = (await self._apply(plain, others, reclaim)).verdicts
         await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
-        answers = [verdicts[end.id] for end in transitions]
+        answers = [verdicts[move.id] for move in transitions]
         if len(first) < len(transitions):
             await self._judge_twins(transitions, answers, reclaim)
         return answers
@@ -50,83 +79,73 @@ class Finisher:
     async def _judge_twins(
         self, transitions: Sequence[Transition], answers: list[Verdict], reclaim: Reclaim | None
     ) -> None:
-        """Further ends of one job: too late if the one before was accepted, else they have
+        """Further moves of one job: too late if the one before was accepted, else they have
         their turn. One statement cannot meet a job twice."""
         left = []
         for place in _twins(transitions):
-            told = answers[place]
-            if told.accepted:
-                answers[place] = Verdict(told.id, False, told.state, told.fence)
+            before = answers[place]
+            if before.accepted:
+                answers[place] = Verdict(before.id, False, before.state, before.fence)
             else:
                 left.append(place)
         if left:
-            again = await self.finish([transitions[place] for place in left], reclaim)
+            again = await self._judge([transitions[place] for place in left], reclaim)
             for place, verdict in zip(left, again, strict=True):
                 answers[place] = verdict
 
     async def _apply(
         self, plain: list[Transition], others: list[Transition], reclaim: Reclaim | None
-    ) -> dict[JobId, Verdict]:
-        """What was accepted. Two statements only when both kinds came, then in one transaction."""
+    ) -> Moved:
+        """The steps, in order. Several of them need a transaction; one is its own."""
 
-        async def both(line: Line) -> dict[JobId, Verdict]:
-            accepted: dict[JobId, Verdict] = {}
+        async def steps(session: Session) -> Moved:
+            moved = Moved()
             if plain:
-                refused = await line.fetch(self._script("finish_succeeded"), *self._plain(plain))
-                names = {str(row[0]) for row in refused}
-                accepted |= {end.id: _succeeded(end) for end in plain if end.id not in names}
+                await self._succeed(session, plain, moved)
             if others:
-                values = self._general(others, reclaim)
-                moved = await line.fetch(self._script("finish"), *values)
-                accepted |= {JobId(str(row[0])): _accepted(row) for row in moved}
-            return accepted
+                await self._move(session, others, reclaim, moved)
+                await self._throttle(session, others, moved)
+            return moved
 
+        several = bool(plain and others) or any(move.cool is not None for move in others)
         # Not repeated here: a worker that repeats it knows its own success from a refusal.
-        return await self._connections.run(
-            both, transaction=bool(plain) and bool(others), again=False
-        )
+        return await self._connections.run(steps, transaction=several, again=False)
 
-    async def _explain_refusals(
-        self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
+    async def _succeed(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
+        """Plain successes. The statement answers with those it refused: usually none."""
+        refused = await session.timed(
+            "jobs/finish_succeeded",
+            [move.id for move in moves],
+            [move.fence for move in moves],
+            [move.result for move in moves],
+            [move.keep_for for move in moves],
+        )
+        names = {str(row[0]) for row in refused}
+        for move in moves:
+            if move.id not in names:
+                moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
+
+    async def _move(
+        self, session: Session, moves: Sequence[Transition], reclaim: Reclaim | None, moved: Moved
     ) -> None:
-        if not refused:
-            return
-        verdicts.update((name, Verdict(name, False)) for name in refused)
-        for row in await self._connections.fetch("whereabouts", list(refused)):
-            name = JobId(str(row[0]))
-            verdicts[name] = Verdict(name, False, STATES[row[1]], row[2])
-
-    def _script(self, verb: str) -> str:
-        return self._connections.scripts[verb]
-
-    def _plain(self, ends: Sequence[Transition]) -> tuple[object, ...]:
-        return (
-            self._connections.clock.override(),
-            [end.id for end in ends],
-            [end.fence for end in ends],
-            [end.result for end in ends],
-            [end.keep_for for end in ends],
-        )
-
-    def _general(self, ends: Sequence[Transition], reclaim: Reclaim | None) -> tuple[object, ...]:
-        errors = [end.error for end in ends]
+        """Every other move, each under its guard."""
+        errors = [move.error for move in moves]
         by = reclaim and reclaim.by
-        return (
-            self._connections.clock.override(),
-            self._connections.options.channel,
+        for row in await session.timed(
+            "jobs/finish",
+            self._channel,
             reclaim is not None,
-            [end.id for end in ends],
-            [end.fence for end in ends],
-            [end.source.value for end in ends],
-            [end.to.value for end in ends],
-            [end.spend for end in ends],
-            [end.crash for end in ends],
-            [end.bump for end in ends],
-            [end.delay for end in ends],
-            [end.keep_for for end in ends],
-            [end.result for end in ends],
-            [end.reason for end in ends],
-            [end.cool for end in ends],
+            [move.id for move in moves],
+            [move.fence for move in moves],
+            [move.source.value for move in moves],
+            [move.to.value for move in moves],
+            [move.spend for move in moves],
+            [move.crash for move in moves],
+            [move.bump for move in moves],
+            [move.delay for move in moves],
+            [move.keep_for for move in moves],
+            [move.result for move in moves],
+            [move.reason for move in moves],
             [error and error.kind for error in errors],
             [error and error.message for error in errors],
             [error and error.traceback for error in errors],
@@ -135,33 +154,47 @@ class Finisher:
             Retention().other,
             by and by.id,
             by and by.alive_since,
-        )
+        ):
+            job = JobId(row["job_id"])
+            moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
+            moved.queues[job] = row["queue"]
+
+    async def _throttle(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
+        """Let the queues cool down whose jobs were throttled, each for the longest time asked."""
+        hints: dict[str, float] = {}
+        for move in moves:
+            if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
+                hints[queue] = max(move.cool, hints.get(queue, 0.0))
+        if hints:
+            await session.timed("queues/throttle", [*hints], [*hints.values()])
+
+    async def _explain_refusals(
+        self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
+    ) -> None:
+        if not refused:
+            return
+        verdicts.update((name, Verdict(name, False)) for name in refused)
+        for row in await self._connections.fetch("jobs/whereabouts", list(refused)):
+            name = JobId(str(row["job_id"]))
+            verdicts[name] = Verdict(name, False, STATES[row["state"]], row["fence"])
 
 
 def _sorted_out(
-    ends: Iterable[Transition], reclaim: Reclaim | None
+    moves: Iterable[Transition], reclaim: Reclaim | None
 ) -> tuple[list[Transition], list[Transition]]:
     plain: list[Transition] = []
     others: list[Transition] = []
-    for end in ends:
-        (others if reclaim is not None or not end.is_plain_success else plain).append(end)
+    for move in moves:
+        (others if reclaim is not None or not move.is_plain_success else plain).append(move)
     return plain, others
 
 
-def _succeeded(end: Transition) -> Verdict:
-    return Verdict(end.id, True, JobState.SUCCEEDED, end.fence)
-
-
-def _accepted(row: Record) -> Verdict:
-    return Verdict(JobId(str(row[0])), True, STATES[row[1]], row[2])
-
-
-def _twins(ends: Sequence[Transition]) -> list[int]:
+def _twins(moves: Sequence[Transition]) -> list[int]:
     """Where in a batch a job comes again."""
     seen = set[JobId]()
     places = []
-    for place, end in enumerate(ends):
-        if end.id in seen:
+    for place, move in enumerate(moves):
+        if move.id in seen:
             places.append(place)
-        seen.add(end.id)
+        seen.add(move.id)
     return places

@@ -42,7 +42,7 @@ class PostgresHealth:
 
     async def _places(self) -> list[Finding]:
         """A job belongs in exactly one place. Looked at: the oldest and the newest bodies."""
-        found = await self._connections.fetch("check_places", SAMPLE)
+        found = await self._connections.fetch("health/check_places", SAMPLE)
         looked, nowhere, twice, bodiless = found[0]
         return [
             _judge(
@@ -66,7 +66,7 @@ class PostgresHealth:
         ]
 
     async def _leases(self) -> list[Finding]:
-        found = await self._connections.timed("check_leases")
+        found = await self._connections.timed("health/check_leases")
         orphans = found[0][0]
         if not orphans:
             return [Finding("orphaned leases", OK, "none")]
@@ -75,10 +75,10 @@ class PostgresHealth:
 
     async def _bloat(self) -> list[Finding]:
         schema = self._connections.options.schema
-        return [_bloat(row) for row in await self._connections.fetch("check_bloat", schema)]
+        return [_bloat(row) for row in await self._connections.fetch("health/check_bloat", schema)]
 
     async def _snapshots(self) -> list[Finding]:
-        found = await self._connections.fetch("check_snapshots")
+        found = await self._connections.fetch("health/check_snapshots")
         if not found or found[0]["seconds"] < OLD_SNAPSHOT:
             return [Finding("oldest transaction", OK, "none older than 5 minutes")]
         old = found[0]
@@ -87,7 +87,7 @@ class PostgresHealth:
         return [Finding("oldest transaction", WARNING, saw, advice)]
 
     async def _server(self) -> list[Finding]:
-        row = (await self._connections.fetch("check_server"))[0]
+        row = (await self._connections.fetch("health/check_server"))[0]
         return [_release(row), _durability(row), _head_room(row)]
 
 

@@ -20,22 +20,22 @@ class PostgresQueues:
         if queues:
             columns = zip(*map(_values, queues.values()), strict=True)
             await self._connections.fetch(
-                "ensure_queues", list(queues), *(list(column) for column in columns)
+                "queues/ensure", list(queues), *(list(column) for column in columns)
             )
 
     async def pause(self, names: Sequence[str]) -> None:
         channel = self._connections.options.channel
-        await self._connections.fetch("pause_queues", channel, sorted(set(names)))
+        await self._connections.fetch("queues/pause", channel, sorted(set(names)))
 
     async def resume(self, names: Sequence[str]) -> None:
         channel = self._connections.options.channel
-        await self._connections.fetch("resume_queues", channel, sorted(set(names)))
+        await self._connections.fetch("queues/resume", channel, sorted(set(names)))
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
-        await self._connections.fetch("tune_queue", name, *_values(settings))
+        await self._connections.fetch("queues/tune", name, *_values(settings))
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
-        found = await self._connections.timed("list_queues", [*names] or None)
+        found = await self._connections.timed("queues/list", [*names] or None)
         return [rows.queue_info(row) for row in found]
 
 

@@ -1,4 +1,4 @@
-"""Rows become the records of the vocabulary, by position: the columns of each script."""
+"""Rows become the records of the vocabulary: by the names of their columns, but for the hot one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.contract.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
+from holdfast.store.contract.records import (
+    Outcome,
+    QueueInfo,
+    QueueSettings,
+    WorkerInfo,
+    counts_in,
+)
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
 
@@ -26,41 +32,64 @@ def moment(seconds: float) -> datetime:
 
 
 def claimed(row: Any) -> Claimed:
-    """The hot one: positional, and nothing is converted that does not have to be."""
+    """From a row of claim.sql or lost_claims.sql, in its order: the hot one, so nothing is looked
+    up by name or converted that does not have to be."""
+    (
+        job_id,
+        task,
+        queue,
+        priority,
+        args,
+        policy,
+        attempts,
+        crashes,
+        fence,
+        created_at,
+        claimed_at,
+        deadline_at,
+        tags,
+        headers,
+        checkpoint,
+        ahead,
+        ties,
+        *_,
+    ) = row
     return Claimed(
-        row[0],
-        row[1],
-        row[2],
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        moment(row[9]),
-        moment(row[10]),
-        row[11],
-        () if row[12] is None else tuple(row[12]),
-        row[13],
-        row[14],
-        row[15],
+        job_id,
+        task,
+        queue,
+        priority,
+        args,
+        policy,
+        attempts,
+        crashes,
+        fence,
+        moment(created_at),
+        moment(claimed_at),
+        deadline_at,
+        () if tags is None else tuple(tags),
+        headers,
+        checkpoint,
+        ahead,
+        ties,
     )
 
 
 def live(row: Any) -> Live:
     return Live(
-        JobId(str(row[0])),
-        STATES[row[1]],
-        row[2],
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        worker(row[8]),
-        row[9],
-        row[10],
-        row[11],
+        id=JobId(str(row["job_id"])),
+        state=STATES[row["state"]],
+        queue=row["queue"],
+        task=row["task"],
+        policy=row["policy"],
+        attempts=row["attempts"],
+        crashes=row["crashes"],
+        fence=row["fence"],
+        worker_id=worker(row["worker_id"]),
+        cancel_requested=row["cancel_requested"],
+        ahead=row["ahead"],
+        claimed_at=row["claimed_at"],
+        ties=row["ties"],
     )
 
 
@@ -77,6 +106,7 @@ def job(row: Any) -> Job:
         attempts=row["attempts"],
         crashes=row["crashes"],
         fence=row["fence"],
+        ties=row["ties"],
         tags=tuple(row["tags"]),
         headers=row["headers"],
         unique_key=row["unique_key"],
@@ -92,6 +122,10 @@ def job(row: Any) -> Job:
         progress=_progress(row),
         errors=() if row["errors"] is None else _errors.decode(row["errors"]),
     )
+
+
+def outcome(row: Any) -> Outcome:
+    return Outcome(JobId(str(row["job_id"])), STATES[row["state"]], row["result"], row["reason"])
 
 
 def _progress(row: Any) -> Progress | None:

@@ -18,9 +18,8 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
-from holdfast.store.postgres.recording import record
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.ledger import record
 
 FORGOTTEN_AT_ONCE = 1_000
 LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
@@ -39,48 +38,45 @@ class PostgresSchedules:
         if schedules:
             columns = map(list, zip(*map(_values, schedules.values()), strict=True))
             values = (self._channel, [*schedules], *columns, since, DECLARED_FOR)
-            await self._connections.timed("schedules_declare", *values)
+            await self._connections.timed("schedules/declare", *values)
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         """Not repeated with a revision: that one is gone once it was written."""
         values = (self._channel, name, *_values(definition), revision)
         again = revision is None
-        return bool(await self._connections.timed("schedules_put", *values, again=again))
+        return bool(await self._connections.timed("schedules/put", *values, again=again))
 
     async def pause(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._change("schedules_pause", names)
+        return await self._change("schedules/pause", names)
 
     async def resume(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._change("schedules_resume", names)
+        return await self._change("schedules/resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        scripts = self._connections.scripts
-
-        async def steps(line: Line) -> builtins.list[str]:
-            found = await line.fetch(scripts["schedules_delete"], self._channel, [*names])
-            gone = [row[0] for row in found]
-            await line.fetch(scripts["schedules_forget"], gone)
+        async def steps(session: Session) -> builtins.list[str]:
+            found = await session.fetch("schedules/delete", self._channel, [*names])
+            gone = [row["name"] for row in found]
+            await session.fetch("schedules/forget", gone)
             return gone
 
         return await self._connections.run(steps, transaction=True) if names else []
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
-        found = await self._connections.fetch("schedules_cursors", name, [*scopes])
-        return {row[0]: row[1] for row in found}
+        found = await self._connections.fetch("schedules/cursors", name, [*scopes])
+        return {row["scope"]: row["at"] for row in found}
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         distinct = list(dict.fromkeys(scopes))
         answer: dict[str, builtins.list[Live]] = {}
-        for row in await self._connections.fetch("schedules_unfinished", name, distinct):
-            scope, *job = row
-            answer.setdefault(scope, []).append(rows.live(job))
+        for row in await self._connections.fetch("schedules/unfinished", name, distinct):
+            answer.setdefault(row["scope"], []).append(rows.live(row))
         return answer
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        await self._connections.fetch("schedules_advance", name, scope, at, FORGOTTEN_AT_ONCE)
+        await self._connections.fetch("schedules/advance", name, scope, at, FORGOTTEN_AT_ONCE)
 
     async def history(
         self,
@@ -90,30 +86,30 @@ class PostgresSchedules:
         limit: int = 50,
         before: datetime | None = None,
     ) -> builtins.list[LedgerEntry]:
-        found = await self._connections.fetch("schedules_history", name, scope, before, limit)
+        found = await self._connections.fetch("schedules/history", name, scope, before, limit)
         return [rows.ledger_entry(row) for row in found]
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
     ) -> builtins.list[LedgerEntry]:
         at, scope = after or (None, "")
-        found = await self._connections.fetch("schedules_failed_plans", name, limit, at, scope)
+        found = await self._connections.fetch("schedules/failed_plans", name, limit, at, scope)
         return [rows.ledger_entry(row) for row in found]
 
     async def complain(self, name: str, error: str | None) -> None:
         told = None if error is None else clean(error, MESSAGE_LIMIT)
-        await self._connections.timed("schedules_complain", name, told)
+        await self._connections.timed("schedules/complain", name, told)
 
     async def prune_ledger(self, limit: int) -> int:
-        return int((await self._connections.timed("schedules_prune_ledger", limit))[0][0])
+        return int((await self._connections.timed("schedules/prune_ledger", limit))[0][0])
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
-        found = await self._connections.fetch("schedules_list", [*names] or None)
+        found = await self._connections.fetch("schedules/list", [*names] or None)
         return [rows.schedule(row) for row in found]
 
     async def _change(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
         found = await self._connections.timed(verb, self._channel, [*names])
-        return [row[0] for row in found]
+        return [row["name"] for row in found]
 
 
 def _values(definition: Definition) -> tuple[str, str, float]:

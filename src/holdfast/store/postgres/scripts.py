@@ -1,17 +1,42 @@
-"""The SQL of each verb, read from its own file.
+"""The SQL of each verb, read from its own file: `sql/<noun>/<verb>.sql`.
 
-The one thing put into a script is the schema's name: an identifier that
-`options` has checked against a pattern, quoted. Values only ever travel as
-parameters.
+What several scripts share is a part, a file in `sql/parts`. A script names its parts in its header
+and says where each of them goes:
+
+    -- $1 now   $2 channel   $3 ids
+    -- uses: woken
+    with ... now_ready as (...), {{woken}} select ...
+
+A part that differs from script to script by a word takes that word from the script's header
+(`-- let ids: $3::uuid[]` stands for `{{ids}}` in the part). A name in braces that nothing explains
+is an error when the scripts are loaded, and so is a part or word that is announced and not placed.
+
+Everything that is put into a script is text of this program, and the schema's name: an identifier
+that `options` has checked against a pattern, quoted. Values only ever travel as parameters.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 PACKAGE = "holdfast.store.postgres"
+
+WORDS = {
+    # The time to believe: what a test's clock says, or the beginning of this very call. Not of the
+    # transaction, which may be a caller's and may have lasted a while.
+    "now": "coalesce($1::timestamptz, statement_timestamp())",
+    # The last moment that the driver can tell: it knows no infinity and no year of five digits.
+    "calendar_end": "'9999-12-31 23:59:59.999999Z'::timestamptz",
+}
+
+_NAMED = re.compile(r"\{\{([a-z_]+)\}\}")
+_USES = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
+_LET = re.compile(r"^-- let ([a-z_]+): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"\A(?:--.*\n)+")
 
 
 def in_schema(text: str, schema: str) -> str:
@@ -20,10 +45,41 @@ def in_schema(text: str, schema: str) -> str:
 
 @lru_cache(maxsize=16)
 def load_scripts(schema: str) -> Mapping[str, str]:
-    """Every script of the backend by its verb, for tables in `schema`."""
+    """Every script of the backend by its noun and verb, for tables in `schema`."""
     folder = files(PACKAGE).joinpath("sql")
+    parts = {name: _HEADER.sub("", text).rstrip() for name, text in _texts(folder / "parts")}
     return {
-        file.name.removesuffix(".sql"): in_schema(file.read_text("utf-8"), schema)
+        f"{noun.name}/{verb}": in_schema(_assembled(f"{noun.name}/{verb}", text, parts), schema)
+        for noun in folder.iterdir()
+        if noun.is_dir() and noun.name != "parts"
+        for verb, text in _texts(noun)
+    }
+
+
+def _texts(folder: Traversable) -> list[tuple[str, str]]:
+    return [
+        (file.name.removesuffix(".sql"), file.read_text("utf-8"))
         for file in folder.iterdir()
         if file.name.endswith(".sql")
-    }
+    ]
+
+
+def _assembled(verb: str, text: str, parts: Mapping[str, str]) -> str:
+    uses = " ".join(_USES.findall(text)).split()
+    words = dict(_LET.findall(text))
+    known = WORDS | words | {name: parts[name] for name in uses}
+    placed = {"schema"}
+
+    def put(found: re.Match[str]) -> str:
+        name = found.group(1)
+        placed.add(name)
+        if name == "schema":
+            return found.group()
+        if name not in known:
+            raise ValueError(f"{verb}.sql: {{{{{name}}}}} is no part that it uses, and no word")
+        return _NAMED.sub(put, known[name])
+
+    whole = _NAMED.sub(put, text)
+    if idle := {*uses, *words} - placed:
+        raise ValueError(f"{verb}.sql announces {', '.join(sorted(idle))} and places it nowhere")
+    return whole

@@ -72,7 +72,7 @@ class PostgresStore:
         return PostgresStore(self._url, clock=self._clock, role="heartbeat")
 
     async def now(self) -> datetime:
-        found: datetime = (await self._connections.timed("now"))[0][0]
+        found: datetime = (await self._connections.timed("store/now"))[0][0]
         return found
 
     async def migrate(self) -> list[str]:
@@ -90,7 +90,7 @@ class PostgresStore:
         was_open = self._connections.is_open
         await self._connections.open()
         try:
-            await self._connections.fetch("drop_schema")
+            await self._connections.fetch("store/drop")
         finally:
             if not was_open:
                 await self._connections.close()

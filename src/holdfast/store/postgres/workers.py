@@ -28,7 +28,7 @@ class PostgresWorkers:
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
         await self._connections.timed(
-            "register",
+            "workers/register",
             worker.id,
             worker.name,
             worker.host,
@@ -49,26 +49,28 @@ class PostgresWorkers:
     ) -> Beat:
         ids, fences = [one.id for one in held], [one.fence for one in held]
         told = (caught_up, to_counts(stuck))
-        found = await self._connections.timed("heartbeat", worker, lease, ids, fences, *told)
+        found = await self._connections.timed(
+            "workers/heartbeat", worker, lease, ids, fences, *told
+        )
         known, cancel, lost = found[0]
         return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         values = (worker, list(queues), LATELY, MOST_COUNTED)
-        return News(*(await self._connections.timed("poll", *values))[0])
+        return News(*(await self._connections.timed("workers/poll", *values))[0])
 
     async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.fetch("deregister", worker)
+        await self._connections.fetch("workers/deregister", worker)
 
     async def list(self) -> builtins.list[WorkerInfo]:
-        return [rows.worker_info(row) for row in await self._connections.timed("list_workers")]
+        return [rows.worker_info(row) for row in await self._connections.timed("workers/list")]
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        return int((await self._connections.timed("sweep", limit, lapsed_for))[0][0])
+        return int((await self._connections.timed("workers/sweep", limit, lapsed_for))[0][0])
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
-        return bool(await self._connections.timed("lead", role, worker, ttl))
+        return bool(await self._connections.timed("workers/lead", role, worker, ttl))
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         channel = self._connections.options.channel
-        await self._connections.fetch("stop_leading", channel, role, worker)
+        await self._connections.fetch("workers/stop_leading", channel, role, worker)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from redis import exceptions
 
-from holdfast.store.listening import LineWakeups
+from holdfast.store.listening import ListeningWakeups
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.resp import Connection
 
 
-class ValkeyWakeups(LineWakeups):
+class ValkeyWakeups(ListeningWakeups):
     """Scripts publish on the channels of the namespace."""
 
     def __init__(self, connections: Connections) -> None:

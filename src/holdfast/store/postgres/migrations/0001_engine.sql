@@ -29,6 +29,9 @@ create table {{schema}}.job (
     created_at timestamptz not null default now()
 );
 
+-- `ties` on every narrow row says what a job is tied to but itself (`holdfast.job.ties`); it travels
+-- with the job from place to place.
+
 -- The arrival number: jobs of one priority are claimed in its order.
 create sequence {{schema}}.ready_seq;
 
@@ -41,7 +44,8 @@ create table {{schema}}.ready (
     attempts int not null default 0,
     crashes int not null default 0,
     fence bigint not null default 0,
-    since timestamptz not null default now()
+    since timestamptz not null default now(),
+    ties smallint not null default 0
 );
 create index ready_line on {{schema}}.ready (queue, priority, seq);
 
@@ -70,7 +74,8 @@ create table {{schema}}.lease (
     claimed_at timestamptz not null,
     timeout_at timestamptz,
     cancel_requested_at timestamptz,
-    ahead boolean not null default false
+    ahead boolean not null default false,
+    ties smallint not null default 0
 );
 
 create table {{schema}}.scheduled (
@@ -82,6 +87,7 @@ create table {{schema}}.scheduled (
     attempts int not null default 0,
     crashes int not null default 0,
     fence bigint not null default 0,
+    ties smallint not null default 0,
     reason text
 );
 -- With the id, so that a sweep can go on after any row although thousands are due at one moment.
@@ -96,13 +102,27 @@ create table {{schema}}.suspended (
     attempts int not null,
     crashes int not null,
     fence bigint not null,
+    ties smallint not null default 0,
     reason text
 );
 create index suspended_wake on {{schema}}.suspended (wake_at, job_id) where wake_at is not null;
 
+-- A job that waits for something else than time: no clock moves it, only a release or an end does.
+create table {{schema}}.blocked (
+    job_id uuid primary key,
+    queue text collate "C" not null,
+    priority int not null,
+    task text collate "C" not null,
+    attempts int not null default 0,
+    crashes int not null default 0,
+    fence bigint not null default 0,
+    ties smallint not null default 0
+);
+
 create table {{schema}}.outcome (
     job_id uuid primary key,
-    state text not null,
+    state text not null
+        check (state in ('succeeded', 'failed', 'cancelled', 'expired', 'skipped')),
     queue text collate "C" not null,
     priority int not null,
     task text collate "C" not null,
@@ -112,6 +132,7 @@ create table {{schema}}.outcome (
     claimed_at timestamptz,
     finished_at timestamptz not null,
     expires_at timestamptz not null,
+    ties smallint not null default 0,
     result text,
     reason text
 );
@@ -202,37 +223,43 @@ create table {{schema}}.signal (
 -- columns (state, ended) let a filter leave whole branches out; a WHERE in a branch would keep the
 -- planner from merging by the key.
 create view {{schema}}.place as
-    select job_id, 'ready'::text as state, queue, priority, task, attempts, crashes, fence,
+    select job_id, 'ready'::text as state, queue, priority, task, attempts, crashes, fence, ties,
         null::timestamptz as due_at, null::uuid as worker_id, null::timestamptz as claimed_at,
         null::timestamptz as cancel_requested_at, null::timestamptz as finished_at,
         null::timestamptz as expires_at, null::text as result, null::text as reason,
-        false as ended, false as ahead
+        false as ended, false as ahead, since
     from {{schema}}.ready
     union all
-    select job_id, 'running'::text, queue, priority, task, attempts, crashes, fence,
+    select job_id, 'running'::text, queue, priority, task, attempts, crashes, fence, ties,
         null::timestamptz, worker_id, claimed_at, cancel_requested_at, null::timestamptz,
-        null::timestamptz, null::text, null::text, false, ahead
+        null::timestamptz, null::text, null::text, false, ahead, null::timestamptz
     from {{schema}}.lease
     union all
-    select job_id, 'scheduled'::text, queue, priority, task, attempts, crashes, fence,
+    select job_id, 'scheduled'::text, queue, priority, task, attempts, crashes, fence, ties,
         due_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason, false, false
+        null::timestamptz, null::text, reason, false, false, null::timestamptz
     from {{schema}}.scheduled
     union all
-    select job_id, 'suspended'::text, queue, priority, task, attempts, crashes, fence,
+    select job_id, 'suspended'::text, queue, priority, task, attempts, crashes, fence, ties,
         wake_at, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
-        null::timestamptz, null::text, reason, false, false
+        null::timestamptz, null::text, reason, false, false, null::timestamptz
     from {{schema}}.suspended
     union all
-    select job_id, state, queue, priority, task, attempts, crashes, fence,
+    select job_id, 'blocked'::text, queue, priority, task, attempts, crashes, fence, ties,
+        null::timestamptz, null::uuid, null::timestamptz, null::timestamptz, null::timestamptz,
+        null::timestamptz, null::text, null::text, false, false, null::timestamptz
+    from {{schema}}.blocked
+    union all
+    select job_id, state, queue, priority, task, attempts, crashes, fence, ties,
         null::timestamptz, null::uuid, claimed_at, null::timestamptz, finished_at,
-        expires_at, result, reason, true, false
+        expires_at, result, reason, true, false, null::timestamptz
     from {{schema}}.outcome;
 
 -- Rows pass through these tables by the million while few are in them: vacuum early, by count.
 alter table {{schema}}.ready set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 alter table {{schema}}.lease set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 85);
 alter table {{schema}}.scheduled set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+alter table {{schema}}.blocked set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 alter table {{schema}}.worker set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 alter table {{schema}}.progress set (fillfactor = 70);
 alter table {{schema}}.job set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);

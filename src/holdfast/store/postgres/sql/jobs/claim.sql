@@ -1,0 +1,104 @@
+-- $1 now   $2 worker   $3 tasks   $4 number of this claim
+-- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
+-- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line, in order
+--
+-- A client that knows nothing sends one stretch per queue, over all priorities from seq 0. One that
+-- remembers where the last scan found its first row at priorities p1 < p2 sends (lowest .. p1 - 1),
+-- (p1 from that seq .. p2 - 1), (p2 from that seq .. highest): dead rows and unknown tasks before
+-- those points are not walked again, and a job of a new, more urgent priority is still seen.
+--
+-- Every step is shaped so that the generic plan of a prepared statement is right with good,
+-- missing or outdated statistics; the reasons stand at the steps.
+with asked as materialized (
+    -- the gate: a worker whose own lease lapsed gets nothing, nor does a paused or cooling queue
+    select wanted.queue, wanted.slots, wanted.free
+    from unnest($5::text[], $6::int[], $11::int[]) as wanted (queue, slots, free)
+    where exists (
+        select from {{schema}}.worker
+        where id = $2::uuid and expires_at > {{now}}
+    )
+    and not exists (
+        select from {{schema}}.queue
+        where queue.name = wanted.queue
+        and (queue.paused or queue.cool_until > {{now}})
+    )
+),
+picked as materialized (
+    -- Two limits: the inner one asks for the head of the index, the outer one stops pulling (and so
+    -- locking) when the slots are full. Equality on queue is what lets the upper priority end the
+    -- scan: as a bound of a row comparison it would not. The task filter hides in "nullif … is not
+    -- null", which the planner takes to pass nearly every row; estimated as "= any" it seems to
+    -- leave one row, and for one row a bitmap of the whole line plus a sort looks as cheap.
+    select line.ctid
+    from asked
+    cross join lateral (
+        select head.ctid
+        from unnest($7::text[], $8::int[], $9::bigint[], $10::int[])
+            as stretch (queue, from_priority, from_seq, to_priority)
+        cross join lateral (
+            select ready.ctid
+            from {{schema}}.ready
+            where ready.queue = asked.queue
+            and (ready.priority, ready.seq) >= (stretch.from_priority, stretch.from_seq)
+            and ready.priority <= stretch.to_priority
+            and nullif(ready.task = any ($3::text[]), false) is not null
+            order by ready.priority, ready.seq
+            limit asked.slots
+            for update skip locked
+        ) as head
+        where stretch.queue = asked.queue
+        limit asked.slots
+    ) as line
+),
+taken as (
+    -- by ctid as an array: a tid scan of exactly these rows, whatever the statistics say
+    delete from {{schema}}.ready
+    where ctid = any (array(select ctid from picked))
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties
+),
+behind as materialized (
+    -- where in each line those begin that are claimed ahead; nothing while all begin at once
+    select asked.queue, first.priority, first.seq
+    from asked
+    cross join lateral (
+        select taken.priority, taken.seq from taken
+        where taken.queue = asked.queue
+        order by taken.priority, taken.seq offset asked.free limit 1
+    ) as first
+    where asked.free < asked.slots
+),
+found as materialized (
+    -- one body per row by lateral with a constant limit: an index lookup each, never a hash of
+    -- all bodies
+    select taken.*, body.args, body.policy, body.tags, body.headers, body.timeout,
+        body.deadline_at, body.created_at, exists (
+            select from behind
+            where behind.queue = taken.queue
+            and (taken.priority, taken.seq) >= (behind.priority, behind.seq)
+        ) as ahead
+    from taken
+    cross join lateral (
+        select args, policy, tags, headers, timeout, deadline_at, created_at
+        from {{schema}}.job where job.id = taken.job_id limit 1
+    ) as body
+),
+leased as (
+    insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
+        worker_id, batch, claimed_at, timeout_at, ahead, ties)
+    select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
+        {{now}}, {{now}} + timeout * interval '1 second', ahead, ties
+    from found
+)
+-- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
+-- other columns, and an empty array more than none
+select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
+    date_part('epoch', created_at) as created_at,
+    date_part('epoch', {{now}}) as claimed_at,
+    case when deadline_at > {{calendar_end}} then {{calendar_end}} else deadline_at end as deadline_at,
+    case when cardinality(tags) > 0 then tags end as tags, headers,
+    -- only a job that was claimed before can have left a checkpoint
+    case when fence > 0 then (
+        select checkpoint from {{schema}}.progress where progress.job_id = found.job_id
+    ) end as checkpoint, ahead, ties, seq
+from found
+order by priority, seq

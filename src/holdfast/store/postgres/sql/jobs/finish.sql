@@ -1,0 +1,140 @@
+-- $1 now   $2 channel   $3 only jobs whose worker is gone or lapsed (reclaim)   $4 ids   $5 fences
+-- $6 source states   $7 next states   $8 attempts spent   $9 crashes added   $10 fence added
+-- $11 delays   $12 seconds to keep   $13 results   $14 reasons
+-- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
+-- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
+-- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged
+-- uses: from_waiting retention_of_policy woken
+-- Guarded moves: every end of an attempt but a plain return, and the moves of waiting jobs. A cancel
+-- that was asked for meanwhile ends what would have gone on. Answers with the moves it made.
+with asked as materialized (
+    select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
+        $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
+        $15::text[], $16::text[], $17::text[], $18::int[])
+        as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
+            kind, message, traceback, attempt)
+),
+trusted as materialized (
+    -- the workers that still hold their lease; locked, so that none comes back in between
+    select id from (
+        select id, expires_at from {{schema}}.worker
+        where $3::boolean and id = any (array(
+            select worker_id from {{schema}}.lease where lease.job_id = any ($4::uuid[])))
+        order by id
+        for share
+    ) as doubted
+    where expires_at > {{now}}
+),
+stands as materialized (
+    -- nothing has happened to the reclaiming worker since it judged
+    select $21::uuid is null or exists (
+        select from {{schema}}.worker
+        where id = $21::uuid and alive_since = $22::timestamptz and expires_at > {{now}}
+    ) as whole
+),
+held as materialized (
+    -- the guard: the job is where its mover saw it, with the fence that its mover knows. Of the
+    -- view's branches only that of the source state is probed
+    select asked.job_id, asked.source
+    from asked
+    cross join lateral (
+        select worker_id from {{schema}}.place
+        where place.job_id = asked.job_id and place.state = asked.source
+        and place.fence = asked.fence and not place.ended
+        limit 1
+    ) as mine
+    where case when asked.source = 'running'
+        then (select whole from stands) and not (mine.worker_id in (select id from trusted))
+        else not $3::boolean end
+),
+from_lease as (
+    delete from {{schema}}.lease
+    where job_id = any (array(select job_id from held where source = 'running'))
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, claimed_at,
+        cancel_requested_at is not null as cancelled
+),
+leaving as materialized (
+    select job_id from held where source <> 'running'
+),
+{{from_waiting}},
+gone as materialized (
+    select * from from_lease
+    union all select *, null::timestamptz, false from out_of_waiting
+),
+judged as materialized (
+    select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.claimed_at,
+        gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
+        gone.fence + asked.bump as fence, asked.next, asked.delay, asked.keep, asked.result,
+        asked.reason, asked.kind, asked.message, asked.traceback, asked.attempt,
+        gone.cancelled and asked.next in ('ready', 'scheduled', 'suspended') as stopped
+    from gone join asked on asked.job_id = gone.job_id
+),
+closed as materialized (
+    select *, case when stopped then 'cancelled' else next end as state,
+        case when stopped then 'cancelled on request' else reason end as why
+    from judged
+),
+to_outcome as (
+    insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
+        ties, claimed_at, finished_at, expires_at, result, reason)
+    select job_id, state, queue, priority, task, attempts, crashes, fence, ties, claimed_at,
+        {{now}}, {{now}} + interval '1 second' * coalesce(
+            (select case state when 'succeeded' then retain_succeeded
+                when 'failed' then retain_failed else retain_other end
+             from {{schema}}.queue where queue.name = closed.queue),
+            case when stopped then
+                (select coalesce({{retention_of_policy}}, $20::float8)
+                 from {{schema}}.job where job.id = closed.job_id)
+            else keep end
+        ),
+        case when stopped then null else result end, why
+    -- a state that is none of an ended job is refused by the table: no job gets lost here
+    from closed where state not in ('ready', 'scheduled', 'suspended')
+),
+to_ready as (
+    -- handed back: it keeps its seq and so its turn
+    insert into {{schema}}.ready
+        (job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, coalesce(seq, nextval('{{schema}}.ready_seq')), task, attempts,
+        crashes, fence, ties, {{now}}
+    from closed where state = 'ready'
+),
+to_scheduled as (
+    insert into {{schema}}.scheduled
+        (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
+    select job_id, {{now}} + coalesce(delay, 0) * interval '1 second', queue, priority, task,
+        attempts, crashes, fence, ties, why
+    from closed where state = 'scheduled'
+),
+to_suspended as (
+    insert into {{schema}}.suspended
+        (job_id, wake_at, queue, priority, task, attempts, crashes, fence, ties, reason)
+    select job_id, {{now}} + delay * interval '1 second', queue, priority, task, attempts, crashes,
+        fence, ties, why
+    from closed where state = 'suspended'
+),
+to_error as (
+    insert into {{schema}}.error (job_id, at, attempt, kind, message, traceback)
+    select job_id, {{now}}, attempt, kind, message, traceback
+    from closed where kind is not null
+),
+forgotten as (
+    -- the snapshot does not hold the entry just added, so one fewer of the old ones may stay
+    delete from {{schema}}.error
+    using closed
+    cross join lateral (
+        select n from {{schema}}.error as older
+        where older.job_id = closed.job_id
+        order by n desc offset $19::int - 1 limit 1
+    ) as last
+    where closed.kind is not null and error.job_id = closed.job_id and error.n <= last.n
+),
+now_ready as (
+    select queue from closed where state = 'ready'
+),
+now_timed as (
+    select from closed where state = 'scheduled' or (state = 'suspended' and delay is not null)
+),
+{{woken}}
+select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.calls
+from closed cross join woken

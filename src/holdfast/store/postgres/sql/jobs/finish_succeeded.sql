@@ -1,0 +1,32 @@
+-- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep
+-- The hot end of an attempt: it returned. Every other end goes through finish.sql. The answer is
+-- what was refused: usually nothing, and so there is nothing to send and to read.
+with closed as (
+    -- by key, not by ctid: a cancel request may move the row meanwhile, and the end still counts.
+    -- The array is made by a subquery, so that its length never talks the planner into a walk of
+    -- all leases. The guard: an old fence deletes nothing; "is true" keeps it a hashed lookup
+    delete from {{schema}}.lease
+    where job_id = any (array(select * from unnest($2::uuid[])))
+    and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at
+),
+ended as materialized (
+    -- a full join can only be hashed or merged, so no estimate makes it a loop in a loop
+    select asked.job_id as asked_id, asked.result, asked.keep, closed.*
+    from unnest($2::uuid[], $4::text[], $5::float8[]) as asked (job_id, result, keep)
+    full join closed on closed.job_id = asked.job_id
+),
+tuned as materialized (
+    select name, retain_succeeded from {{schema}}.queue where retain_succeeded is not null
+),
+written as (
+    insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
+        ties, claimed_at, finished_at, expires_at, result)
+    select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence, ties,
+        claimed_at, {{now}}, {{now}} + interval '1 second'
+            * coalesce((select retain_succeeded from tuned where tuned.name = ended.queue), keep),
+        result
+    from ended
+    where job_id is not null
+)
+select asked_id from ended where job_id is null

@@ -1,0 +1,34 @@
+-- $1 ids   $2 how many of the newest errors
+-- A moment beyond the reader's calendar, such as infinity, is answered as the calendar's end: one
+-- such row would otherwise make the whole answer unreadable.
+select job.id, job.task, place.queue, place.state, place.priority, job.args, job.policy,
+    job.created_at, place.attempts, place.crashes, place.fence, place.ties, job.tags,
+    job.headers, job.unique_key,
+    case when job.deadline_at > {{calendar_end}} then {{calendar_end}} else job.deadline_at end
+        as deadline_at,
+    case when place.due_at > {{calendar_end}} then {{calendar_end}} else place.due_at end as due_at,
+    place.worker_id, place.claimed_at,
+    place.cancel_requested_at, place.finished_at, place.expires_at, place.result, place.reason,
+    progress.fraction, progress.message, progress.checkpoint, progress.at as progress_at,
+    history.errors
+from unnest($1::uuid[]) as asked (id)
+cross join lateral (
+    select * from {{schema}}.job where job.id = asked.id limit 1
+) as job
+cross join lateral (
+    select * from {{schema}}.place where place.job_id = asked.id limit 1
+) as place
+left join lateral (
+    select fraction, message, checkpoint, at from {{schema}}.progress
+    where progress.job_id = asked.id limit 1
+) as progress on true
+cross join lateral (
+    select json_agg(json_build_object('attempt', attempt, 'kind', kind, 'message', message,
+        'traceback', traceback,
+        'at', to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) order by n)::text
+        as errors
+    from (
+        select * from {{schema}}.error
+        where error.job_id = asked.id order by n desc limit $2::int
+    ) as newest
+) as history

@@ -1,0 +1,73 @@
+-- $1 .. $17 as in insert.sql   $18 keys   $19 states that hold the key, one array literal a job
+-- $20 how long to wait for a key that an open transaction holds
+-- uses: placed woken
+-- Jobs without a key ride along, so that a batch lines up in the order it was given.
+-- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
+-- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
+-- newest version, but the statement's snapshot shows where its holder is; so a key that changed
+-- hands since (another job, another epoch) is left for a statement with a newer snapshot.
+-- Keys are taken in their own order, so that two batches never wait for each other in a ring.
+-- The bound on waiting is set inside the statement, which spares a round trip; locks of tables, which
+-- the server takes before it begins, are not under it.
+with bounded as materialized (
+    select set_config('lock_timeout', $20::text, true)
+),
+new as materialized (
+    select id, task, queue, priority, args, policy, tags, headers, timeout, ties, blocked, key,
+        states, n,
+        coalesce(run_at, {{now}} + delay * interval '1 second') as due_at,
+        coalesce(deadline_at, {{now}} + deadline_in * interval '1 second') as deadline_at
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
+        $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
+        $15::float8[], $16::smallint[], $17::boolean[], $18::text[], $19::text[]) with ordinality
+        as given (id, task, queue, priority, args, policy, tags, headers, timeout, run_at, delay,
+            deadline_at, deadline_in, ties, blocked, key, states, n)
+),
+released as materialized (
+    select held.key, held.job_id, held.epoch
+    from new
+    cross join lateral (
+        select key, job_id, states, epoch from {{schema}}.unique_key
+        where unique_key.key = new.key limit 1
+    ) as held
+    where not exists (
+        select from {{schema}}.place
+        where place.job_id = held.job_id and place.state = any (held.states)
+    )
+),
+known as materialized (
+    -- inserted before: a repeated insert, whatever became of the job and its key since
+    select id from new where exists (select from {{schema}}.job where job.id = new.id)
+),
+taken as (
+    insert into {{schema}}.unique_key as held (key, job_id, states)
+    select key, id, states::text[] from new
+    where key is not null and (id in (select id from known)) is not true
+    and (select true from bounded)
+    order by key
+    on conflict (key) do update
+    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
+    where exists (
+        select from released
+        where released.key = held.key and released.job_id = held.job_id
+        and released.epoch = held.epoch
+    )
+    returning held.job_id
+),
+body as (
+    insert into {{schema}}.job
+        (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
+            created_at)
+    select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
+        {{now}}
+    from new
+    where key is null or (id in (select job_id from taken)) is true
+    order by n
+    on conflict (id) do nothing
+    returning id
+),
+{{placed}},
+{{woken}}
+select created.id::text, woken.calls, false as was_there from created cross join woken
+union all
+select id::text, 0, true from known

@@ -1,0 +1,22 @@
+-- $1 now   $2 channel   $3 ids
+-- promote_due.sql for jobs that are named, when one of them has to be found that breaks the batch.
+with from_scheduled as (
+    delete from {{schema}}.scheduled
+    where job_id = any ($3::uuid[]) and due_at <= {{now}}
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, due_at
+),
+from_suspended as (
+    delete from {{schema}}.suspended
+    where job_id = any ($3::uuid[]) and wake_at <= {{now}}
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, wake_at
+),
+moved as materialized (
+    select * from from_scheduled union all select * from from_suspended
+),
+to_ready as (
+    insert into {{schema}}.ready
+        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
+    from moved order by due_at, job_id
+)
+select count(*)::int as moved, pg_notify($2::text, 'ready:') from moved

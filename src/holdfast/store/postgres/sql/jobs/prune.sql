@@ -1,0 +1,15 @@
+-- $1 now   $2 ids, as expired.sql found them
+-- uses: removed
+-- The jobs whose time to be kept is still over. Several may prune at once: each takes rows that no
+-- other has.
+with over as materialized (
+    select ctid from {{schema}}.outcome
+    where job_id = any ($2::uuid[]) and expires_at <= {{now}}
+    for update skip locked
+),
+gone as (
+    delete from {{schema}}.outcome where ctid = any (array(select ctid from over))
+    returning job_id
+),
+{{removed}}
+select count(*)::int from gone

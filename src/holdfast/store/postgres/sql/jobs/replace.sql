@@ -1,0 +1,28 @@
+-- $1 now   $2 holders, in order of their ids   $3 who replaces each   $4 seconds to keep
+-- uses: from_waiting retention_of_policy
+-- Ends waiting holders as cancelled and gives their keys up; a holder that runs by now stands.
+with leaving as materialized (
+    select job_id, by from unnest($2::uuid[], $3::text[]) as given (job_id, by)
+),
+{{from_waiting}},
+to_outcome as (
+    insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
+        ties, finished_at, expires_at, reason)
+    select gone.job_id, 'cancelled', gone.queue, gone.priority, gone.task, gone.attempts,
+        gone.crashes, gone.fence, gone.ties, {{now}},
+        {{now}} + interval '1 second' * coalesce(
+            (select retain_other from {{schema}}.queue where queue.name = gone.queue),
+            {{retention_of_policy}},
+            $4::float8
+        ),
+        'replaced by ' || leaving.by
+    from out_of_waiting as gone
+    join leaving on leaving.job_id = gone.job_id
+    join {{schema}}.job on job.id = gone.job_id
+),
+freed as (
+    delete from {{schema}}.unique_key
+    using out_of_waiting as gone join {{schema}}.job on job.id = gone.job_id
+    where unique_key.key = job.unique_key and unique_key.job_id = gone.job_id
+)
+select job_id::text from out_of_waiting

@@ -1,0 +1,60 @@
+-- $1 now   $2 channel   $3 ids   $4 run at   $5 delays
+-- uses: woken
+-- Makes scheduled or ready jobs due at another time. Due now: ready, at the end of the line;
+-- what is ready already keeps its place in it.
+with given as materialized (
+    select id, coalesce(run_at, {{now}}
+        + greatest(delay, 0) * interval '1 second') as due_at
+    from unnest($3::uuid[], $4::timestamptz[], $5::float8[]) as given (id, run_at, delay)
+),
+asked as materialized (
+    select id, due_at, due_at > {{now}} as later
+    from given
+),
+stayed as materialized (
+    select ready.job_id, ready.queue from {{schema}}.ready
+    where ready.job_id = any (array(select id from asked where not later))
+),
+from_ready as (
+    delete from {{schema}}.ready
+    where job_id = any (array(select id from asked where later))
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties
+),
+from_scheduled as (
+    delete from {{schema}}.scheduled
+    where job_id = any (array(select id from asked where not later))
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties
+),
+to_scheduled as (
+    insert into {{schema}}.scheduled
+        (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
+    select job_id, asked.due_at, queue, priority, task, attempts, crashes, fence, ties,
+        'rescheduled'
+    from from_ready join asked on asked.id = from_ready.job_id
+),
+to_ready as (
+    insert into {{schema}}.ready
+        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
+    from from_scheduled order by job_id
+),
+pushed as (
+    update {{schema}}.scheduled set due_at = asked.due_at
+    from asked
+    where scheduled.job_id = asked.id and asked.later
+    returning scheduled.job_id
+),
+moved as materialized (
+    select job_id, false as is_ready, null::text as queue from from_ready
+    union all select job_id, true, queue from from_scheduled
+    union all select job_id, false, null::text from pushed
+    union all select job_id, null, null::text from stayed
+),
+now_ready as (
+    select queue from moved where is_ready
+),
+now_timed as (
+    select from moved where not is_ready
+),
+{{woken}}
+select moved.job_id::text, woken.calls from moved cross join woken

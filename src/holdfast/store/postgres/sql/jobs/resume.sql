@@ -1,0 +1,25 @@
+-- $1 now   $2 channel   $3 ids
+-- uses: woken
+with moved as materialized (
+    select job_id from {{schema}}.suspended
+    where job_id = any ($3::uuid[])
+    order by job_id for update
+),
+gone as (
+    delete from {{schema}}.suspended where job_id = any (array(select job_id from moved))
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties
+),
+to_ready as (
+    insert into {{schema}}.ready
+        (job_id, queue, priority, task, attempts, crashes, fence, ties, since)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
+    from gone order by job_id
+),
+now_ready as (
+    select queue from gone
+),
+now_timed as (
+    select where false
+),
+{{woken}}
+select gone.job_id, woken.calls from gone cross join woken

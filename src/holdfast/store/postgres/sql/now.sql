@@ -1,2 +1,0 @@
--- $1 now
-select coalesce($1::timestamptz, statement_timestamp())

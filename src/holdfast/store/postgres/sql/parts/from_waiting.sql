@@ -1,0 +1,24 @@
+-- Takes jobs out of every place where a job can wait. Expects `leaving` (job_id); gives `out_of_waiting`.
+-- A job that this statement sees in one place is in no other.
+from_ready as (
+    delete from {{schema}}.ready where job_id = any (array(select job_id from leaving))
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties
+),
+from_scheduled as (
+    delete from {{schema}}.scheduled where job_id = any (array(select job_id from leaving))
+    returning job_id, queue, priority, null::bigint as seq, task, attempts, crashes, fence, ties
+),
+from_suspended as (
+    delete from {{schema}}.suspended where job_id = any (array(select job_id from leaving))
+    returning job_id, queue, priority, null::bigint as seq, task, attempts, crashes, fence, ties
+),
+from_blocked as (
+    delete from {{schema}}.blocked where job_id = any (array(select job_id from leaving))
+    returning job_id, queue, priority, null::bigint as seq, task, attempts, crashes, fence, ties
+),
+out_of_waiting as materialized (
+    select * from from_ready
+    union all select * from from_scheduled
+    union all select * from from_suspended
+    union all select * from from_blocked
+)

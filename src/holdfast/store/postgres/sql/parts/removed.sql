@@ -1,0 +1,22 @@
+-- Removes everything that belongs to ended jobs. Expects `gone` (job_id), the outcomes just deleted.
+ids as materialized (
+    select array_agg(job_id) as list from gone
+),
+bodies as (
+    delete from {{schema}}.job where id = any ((select list from ids)::uuid[])
+    returning id, unique_key
+),
+errors as (
+    delete from {{schema}}.error where job_id = any ((select list from ids)::uuid[])
+),
+reports as (
+    delete from {{schema}}.progress where job_id = any ((select list from ids)::uuid[])
+),
+deadlines as (
+    delete from {{schema}}.deadline where job_id = any ((select list from ids)::uuid[])
+),
+keys as (
+    delete from {{schema}}.unique_key
+    using bodies
+    where unique_key.key = bodies.unique_key and unique_key.job_id = bodies.id
+)

@@ -1,0 +1,2 @@
+-- $1 now
+select {{now}}

@@ -1,0 +1,29 @@
+-- $1 now   $2 worker   $3 queues   $4 seconds that count as lately   $5 most workers counted
+-- Each part is a probe of an index. Infinite times are left out, since nothing can be subtracted
+-- from them.
+select
+    exists (
+        select from unnest($3::text[]) as asked (queue)
+        cross join lateral (
+            select from {{schema}}.ready where ready.queue = asked.queue limit 1
+        ) as head
+    ) as ready,
+    extract(epoch from least(
+        (select due_at from {{schema}}.scheduled
+         where due_at > {{now}} - $4::float8 * interval '1 second'
+         and due_at < 'infinity' order by due_at limit 1),
+        (select wake_at from {{schema}}.suspended
+         where wake_at > {{now}} - $4::float8 * interval '1 second'
+         and wake_at < 'infinity' order by wake_at limit 1),
+        (select at from {{schema}}.deadline
+         where at > {{now}} - $4::float8 * interval '1 second'
+         and at < 'infinity' order by at limit 1)
+    ) - {{now}})::float8 as due_in,
+    coalesce((select n from {{schema}}.signal
+        where topic = 'cancel' and name = $2::uuid::text), 0) as cancels,
+    coalesce((select n from {{schema}}.signal
+        where topic = 'schedules' and name = ''), 0) as schedules,
+    (select count(*)::int from (
+        select from {{schema}}.worker where expires_at > {{now}}
+        limit $5::int
+    ) as live) as replicas

@@ -1,0 +1,22 @@
+-- $1 now   $2 limit   $3 seconds lapsed
+with shortened as (
+    -- No lease lasts longer than its length: the clock was set back.
+    update {{schema}}.worker
+    set expires_at = {{now}} + lease * interval '1 second'
+    where expires_at > {{now}} + lease * interval '1 second'
+),
+lapsed as materialized (
+    select id from {{schema}}.worker
+    where expires_at < {{now}} - $3::float8 * interval '1 second'
+    and not exists (select from {{schema}}.lease where lease.worker_id = worker.id)
+    order by expires_at limit $2::int
+    for update skip locked
+),
+gone as (
+    delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id
+),
+uncounted as (
+    delete from {{schema}}.signal
+    where topic = 'cancel' and name = any (array(select id::text from gone))
+)
+select count(*)::int from gone
