@@ -8,7 +8,7 @@ from holdfast.store.valkey.connection import Connections, Verbs
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
-from holdfast.store.valkey.server import PROMISES, Server, look, weakest
+from holdfast.store.valkey.server import PROMISES, Server, read_servers, weakest
 
 SAMPLE_BATCH = 500  # jobs from either end of a set that are checked
 ASIDE_SHOWN = 5
@@ -32,7 +32,7 @@ class ValkeyHealth(Verbs):
         self._schema = schema
 
     async def check(self) -> list[Finding]:
-        servers = await look(self._connections)
+        servers = await read_servers(self._connections)
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
             *await self._places(),

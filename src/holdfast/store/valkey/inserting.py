@@ -135,8 +135,8 @@ def require_beside_keys(connections: Connections, jobs: Sequence[NewJob]) -> Non
 
 
 def _lines(jobs: list[Placed]) -> list[LineRow] | None:
-    """The jobs by line and priority, with all that the jobs of one share said once. None if a job
-    is not plain, or an id comes twice."""
+    """The jobs by line and priority, with all that the jobs of such a group share said once. None
+    if a job is not plain, or an id comes twice."""
     lines: dict[tuple[str, str, int, float | None], list[object]] = {}
     for index, job in jobs:
         if not job.is_plain:

@@ -18,7 +18,7 @@ from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 
 OLDEST = (6, 2)
-LOOK_EVERY_SECONDS = 2.0
+ASK_EVERY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,18 @@ def weakest(servers: list[Server]) -> str:
     return min((server.promise for server in servers), key=_FROM_WEAKEST.index)
 
 
-async def look(connections: Connections) -> list[Server]:
-    """Every node that holds keys."""
+async def read_servers(connections: Connections) -> list[Server]:
+    """The settings of every node that holds keys."""
 
     async def all_nodes(client: Client) -> list[Server]:
         if not connections.options.cluster:
-            return [await _look_at(client)]
-        return [await _look_at(client, target_nodes=node) for node in client.get_primaries()]
+            return [await _read_server(client)]
+        return [await _read_server(client, target_nodes=node) for node in client.get_primaries()]
 
     return await connections.run(all_nodes)
 
 
-async def _look_at(client: Client, **where: Any) -> Server:
+async def _read_server(client: Client, **where: Any) -> Server:
     info = _facts(await client.execute_command("INFO", **where))
     config: dict[str, str] = {}
     for pattern in ("append*", "save", "maxmemory*"):
@@ -121,14 +121,14 @@ class Restarts:
     def __init__(self) -> None:
         self._known: frozenset[str] | None = None
         self._connection = 0
-        self._look_at = 0.0
+        self._ask_at = 0.0
 
     async def require_none(self, connections: Connections) -> None:
         number, now = connections.connection_number, time.monotonic()
-        if number == self._connection if number else now < self._look_at:
+        if number == self._connection if number else now < self._ask_at:
             return
         known, self._known = self._known, await connections.run(_run_ids)
-        self._connection, self._look_at = number, now + LOOK_EVERY_SECONDS
+        self._connection, self._ask_at = number, now + ASK_EVERY_SECONDS
         if known is not None and known != self._known:
             raise StoreUnavailable(
                 f"{connections.options.where} was restarted or replaced, and may have lost its "
