@@ -77,8 +77,6 @@ EVENTS: Mapping[str, str] = {
     "leader.resign_failed": "A role could not be given up; it ends by itself.",
     "service.died": "A background loop ended that should go on; it is started again.",
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
-    # Operators
-    "operator.acted": "A verb was applied for the actor named; `changed` counts what it changed.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
     "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",

@@ -19,7 +19,7 @@ from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 class SlowJobs:
