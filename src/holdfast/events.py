@@ -63,8 +63,6 @@ EVENTS: Mapping[str, str] = {
     "job.end_unwritable": "The store cannot take a value of this end; the job fails without it.",
     "finisher.listener_failed": "A listener for ends raised; the others and the ends go on.",
     "finisher.flush_failed": "A batch of ends was lost by our own error; its jobs go back.",
-    # What operators do
-    "operator.acted": "Somebody who gave a name changed a job, a queue or a schedule.",
     # Reconcilers and what keeps them alive
     "reconcile.store_unavailable": "A reconciler failed to reach the store: an outage begins.",
     "reconcile.store_back": "Every reconciler that failed reaches the store again.",
@@ -77,6 +75,8 @@ EVENTS: Mapping[str, str] = {
     "leader.resign_failed": "A role could not be given up; it ends by itself.",
     "service.died": "A background loop ended that should go on; it is started again.",
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
+    # Operators
+    "operator.acted": "A verb was applied for the actor named; `changed` counts what it changed.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
     "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",

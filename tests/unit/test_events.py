@@ -10,9 +10,10 @@ from tests.support.emitted import Emitted, emitted
 from tests.support.source import ROOT
 
 ROW = re.compile(r"^\| `([a-z_.]+)` \| ([a-z, ]+) \| (.*?) \| (.*) \|$", re.MULTILINE)
+ROWS = ROW.findall((ROOT / "docs/reference/events.md").read_text())
 PAGE = {
     name: (set(levels.split(", ")), set(re.findall(r"`(\w+)`", fields)), when)
-    for name, levels, fields, when in ROW.findall((ROOT / "docs/reference/events.md").read_text())
+    for name, levels, fields, when in ROWS
 }
 
 
@@ -51,6 +52,7 @@ def test_every_declared_event_is_emitted() -> None:
 
 def test_the_reference_has_every_event_in_the_words_of_its_declaration() -> None:
     assert {name: when for name, (_, _, when) in PAGE.items()} == EVENTS
+    assert len(ROWS) == len(PAGE), "an event has two rows"
 
 
 def test_the_reference_names_the_fields_and_levels_that_are_emitted() -> None:

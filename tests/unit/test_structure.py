@@ -104,13 +104,11 @@ TESTED_IN = {
 """The conformance file of a verb that shares one with another."""
 
 SAME_NAME = {
-    "NoServer": "an error of the program; one of the tests' own servers",
     "Options": "of an enqueue; of each server's URL: never imported together",
     "Connections": "of each server; backends know nothing of each other",
     "Schema": "of each server",
     "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
     "Verbs": "what the verbs of a backend share",
-    "Session": "of one command; of one transaction on Postgres",
     "Watchdog": "over a worker's loop; over a test's server",
 }
 """Public classes that may share a name."""
