@@ -80,7 +80,7 @@ class SignalEar:
         self._close_pipe()
 
     def forget(self) -> None:
-        """Called in a forked child, which has neither the thread nor the task of this `SignalEar`."""
+        """Called in a forked child, which has neither the thread nor the task of this ear."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
