@@ -128,6 +128,14 @@ async def test_a_bulk_change_is_reported_with_its_filter_and_its_number(
     assert (list(target["queues"]), event.fields["changed"]) == ([QUEUE], 3)
 
 
+async def test_a_bulk_call_that_was_wrong_is_not_reported(
+    client: Client, seen: list[Event]
+) -> None:
+    with pytest.raises(BadOption, match="states must be among"):
+        await client.requeue_all(state="ready", actor="ann")
+    assert seen == []
+
+
 async def test_a_bulk_change_that_breaks_off_is_reported_as_far_as_it_came(
     client: Client, scene: Scene, seen: list[Event]
 ) -> None:

@@ -180,12 +180,15 @@ class Client:
             if on_progress is not None:
                 on_progress(done, matched)
 
+        finished = False
         try:
-            return await change_all(self._jobs, meant, row, checked, dry_run, note)
+            report = await change_all(self._jobs, meant, row, checked, dry_run, note)
+            finished = True
         finally:
-            if not dry_run:
+            if not dry_run and (finished or changed):
                 words = msgspec.to_builtins(meant)
                 self._acts.report(actor, Noun.JOBS, row.verb, words, value=checked, changed=changed)
+        return report
 
     async def cancel_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Cancel every live job that matches."""
