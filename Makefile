@@ -2,6 +2,7 @@
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 3
+EXTRAS  ?= dev
 ARGS    ?=
 
 BIN   := $(VENV)/bin
@@ -24,10 +25,10 @@ $(READY): pyproject.toml constraints.txt
 	@echo "installing into $(VENV)"
 ifdef UV
 	@test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" $(VENV)
-	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'
+	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[$(EXTRAS)]'
 else
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 endif
 	@touch $@
 

@@ -65,7 +65,7 @@ async def drained_at(
         before = await app.client.count()
         await load.fill(program)
         if together:
-            await app.client.pause_queue(QUEUE)
+            await app.client.queues.pause(QUEUE)
         await place.settle(url)
         with worker_processes(
             url, slots=slots, calls=load.calls, role=load.role, count=workers
@@ -79,12 +79,12 @@ async def drained_at(
 
 async def _let_go(client: Client, workers: int) -> None:
     give_up = time.monotonic() + 30
-    while len(await client.workers()) < workers:
+    while len(await client.workers.all()) < workers:
         if time.monotonic() > give_up:
             raise RuntimeError(f"{workers} workers: not all have registered within 30 s")
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
-    await client.resume_queue(QUEUE)
+    await client.queues.resume(QUEUE)
 
 
 async def _timed(client: Client, running: Workers, load: Load) -> Sample:

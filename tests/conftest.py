@@ -21,7 +21,7 @@ from holdfast.testing.servers import (
     valkey_cluster,
     valkey_server,
 )
-from tests.backends import (
+from tests.support.backends import (
     BACKENDS,
     INSPECTABLE,
     Backend,

@@ -1,8 +1,8 @@
 """What a handler sees of the attempt it is running.
 
-A handler that names a parameter `ctx: Context` receives one; a handler that
-does not costs nothing. The context reaches the worker only through a `Desk`,
-so the same class serves coroutines, threads, child processes and tests.
+A handler that names a parameter `ctx: Context` receives one; a handler that does not costs
+nothing. The context reaches the worker only through an `AttemptLink`, so the same class serves
+coroutines, threads, child processes and tests.
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ import logging
 import math
 from collections.abc import Mapping, MutableMapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from holdfast.errors import BadOption, HoldfastError
+from holdfast.errors import BadOption, HoldfastError, RowRefused
 from holdfast.job.ids import JobId
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Progress
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    ProgressKept,
+    ReportProgress,
+    Request,
+    RequestRefused,
+)
 from holdfast.job.text import MESSAGE_LIMIT, clean
 
 logger = logging.getLogger("holdfast.job")
@@ -37,20 +45,20 @@ class AttemptLost(HoldfastError):
         self.fence = fence
 
 
-class Desk(Protocol):
-    """Where a context turns: whoever runs the attempt."""
+class AttemptLink(Protocol):
+    """The way from a context to the worker (or the test) that runs its attempt."""
 
     @property
-    def told_to_stop(self) -> bool:
+    def must_stop(self) -> bool:
         """Cancel was requested, the attempt is lost or out of time, or the worker leaves."""
         ...
 
-    async def report(self, progress: Progress) -> bool:
-        """Keep the progress; False when the attempt's fence is old."""
+    async def ask(self, request: Request) -> Answer:
+        """Send one request, and wait for its answer."""
         ...
 
-    def report_sync(self, progress: Progress) -> bool:
-        """The same for a handler outside the event loop; waits for the answer."""
+    def ask_sync(self, request: Request) -> Answer:
+        """The same for a handler outside the event loop."""
         ...
 
 
@@ -70,11 +78,11 @@ class CurrentJob(msgspec.Struct, frozen=True):
 class Context:
     """One attempt, seen from inside the handler."""
 
-    __slots__ = ("_claimed", "_desk", "_job", "_log")
+    __slots__ = ("_claimed", "_job", "_link", "_log")
 
-    def __init__(self, claimed: Claimed, desk: Desk) -> None:
+    def __init__(self, claimed: Claimed, link: AttemptLink) -> None:
         self._claimed = claimed
-        self._desk = desk
+        self._link = link
         self._job: CurrentJob | None = None
         self._log: JobLog | None = None
 
@@ -101,7 +109,7 @@ class Context:
     @property
     def cancelled(self) -> bool:
         """Whether to stop now. A coroutine is cancelled besides; a thread must ask this."""
-        return self._desk.told_to_stop
+        return self._link.must_stop
 
     def check_cancelled(self) -> None:
         """Raise `asyncio.CancelledError` if the attempt should stop.
@@ -109,7 +117,7 @@ class Context:
         The same exception a coroutine gets, so clean-up is written alike, and no
         `except Exception` on the way swallows it.
         """
-        if self._desk.told_to_stop:
+        if self._link.must_stop:
             raise asyncio.CancelledError(f"job {self._claimed.id} was told to stop")
 
     @property
@@ -123,18 +131,27 @@ class Context:
     ) -> None:
         """Say how far the job is. Many calls share a round trip.
 
-        What is left out keeps its value; `checkpoint` (any JSON) is there for the
-        next attempt. Raises `AttemptLost` when the attempt is no longer ours.
+        What is left out keeps its value; `checkpoint` (any JSON) is there for the next attempt.
+        Raises `AttemptLost` when the attempt is no longer this worker's own.
         """
-        if not await self._desk.report(_progress(fraction, message, checkpoint)):
-            raise AttemptLost(self._claimed.id, self._claimed.fence)
+        self._granted(await self._link.ask(_progress(fraction, message, checkpoint)))
 
     def progress_sync(
         self, fraction: float | None = None, message: str | None = None, checkpoint: object = None
     ) -> None:
         """`progress` for plain functions, in a thread or a process."""
-        if not self._desk.report_sync(_progress(fraction, message, checkpoint)):
-            raise AttemptLost(self._claimed.id, self._claimed.fence)
+        self._granted(self._link.ask_sync(_progress(fraction, message, checkpoint)))
+
+    def _granted(self, answer: Answer) -> ProgressKept:
+        """The answer, if the worker did what it was asked for; every other answer is raised."""
+        match answer:
+            case ProgressKept():
+                return answer
+            case AttemptGone():
+                raise AttemptLost(self._claimed.id, self._claimed.fence)
+            case RequestRefused(message):
+                raise RowRefused(message)
+        assert_never(answer)
 
     @property
     def log(self) -> JobLog:
@@ -177,9 +194,9 @@ def _view(claimed: Claimed) -> CurrentJob:
     )
 
 
-def _progress(fraction: float | None, message: str | None, checkpoint: object) -> Progress:
+def _progress(fraction: float | None, message: str | None, checkpoint: object) -> ReportProgress:
     if fraction is not None and not (math.isfinite(fraction) and 0 <= fraction <= 1):
         raise BadOption("progress", "a fraction between 0 and 1", fraction)
     saved = None if checkpoint is None else msgspec.json.encode(checkpoint).decode()
-    told = None if message is None else clean(message, MESSAGE_LIMIT)
-    return Progress(fraction, told, saved)
+    shown = None if message is None else clean(message, MESSAGE_LIMIT)
+    return ReportProgress(Progress(fraction, shown, saved))

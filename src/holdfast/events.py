@@ -1,7 +1,8 @@
-"""What happened, as values: the code emits events, logging and metrics subscribe.
+"""What happened, as values: the code emits events; logging and metrics subscribe.
 
-An event is a name and fields. The message never varies, the fields do, so a
-log can be searched and a counter can be kept without parsing text.
+An event is a name and fields. The message never varies and the fields do, so a log can be
+searched and a counter can be kept without parsing text. `EVENTS` declares every name; a test
+compares it with what the code emits and with `docs/reference/events.md`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,79 @@ import msgspec
 
 logger = logging.getLogger("holdfast")
 
+EVENTS: Mapping[str, str] = {
+    # A worker's life
+    "worker.started": "A worker is registered and begins to claim.",
+    "worker.stopped": "A worker has left; what it could not finish is handed back.",
+    "worker.signal": "A worker heard SIGTERM or SIGINT; a second signal makes it leave at once.",
+    "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
+    "worker.resized": "A queue of a running worker has another number of slots.",
+    "worker.order_refused": "An order that came with a heartbeat makes no sense here.",
+    # Its store and its lease
+    "worker.store_unavailable": "The first verb of a worker failed: an outage of its store begins.",
+    "worker.store_back": "Every verb of the worker that failed is answered again.",
+    "worker.lease_lapsed": "No heartbeat was answered for a lease; the worker claims no more.",
+    "worker.lease_lost": "The store does not know the worker; all its attempts are stopped.",
+    "worker.renewed": "A worker that had lost its lease is registered again under a new id.",
+    "worker.renewal_failed": "Registering again failed by an unknown error; it is repeated.",
+    "worker.not_deregistered": "The row of a worker that left stays until a sweep removes it.",
+    "heartbeat.failed": "A heartbeat failed; told once, until one is answered again.",
+    "heartbeat.recovered": "A heartbeat is answered again.",
+    "heartbeat.ended": "The thread that keeps the lease ended: the worker's own loop is closed.",
+    # Its event loop and its handlers
+    "worker.loop_blocked": "A handler keeps the event loop; the stack shows where.",
+    "worker.loop_turns_again": "The event loop that was blocked turns again.",
+    "worker.loop_frozen": "The event loop was blocked for `max_block`, so the worker is given up.",
+    "worker.rescue_failed": "Not all ends of a frozen worker were written; its jobs are reclaimed.",
+    "worker.slots_lost": "Stuck handlers hold `stuck_share` of a queue's slots; the worker leaves.",
+    # Its leaving
+    "worker.handlers_did_not_stop": "Handlers that were told to stop went on past the patience.",
+    "worker.ends_not_written": "The store did not take these ends; their jobs are reclaimed.",
+    "worker.service_stop_failed": "A background service of the worker failed to stop.",
+    "worker.left_behind": "Coroutines or threads of handlers still run after the worker has left.",
+    "worker.step_not_ended": "A step of leaving took longer than its time and was left behind.",
+    "worker.step_failed": "A step of leaving failed; the next step goes on.",
+    # Claims
+    "fetcher.claim_failed": "A claim failed by an error that is no outage; it is repeated.",
+    "fetcher.step_failed": "The fetcher met an error of its own and goes on after a pause.",
+    "poller.poll_failed": "A poll failed by an error that is no outage; it is repeated.",
+    "worker.stray_returned": "A job whose claim was answered by a lost reply is handed back.",
+    "worker.stray_search_failed": "The search for claims with a lost reply failed; it is repeated.",
+    # Attempts and their ends
+    "job.attempt_failed": "An attempt ended by an error, a timeout or the loss of its worker.",
+    "job.left": "This worker cannot read the job's policy and leaves it for one that can.",
+    "job.lost": "The attempt is no longer this worker's own; its handler is told to stop.",
+    "job.handler_stuck": "A handler went on after its attempt was ended; it keeps its slot.",
+    "job.stuck_handler_returned": "A stuck handler returned; its slot is free again.",
+    "job.end_refused": "The store refused an end: the job's fence or state is another by now.",
+    "job.end_kept": "The end of one job meets an error nobody knows; it is kept and tried again.",
+    "job.end_unwritable": "The store cannot take a value of this end; the job fails without it.",
+    "finisher.listener_failed": "A listener for ends raised; the others and the ends go on.",
+    "finisher.flush_failed": "A batch of ends was lost by our own error; its jobs go back.",
+    # What operators do
+    "operator.acted": "Somebody who gave a name changed a job, a queue or a schedule.",
+    # Reconcilers and what keeps them alive
+    "reconcile.store_unavailable": "A reconciler failed to reach the store: an outage begins.",
+    "reconcile.store_back": "Every reconciler that failed reaches the store again.",
+    "reconciler.swept": "A sweep ended.",
+    "reconciler.jobs_reclaimed": "The jobs of a worker whose lease lapsed were moved on.",
+    "reconciler.items_failed": "Some items of a sweep could not be mended; the others were.",
+    "reconciler.tick_failed": "A sweep failed as a whole; it is repeated later.",
+    "leader.elected": "This process leads a role from now on.",
+    "leader.stepped_down": "This process no longer leads a role.",
+    "leader.resign_failed": "A role could not be given up; it ends by itself.",
+    "service.died": "A background loop ended that should go on; it is started again.",
+    "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
+    # Schedules
+    "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
+    "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",
+    "schedule.tick_failed": "The evaluator met an error of its own and goes on after a pause.",
+}
+"""Every event by its name: when it is emitted, in one sentence."""
+
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happened: `job.failed`, `worker.started`, `reconciler.tick`, …"""
+    """Something that happened, by a name of `EVENTS`: `worker.started`, `job.attempt_failed`, …"""
 
     name: str
     fields: Mapping[str, object]

@@ -22,8 +22,8 @@ import redis
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayPostgres, ThrowawayValkey
 from holdfast.testing.servers.resp import Refusal
-from tests.system.program import SteppedClock
-from tests.system.proxy import Mode, Proxy
+from tests.support.program import SteppedClock
+from tests.support.proxy import Mode, Proxy
 
 
 class Place:

@@ -9,9 +9,9 @@ import signal
 import pytest
 
 from holdfast.app import App
-from tests.system import books
-from tests.system.killing import enqueue_briefs, kill_one_every, orphans_of
-from tests.system.processes import Fleet
+from tests.support import books
+from tests.support.killing import enqueue_briefs, kill_one_every, orphans_of
+from tests.support.processes import Fleet
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 

@@ -11,9 +11,9 @@ from holdfast.app import App
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
 from holdfast.testing.servers.postgres import StopMode
-from tests.system.breaking import terminate_backends
-from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
-from tests.system.processes import Fleet
+from tests.support.breaking import terminate_backends
+from tests.support.load import everything_happened_once, finish, more_jobs_return, under_load
+from tests.support.processes import Fleet
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 

@@ -15,8 +15,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract.store import Store
-from tests.backends import opened
-from tests.system.schedule_replica import FileClock
+from tests.support.backends import opened
+from tests.support.schedule_replica import FileClock
+from tests.support.waiting import wait_until
 from tests.system.test_schedules_dst import (
     DAYS,
     EXPRESSIONS,
@@ -28,7 +29,6 @@ from tests.system.test_schedules_dst import (
     name_of,
     steps,
 )
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -46,7 +46,7 @@ class Replicas:
         self.kills = 0
 
     def _start(self, skew: float) -> subprocess.Popen[bytes]:
-        module = "tests.system.schedule_replica"
+        module = "tests.support.schedule_replica"
         command = [sys.executable, "-m", module, *self._arguments, str(skew)]
         return subprocess.Popen(command, cwd=ROOT)
 

@@ -23,11 +23,11 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer, ThrowawayPostgres, ThrowawayValkey
 from tests.chaos.faults import Place, PostgresPlace, SqlitePlace, ValkeyPlace
-from tests.system import books
-from tests.system.processes import Fleet, fleet_on
-from tests.system.program import CLOCK, SteppedClock, app, await_sign, linger
+from tests.support import books
+from tests.support.processes import Fleet, fleet_on
+from tests.support.program import CLOCK, SteppedClock, app, await_sign, linger
+from tests.support.waiting import wait_until
 from tests.system.test_valkey_outages import durable_valkey
-from tests.waiting import wait_until
 
 __all__ = ["durable_valkey"]
 

@@ -15,10 +15,10 @@ from holdfast.store.contract.records import JobFilter, Topic
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from holdfast.testing.servers.ports import free_port
 from holdfast.testing.servers.resp import Refusal, say
-from tests.backends import opened
 from tests.conformance.builders import new_job
 from tests.conformance.test_wakeups import listening
-from tests.waiting import wait_until
+from tests.support.backends import opened
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.app import App
 from holdfast.testing.servers import ThrowawayValkey
-from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
-from tests.system.processes import Fleet
+from tests.support.load import everything_happened_once, finish, more_jobs_return, under_load
+from tests.support.processes import Fleet
 from tests.system.test_valkey_outages import (
     asleep_for,
     durable_valkey,

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.store.contract.store import Store
-from tests.backends import BACKENDS, Backend, ValkeyClusterNamespace
 from tests.conformance.builders import Scene
-from tests.leaks import nothing_leaks
+from tests.support.backends import BACKENDS, Backend, ValkeyClusterNamespace
+from tests.support.leaks import nothing_leaks
 
 ALL_BACKENDS = {**BACKENDS, "valkey-cluster": ValkeyClusterNamespace}
 """Only here: a cluster has to pass every test of the contract. It is asked for by its mark."""

@@ -14,8 +14,8 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed, Progress
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import ProgressReport, Want
-from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, TASK, Scene, ids, new_job
+from tests.support.backends import siblings
 
 
 async def test_an_empty_queue_gives_nothing(scene: Scene) -> None:

@@ -24,7 +24,6 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueSettings, Verdict
-from tests.backends import siblings
 from tests.conformance.builders import (
     FAILED,
     QUEUE,
@@ -34,6 +33,7 @@ from tests.conformance.builders import (
     accepted,
     ids,
 )
+from tests.support.backends import siblings
 
 
 async def test_an_empty_batch_finishes_nothing(scene: Scene) -> None:

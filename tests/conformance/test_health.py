@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.clock import ManualClock
 from holdfast.store.contract.records import Severity
 from holdfast.store.contract.store import Store
-from tests.backends import Inspectable, opened
 from tests.conformance.builders import REACHABLE, Scene
+from tests.support.backends import Inspectable, opened
 
 
 async def problems(store: Store) -> list[str]:

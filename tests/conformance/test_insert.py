@@ -14,8 +14,8 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter
-from tests.backends import siblings
 from tests.conformance.builders import RETURNED, Scene, ids, new_job
+from tests.support.backends import siblings
 
 
 async def test_an_empty_batch_inserts_nothing(scene: Scene) -> None:

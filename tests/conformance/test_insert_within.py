@@ -21,9 +21,9 @@ from holdfast.errors import BadOption, NotCapable
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import Capability, Topic
-from tests.backends import PostgresDatabase, SqliteFile, opened
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.conformance.test_wakeups import listening
+from tests.support.backends import PostgresDatabase, SqliteFile, opened
 
 TRANSACTIONAL = Capability.TRANSACTIONAL_ENQUEUE
 

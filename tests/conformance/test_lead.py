@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.store.contract.records import Topic
-from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.test_wakeups import listening
+from tests.support.backends import siblings
 
 ROLE = "rollup"
 

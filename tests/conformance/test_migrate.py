@@ -10,8 +10,8 @@ from holdfast.errors import SchemaTampered, SchemaTooNew
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from tests.backends import Backend, Inspectable, opened
 from tests.conformance.builders import new_job
+from tests.support.backends import Backend, Inspectable, opened
 
 
 async def migrated(url: str) -> Store:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from holdfast.store.contract.store import Store
-from tests.backends import siblings
 from tests.conformance.builders import Scene, new_job
+from tests.support.backends import siblings
 
 
 async def test_a_manual_clock_replaces_the_stores_own(scene: Scene) -> None:

@@ -9,8 +9,8 @@ import pytest
 from holdfast.job.ends import WasSuspended
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
-from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, STEADY, Scene, ids
+from tests.support.backends import siblings
 
 
 async def test_an_idle_store_has_nothing_to_promote(scene: Scene) -> None:

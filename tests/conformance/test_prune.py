@@ -14,8 +14,8 @@ from holdfast.job.record import Progress
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter, ProgressReport, QueueSettings
-from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, Scene
+from tests.support.backends import Inspectable, opened, siblings
 
 MINUTE = Policy(retention=Retention(succeeded=60, failed=60, other=60))
 

@@ -6,9 +6,9 @@ import asyncio
 
 from holdfast.clock import ManualClock
 from holdfast.job.state import JobState
-from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, job_of
+from tests.support.backends import Inspectable, opened, siblings
 
 
 async def test_a_delete_names_those_it_removed(scene: Scene) -> None:

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from holdfast.schedule.model import OPEN, Decision
-from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition, instants
+from tests.support.backends import siblings
 
 
 async def test_an_empty_ledger_has_nothing_to_prune(scene: Scene) -> None:

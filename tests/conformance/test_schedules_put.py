@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.backends import siblings
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition
+from tests.support.backends import siblings
 
 
 async def test_an_operator_makes_a_schedule_at_run_time(scene: Scene) -> None:

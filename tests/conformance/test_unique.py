@@ -9,8 +9,8 @@ import pytest
 from holdfast.job.ends import HandedBack, Snoozed, WasSuspended
 from holdfast.job.state import LIVE, JobState
 from holdfast.job.unique import OnConflict, Unique
-from tests.backends import siblings
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
+from tests.support.backends import siblings
 
 KEEP = Unique("k")
 REPLACE = Unique("k", on_conflict="replace")

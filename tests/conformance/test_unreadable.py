@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.errors import Unreadable
-from holdfast.insights.doctor import check_policies
+from holdfast.insights.checks import check_policies
 from holdfast.insights.explain import explain
 from holdfast.job.ends import Cancelled, DeadlinePassed, HandedBack, Raised, TimedOut, WorkerLost
 from holdfast.job.ids import JobId
@@ -56,7 +56,7 @@ async def test_who_cannot_read_a_job_leaves_it_for_longer_each_time(scene: Scene
     waits = []
     for _ in range(4):
         claimed = await scene.claim_one()
-        [verdict] = await scene.store.jobs.finish([leave(claimed.id, claimed.fence, problem())])
+        [verdict] = await scene.store.jobs.finish([leave(claimed, problem())])
         assert verdict.accepted
         job = await scene.job(job_id)
         assert job.due_at is not None
@@ -90,7 +90,7 @@ async def test_an_unreadable_job_can_be_cancelled_while_it_runs(scene: Scene, po
     await strange(scene, policy)
     claimed = await scene.claim_one()
     await scene.store.jobs.request_cancel([claimed.id])
-    moves = [decide(neighbour, HandedBack()), leave(claimed.id, claimed.fence, problem())]
+    moves = [decide(neighbour, HandedBack()), leave(claimed, problem())]
     assert all(verdict.accepted for verdict in await scene.store.jobs.finish(moves))
     assert await scene.states([neighbour.id, claimed.id]) == [JobState.READY, JobState.CANCELLED]
 
@@ -141,7 +141,7 @@ async def test_explain_and_doctor_say_which_job_cannot_be_read(scene: Scene) -> 
 
 async def test_doctor_says_which_jobs_workers_left_although_it_can_read_them(scene: Scene) -> None:
     claimed = await scene.running()
-    await scene.store.jobs.finish([leave(claimed.id, claimed.fence, problem())])
+    await scene.store.jobs.finish([leave(claimed, problem())])
     [found] = await check_policies(scene.store)
     assert found.severity is Severity.WARNING
     assert claimed.id in found.saw

@@ -11,9 +11,9 @@ import pytest
 from holdfast.job.ends import HandedBack, WasSuspended
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
-from tests.backends import siblings
 from tests.conformance.builders import QUEUE, RAISED, Scene
-from tests.waiting import wait_until
+from tests.support.backends import siblings
+from tests.support.waiting import wait_until
 
 PATIENCE = 10.0
 TURNED = 0.1

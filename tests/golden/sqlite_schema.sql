@@ -16,6 +16,25 @@ CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);
 
 CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
 
+CREATE TABLE holdfast_blocked (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    ties integer not null
+) without rowid;
+
+CREATE TABLE holdfast_counter (
+    topic text not null,
+    name text not null,
+    n integer not null,
+    primary key (topic, name)
+) without rowid;
+
 CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
@@ -59,6 +78,7 @@ CREATE TABLE holdfast_lease (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     cancel_requested_at integer,
     worker_id text not null,
     claimed_at integer not null,
@@ -95,6 +115,7 @@ CREATE TABLE holdfast_outcome (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     cancel_requested_at integer,
     worker_id text,
     claimed_at integer,
@@ -134,6 +155,7 @@ CREATE TABLE holdfast_ready (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     ready_at integer not null,
     primary key (queue, priority, seq)
 ) without rowid;
@@ -180,15 +202,9 @@ CREATE TABLE holdfast_scheduled (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     reason text,
     due_at integer not null
-) without rowid;
-
-CREATE TABLE holdfast_signal (
-    topic text not null,
-    name text not null,
-    n integer not null,
-    primary key (topic, name)
 ) without rowid;
 
 CREATE TABLE holdfast_started (
@@ -208,6 +224,7 @@ CREATE TABLE holdfast_suspended (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     reason text,
     wake_at integer
 ) without rowid;
@@ -235,13 +252,45 @@ CREATE TABLE holdfast_worker (
     stuck text not null default '{}'
 ) without rowid;
 
-CREATE VIEW holdfast_place (job_id, state, queue, task, fence, reason) as
-select job_id, 'ready', queue, task, fence, null from holdfast_ready
+CREATE VIEW holdfast_place (
+    job_id, state, ended, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, ahead, due_at,
+    deadline_at, finished_at, expires_at, reason, result
+) as
+select
+    job_id, cast('ready' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer),
+    cast(null as integer), cast(null as integer), cast(null as integer), cast(null as integer),
+    cast(null as text), cast(null as text)
+from holdfast_ready
 union all
-select job_id, 'running', queue, task, fence, null from holdfast_lease
+select
+    job_id, cast('running' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, ahead, cast(null as integer), cast(null as integer),
+    cast(null as integer), cast(null as integer), cast(null as text), cast(null as text)
+from holdfast_lease
 union all
-select job_id, 'scheduled', queue, task, fence, null from holdfast_scheduled
+select
+    job_id, cast('scheduled' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer), due_at,
+    cast(null as integer), cast(null as integer), cast(null as integer), reason, cast(null as text)
+from holdfast_scheduled
 union all
-select job_id, 'suspended', queue, task, fence, null from holdfast_suspended
+select
+    job_id, cast('suspended' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer), wake_at,
+    cast(null as integer), cast(null as integer), cast(null as integer), reason, cast(null as text)
+from holdfast_suspended
 union all
-select job_id, state, queue, task, fence, reason from holdfast_outcome;
+select
+    job_id, cast('blocked' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer),
+    cast(null as integer), cast(null as integer), cast(null as integer), cast(null as integer),
+    cast(null as text), cast(null as text)
+from holdfast_blocked
+union all
+select
+    job_id, state, 1, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, cast(0 as integer), cast(null as integer),
+    deadline_at, finished_at, expires_at, reason, result
+from holdfast_outcome;

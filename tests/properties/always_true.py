@@ -2,7 +2,7 @@
 
 Each takes what can be seen from outside: a `Snapshot` of the store, and the `Record` a witness
 kept of what it was told. They raise AssertionError with the ids that break the rule. Line 10
-(nothing is leaked) is `tests.leaks.nothing_leaks`.
+(nothing is leaked) is `tests.support.leaks.nothing_leaks`.
 """
 
 from __future__ import annotations

@@ -38,12 +38,12 @@ from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
 from holdfast.store.contract.records import Held, QueueSettings, Want
 from holdfast.store.open import open_store
-from tests.backends import Backend
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot
 from tests.properties.model import Model
 from tests.properties.orders import END, QUEUES, Order, ends, orders, queues
+from tests.support.backends import Backend
 
 T = TypeVar("T")
 LEASE = 30.5

@@ -9,8 +9,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.backends import Backend, SqliteMemory
 from tests.properties.machine import StoreMachine
+from tests.support.backends import Backend, SqliteMemory
 
 # The store in memory is the quick one: it explores, the others confirm.
 EXPLORING = {"default": settings(max_examples=100), "chaos": settings(max_examples=2_000)}

@@ -11,10 +11,10 @@ from holdfast.app import App
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, postgres_server
-from tests.backends import BACKENDS, Backend, opened
-from tests.leaks import nothing_leaks
-from tests.system import program
-from tests.system.processes import Fleet, fleet_on
+from tests.support import program
+from tests.support.backends import BACKENDS, Backend, opened
+from tests.support.leaks import nothing_leaks
+from tests.support.processes import Fleet, fleet_on
 
 SHARED = [kind for kind in BACKENDS if kind != "sqlite"]
 """A store in memory lives in one process; every other kind is shared by many."""

@@ -13,10 +13,10 @@ from holdfast.errors import JobCancelled
 from holdfast.job.state import JobState
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
-from tests.system import program
-from tests.system.processes import Fleet, fleet_on
-from tests.system.program import linger
-from tests.waiting import wait_until
+from tests.support import program
+from tests.support.processes import Fleet, fleet_on
+from tests.support.program import linger
+from tests.support.waiting import wait_until
 
 
 async def cancelled_after(fleet: Fleet, app: App) -> float:

@@ -20,9 +20,9 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, WorkerInfo
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer
-from tests.backends import opened
 from tests.conformance.builders import new_job
-from tests.waiting import wait_until
+from tests.support.backends import opened
+from tests.support.waiting import wait_until
 
 STARTS = 30.0
 SHOP = """

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.client.selection import job_filter
+from holdfast.client.verbs import JOB_VERBS
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
@@ -24,6 +25,8 @@ from holdfast.errors import (
     StoreError,
     UnknownJob,
 )
+from holdfast.insights.actions import Action, Noun, Verb
+from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
@@ -193,7 +196,7 @@ async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
 ) -> None:
     await scene.enqueue_many(2500)
     told: list[tuple[int, int]] = []
-    report = await client.cancel_all(told=lambda done, of: told.append((done, of)))
+    report = await client.cancel_all(on_progress=lambda done, of: told.append((done, of)))
     assert report.changed == 2500
     assert told[-1] == (2500, 2500)
     assert await client.count() == {JobState.CANCELLED: 2500}
@@ -220,7 +223,7 @@ async def test_bulk_requeue_takes_failed_jobs_unless_told_otherwise(
 
 def test_a_filter_names_what_it_does_not_know() -> None:
     with pytest.raises(BadOption, match="filter must be one of"):
-        job_filter(colour="red")
+        job_filter(colour="red")  # type: ignore[call-arg]
     with pytest.raises(BadOption, match="state must be one of"):
         job_filter(state="asleep")
 
@@ -312,16 +315,16 @@ async def test_nobody_waits_for_a_job_that_is_not_there(client: Client) -> None:
 
 
 async def test_tuning_changes_only_what_is_named(client: Client) -> None:
-    await client.tune_queue("mail", retain_failed=60.0)
-    await client.tune_queue("mail", throttle_cap=30.0)
-    [queue] = await client.queues("mail")
+    await client.queues.tune("mail", retain_failed=60.0)
+    await client.queues.tune("mail", throttle_cap=30.0)
+    [queue] = await client.queues.all("mail")
     assert (queue.settings.retain_failed, queue.settings.throttle_cap) == (60.0, 30.0)
 
 
 @pytest.mark.parametrize("change", [{"retain_failed": -1.0}, {"colour": 1.0}])
-async def test_a_bad_tuning_is_refused(client: Client, change: dict[str, float]) -> None:
+async def test_a_bad_tuning_is_refused(client: Client, change: dict[str, Any]) -> None:
     with pytest.raises(BadOption):
-        await client.tune_queue("mail", **change)
+        await client.queues.tune("mail", **change)
 
 
 # Explain ---------------------------------------------------------------------------------
@@ -338,7 +341,7 @@ async def test_a_running_job_has_no_reason_to_wait(client: Client, scene: Scene)
 async def test_every_reason_of_a_ready_job_is_named(client: Client, scene: Scene) -> None:
     await scene.enqueue()
     job = await scene.enqueue()
-    await client.pause_queue(QUEUE)
+    await client.queues.pause(QUEUE)
     assert await codes(client, job) == ["queue-paused", "in-line"]
 
 
@@ -405,6 +408,51 @@ async def test_a_suspended_and_an_ended_job_say_so(client: Client, scene: Scene)
     assert await codes(client, await scene.in_state(JobState.FAILED)) == ["ended"]
 
 
+async def action(client: Client, job: str, code: str) -> Action | None:
+    [reason] = [each for each in (await client.explain(job)).reasons if each.code == code]
+    return reason.action
+
+
+async def test_a_reason_carries_the_verb_that_removes_it(client: Client, scene: Scene) -> None:
+    failed = await scene.in_state(JobState.FAILED)
+    assert await action(client, failed, "ended") == Action(Noun.JOBS, Verb.REQUEUE, failed)
+    done = await scene.in_state(JobState.SUCCEEDED)
+    assert await action(client, done, "ended") is None
+    later = await scene.in_state(JobState.SCHEDULED)
+    at_once = Action(Noun.JOBS, Verb.RESCHEDULE, later, value=0)
+    assert await action(client, later, "not-due") == at_once
+    asleep = await scene.in_state(JobState.SUSPENDED)
+    assert await action(client, asleep, "suspended") == Action(Noun.JOBS, Verb.RESUME, asleep)
+    lonely = await scene.enqueue(queue="lonely")
+    serve = Action(Noun.WORKERS, Verb.START, "lonely")
+    assert await action(client, lonely, "queue-unserved") == serve
+    await client.queues.pause(QUEUE)
+    ready = await scene.enqueue()
+    assert await action(client, ready, "queue-paused") == Action(Noun.QUEUES, Verb.RESUME, QUEUE)
+
+
+async def test_the_way_ahead_of_others_is_a_priority_that_may_be_given(
+    client: Client, scene: Scene
+) -> None:
+    await scene.enqueue_many(1, priority=-PRIORITY_LIMIT)
+    first = await scene.enqueue(priority=-PRIORITY_LIMIT)
+    assert await action(client, first, "in-line") is None
+    later = await scene.enqueue(priority=3)
+    ahead = Action(Noun.JOBS, Verb.REPRIORITISE, later, value=2)
+    assert await action(client, later, "in-line") == ahead
+
+
+async def test_what_a_reason_advises_can_be_done(client: Client, scene: Scene) -> None:
+    for state in (JobState.FAILED, JobState.SCHEDULED, JobState.SUSPENDED):
+        job = await scene.in_state(state)
+        [reason] = (await client.explain(job)).reasons
+        assert reason.action is not None
+        row = JOB_VERBS[reason.action.verb]
+        await client.apply(row, reason.action.target, reason.action.value)
+        assert await scene.state(job) is JobState.READY
+        await client.cancel(job)
+
+
 async def test_a_handed_back_job_is_next_again(client: Client, scene: Scene) -> None:
     ended = await scene.ended(HandedBack())
     assert await codes(client, ended.id) == ["next"]
@@ -425,8 +473,8 @@ async def test_a_setting_of_a_queue_is_checked_by_type(
 ) -> None:
     [option] = changes
     with pytest.raises(BadOption, match=option):
-        await client.tune_queue(QUEUE, **changes)
-    assert await client.queues(QUEUE) == []
+        await client.queues.tune(QUEUE, **changes)
+    assert await client.queues.all(QUEUE) == []
 
 
 async def test_a_job_may_be_rescheduled_by_a_timedelta(client: Client, scene: Scene) -> None:

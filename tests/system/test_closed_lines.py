@@ -11,8 +11,8 @@ from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
-from tests.system.working import QUICK, Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import QUICK, Shop
 
 SLOTS = 2
 

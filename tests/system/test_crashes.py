@@ -6,10 +6,10 @@ from collections import Counter
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import books
-from tests.system.processes import Fleet
-from tests.system.program import brief, die, hog
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet
+from tests.support.program import brief, die, hog
+from tests.support.waiting import wait_until
 
 LEASE = 1.0
 

@@ -34,7 +34,7 @@ from holdfast.job.ids import new_job_id
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing import Harness
-from tests.backends import Backend, SqliteFile
+from tests.support.backends import Backend, SqliteFile
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 WORKERS = 40
 LEARNING, JOBS = 30, 15

@@ -11,20 +11,23 @@ from holdfast.clock import ManualClock
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.reconcile.attempt_timeout import AttemptTimeout
-from holdfast.reconcile.deadline import Deadline
+from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
+from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.store.contract.store import Store
-from tests.system.flaky import FlakyStore, Line
-from tests.system.reconcile_scene import made
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.flaky import FlakyStore, Line
+from tests.support.reconcile_scene import made
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 ONCE_WITHIN = Policy(retry=Retry.never(), timeout=10.0)
 
 
 @pytest.mark.parametrize(
     ("mender", "limit"),
-    [(Deadline, {"deadline_in": 10.0}), (AttemptTimeout, {"policy": ONCE_WITHIN})],
+    [
+        (DeadlineReconciler, {"deadline_in": 10.0}),
+        (AttemptTimeoutReconciler, {"policy": ONCE_WITHIN}),
+    ],
     ids=["deadline", "timeout"],
 )
 async def test_what_returned_in_time_while_the_store_was_away_stands(
@@ -68,7 +71,7 @@ async def test_a_live_workers_job_is_ended_by_time_once_the_worker_has_had_its_c
     async with shop.worker(lease=0.6):
         await started.wait()
         clock.advance(3601)
-        deadline = made(Deadline, store)
+        deadline = made(DeadlineReconciler, store)
 
         async def ended() -> bool:
             await deadline.run_once()

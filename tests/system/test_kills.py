@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.app import App
-from tests.system import books
-from tests.system.killing import enqueue_briefs, kill_one_every, orphans_of
-from tests.system.processes import Fleet
+from tests.support import books
+from tests.support.killing import enqueue_briefs, kill_one_every, orphans_of
+from tests.support.processes import Fleet
 
 JOBS = 5_000
 LEASE = 2.0

@@ -18,11 +18,11 @@ from holdfast.errors import WorkerFrozen
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.last_resort import FROZEN, LATE
-from tests.system import rough
-from tests.system.proxy import proxy_to
-from tests.system.real_worker import RealWorkers, real_workers, seconds_to_leave
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support import rough
+from tests.support.proxy import proxy_to
+from tests.support.real_worker import RealWorkers, real_workers, seconds_to_leave
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 A_FEW_SECONDS = 6.0
 AT_ONCE = 2.0
@@ -83,7 +83,7 @@ async def test_a_blocked_worker_that_is_told_to_stop_leaves_after_its_grace(
     for handle in handles:
         job = await handle.get()
         assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
-    assert await app.client.workers() == []
+    assert await app.client.workers.all() == []
 
 
 async def test_a_second_signal_ends_a_blocked_worker_at_once(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import App
-from tests.system import books, program
-from tests.system.processes import Fleet
-from tests.waiting import wait_until
+from tests.support import books, program
+from tests.support.processes import Fleet
+from tests.support.waiting import wait_until
 
 WORKERS = ENQUEUERS = 4
 EACH = 300

@@ -12,13 +12,13 @@ import time
 import pytest
 
 from holdfast.app import App
-from holdfast.client.client import ENQUEUE_PATIENCE
+from holdfast.client.inserting import ENQUEUE_PATIENCE
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
-from tests.system.breaking import terminate_backends
-from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
-from tests.system.processes import Fleet
-from tests.waiting import comes_true
+from tests.support.breaking import terminate_backends
+from tests.support.load import everything_happened_once, finish, more_jobs_return, under_load
+from tests.support.processes import Fleet
+from tests.support.waiting import comes_true
 
 
 @pytest.fixture

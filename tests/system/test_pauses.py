@@ -18,7 +18,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Job, times_taken
 from holdfast.job.state import JobState
 from holdfast.reconcile import ReconcileOptions, ReconcileService
-from holdfast.reconcile.lapsed_leases import LeaseExpiry
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
@@ -26,13 +26,13 @@ from holdfast.testing.servers import PostgresServer
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 from tests.conformance.builders import Scene
-from tests.system import program
-from tests.system.flaky import FlakyStore, Line
-from tests.system.processes import Fleet, fleet_on
-from tests.system.program import once
-from tests.system.reconcile_scene import made
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support import program
+from tests.support.flaky import FlakyStore, Line
+from tests.support.processes import Fleet, fleet_on
+from tests.support.program import once
+from tests.support.reconcile_scene import made
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 LEASE = 0.9
 JOBS = 24
@@ -150,8 +150,8 @@ async def beat(scene: Scene, *workers: WorkerId) -> None:
         await scene.store.workers.heartbeat(worker, 30, [])
 
 
-def reclaimer(scene: Scene, worker: WorkerId) -> LeaseExpiry:
-    return made(LeaseExpiry, scene.store, worker=lambda: worker)
+def reclaimer(scene: Scene, worker: WorkerId) -> LapsedLeasesReconciler:
+    return made(LapsedLeasesReconciler, scene.store, worker=lambda: worker)
 
 
 async def test_a_clock_that_steps_forward_lets_live_workers_be_heard_first(scene: Scene) -> None:
@@ -209,7 +209,7 @@ async def test_a_sweep_that_judged_before_the_pause_takes_nothing_after_it(scene
         scene.clock.advance(10.1)
         await beat(scene, mine)
 
-    class Late(LeaseExpiry):
+    class Late(LapsedLeasesReconciler):
         async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
             scene.clock.advance(45)
             await beat(scene, mine)

@@ -12,9 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from holdfast.app import App
-from tests.system.processes import Fleet
-from tests.system.program import brief
-from tests.waiting import wait_until
+from tests.support.processes import Fleet
+from tests.support.program import brief
+from tests.support.waiting import wait_until
 
 PATIENCE = 25.0
 DELAYED = 3

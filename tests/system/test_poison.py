@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.background.counters import Tally
 from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.job.state import JobState
-from holdfast.reconcile import Tally
-from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.lapsed_leases import LeaseExpiry
+from holdfast.reconcile.deadline import DeadlineReconciler
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
-from tests.system.reconcile_scene import PoisonedJobs, UnreadableJobs, made, with_jobs
+from tests.support.reconcile_scene import PoisonedJobs, UnreadableJobs, made, with_jobs
 from tests.system.test_reconcilers import running_on_the_dead
 
 
@@ -24,7 +24,7 @@ async def scene(store: Store, clock: ManualClock) -> Scene:
 async def test_jobs_behind_many_poisoned_ones_do_not_starve(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 9)
     poisoned = PoisonedJobs(scene.store.jobs, jobs[:6])
-    expiry = made(LeaseExpiry, with_jobs(scene.store, poisoned), batch=2)
+    expiry = made(LapsedLeasesReconciler, with_jobs(scene.store, poisoned), batch=2)
     assert await expiry.run_once() == Tally(found=9, mended=3, failed=6)
     assert set(await scene.states(jobs[6:])) == {JobState.SCHEDULED}
 
@@ -32,7 +32,7 @@ async def test_jobs_behind_many_poisoned_ones_do_not_starve(scene: Scene) -> Non
 async def test_one_poisoned_job_does_not_spoil_its_batch(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 50)
     poisoned = PoisonedJobs(scene.store.jobs, [jobs[20]])
-    expiry = made(LeaseExpiry, with_jobs(scene.store, poisoned))
+    expiry = made(LapsedLeasesReconciler, with_jobs(scene.store, poisoned))
     assert await expiry.run_once() == Tally(found=50, mended=49, failed=1)
     assert await scene.state(jobs[20]) is JobState.RUNNING
     assert len(poisoned.tried) <= 8, "halving finds one among fifty in a few steps"
@@ -44,7 +44,7 @@ async def test_a_poisoned_job_rests_after_three_failures_and_is_tried_again_afte
     [job] = await running_on_the_dead(scene, 1)
     poisoned = PoisonedJobs(scene.store.jobs, [job])
     seen: list[Event] = []
-    expiry = made(LeaseExpiry, with_jobs(scene.store, poisoned), seen)
+    expiry = made(LapsedLeasesReconciler, with_jobs(scene.store, poisoned), seen)
     tallies = [await expiry.run_once() for _ in range(13)]
     assert tallies == [Tally(found=1, failed=1)] * 3 + [Tally(found=1, skipped=1)] * 10
     assert len(poisoned.tried) == 3
@@ -63,7 +63,7 @@ async def test_a_poisoned_deadline_does_not_hide_the_others(scene: Scene) -> Non
     jobs = sorted(await scene.enqueue_many(5, deadline_in=10.0))
     scene.clock.advance(11)
     poisoned = PoisonedJobs(scene.store.jobs, [jobs[0]])
-    deadline = made(Deadline, with_jobs(scene.store, poisoned), batch=2)
+    deadline = made(DeadlineReconciler, with_jobs(scene.store, poisoned), batch=2)
     assert await deadline.run_once() == Tally(found=5, mended=4, failed=1)
     assert await scene.states(jobs) == [JobState.READY] + [JobState.EXPIRED] * 4
 
@@ -71,6 +71,6 @@ async def test_a_poisoned_deadline_does_not_hide_the_others(scene: Scene) -> Non
 async def test_a_job_whose_policy_cannot_be_read_does_not_spoil_its_batch(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 3)
     unreadable = UnreadableJobs(scene.store.jobs, jobs[1])
-    expiry = made(LeaseExpiry, with_jobs(scene.store, unreadable))
+    expiry = made(LapsedLeasesReconciler, with_jobs(scene.store, unreadable))
     assert await expiry.run_once() == Tally(found=3, mended=2, failed=1)
     assert await scene.state(jobs[1]) is JobState.RUNNING

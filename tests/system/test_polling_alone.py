@@ -15,8 +15,8 @@ from holdfast import Context, Retry
 from holdfast.app import App
 from holdfast.job.state import JobState
 from holdfast.store.open import open_store
-from tests.backends import BACKENDS, Backend
-from tests.waiting import wait_until
+from tests.support.backends import BACKENDS, Backend
+from tests.support.waiting import wait_until
 
 POLL = 0.3
 LATE = POLL + 0.5
@@ -107,7 +107,7 @@ async def test_a_new_schedule_fires_on_time(app: App) -> None:
 
     async with idle_worker(app):
         created = time.monotonic()
-        await app.client.create_schedule("ticks", tick.scheduled(every=timedelta(seconds=1)))
+        await app.client.schedules.create("ticks", tick.scheduled(every=timedelta(seconds=1)))
         await wait_until(lambda: bool(began), 10, "the first plan to run")
     assert began[0] - created <= 1.0 + LATE
 

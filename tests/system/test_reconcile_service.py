@@ -14,24 +14,25 @@ import pytest
 
 import holdfast.reconcile
 from holdfast.background import reconciler as reconciler_module
+from holdfast.background.reconciler import Reconciler
 from holdfast.background.replicas import Replicas
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
 from holdfast.job.ids import new_worker_id
 from holdfast.job.state import JobState
-from holdfast.reconcile import ReconcileOptions, Reconciler, ReconcileService
-from holdfast.reconcile.lapsed_leases import LeaseExpiry
+from holdfast.reconcile import ReconcileOptions, ReconcileService
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
 from holdfast.schedule import evaluator as evaluator_module
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
-from tests.backends import Backend, opened
 from tests.conformance.builders import Scene, new_job
-from tests.leaks import nothing_leaks
-from tests.system.flaky import FlakyStore, Line
-from tests.system.reconcile_scene import counting
-from tests.waiting import wait_until
+from tests.support.backends import Backend, opened
+from tests.support.flaky import FlakyStore, Line
+from tests.support.leaks import nothing_leaks
+from tests.support.reconcile_scene import counting
+from tests.support.waiting import wait_until
 
 SOON = 10.0
 
@@ -49,6 +50,12 @@ def every_reconciler() -> set[type[Reconciler]]:
 def test_every_reconciler_that_exists_is_scheduled() -> None:
     assert every_reconciler() == set(STANDARD)
     assert len({each.name for each in STANDARD}) == len(STANDARD)
+
+
+@pytest.mark.parametrize("each", STANDARD)
+def test_a_reconciler_and_its_class_are_named_as_its_file(each: type[Reconciler]) -> None:
+    assert each.__module__ == f"holdfast.reconcile.{each.name}"
+    assert each.__name__ == f"{each.name.title().replace('_', '')}Reconciler"
 
 
 async def test_one_pass_over_all_brings_a_lost_job_back(store: Store, clock: ManualClock) -> None:
@@ -167,7 +174,7 @@ async def test_a_fleet_of_100_sweeps_ten_times_as_often_as_one(
 
     monkeypatch.setattr(reconciler_module, "pause", pass_time)
     async with opened("sqlite://") as store:
-        sweep = LeaseExpiry(
+        sweep = LapsedLeasesReconciler(
             counting(store, calls), Events(), ReconcileOptions(), replicas=Replicas(100)
         )
         await sweep.run(asyncio.Event())

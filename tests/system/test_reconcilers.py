@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.background.counters import Tally
 from holdfast.background.job_sweep import JobMender
 from holdfast.clock import ManualClock
 from holdfast.events import Event
@@ -17,19 +18,18 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.reconcile import Tally
-from holdfast.reconcile.attempt_timeout import AttemptTimeout
-from holdfast.reconcile.deadline import Deadline
-from holdfast.reconcile.lapsed_leases import LeaseExpiry
-from holdfast.reconcile.promotion import Promotion
-from holdfast.reconcile.retention import Retention
-from holdfast.reconcile.worker_registry import WorkerRegistry
+from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
+from holdfast.reconcile.deadline import DeadlineReconciler
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
+from holdfast.reconcile.promotion import PromotionReconciler
+from holdfast.reconcile.retention import RetentionReconciler
+from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
-from tests.backends import Inspectable, opened, siblings
 from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
-from tests.system.reconcile_scene import PoisonedJobs, counting, made, with_jobs
+from tests.support.backends import Inspectable, opened, siblings
+from tests.support.reconcile_scene import PoisonedJobs, counting, made, with_jobs
 
 LEASE = 30.0
 LIMITED = Policy(retry=STEADY.retry, timeout=5.0)
@@ -50,18 +50,18 @@ async def running_on_the_dead(scene: Scene, count: int, policy: Policy = STEADY)
     return sorted(job.id for job in claimed)
 
 
-# Lease expiry
+# Lapsed leases
 
 
 async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene) -> None:
     [job] = await running_on_the_dead(scene, 1)
-    assert await made(LeaseExpiry, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Tally(found=1, mended=1)
     found = await scene.job(job)
     assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 1)
     assert [(error.attempt, error.message) for error in found.errors] == [(1, "worker lost")]
 
     scene.clock.advance(10)
-    await made(Promotion, scene.store).run_once()
+    await made(PromotionReconciler, scene.store).run_once()
     again = await scene.claim_one()
     assert (again.id, again.attempt) == (job, 2)
     assert (await scene.finish(again)).accepted
@@ -69,7 +69,7 @@ async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene)
 
 async def test_a_live_workers_job_is_left_alone(scene: Scene) -> None:
     running = await scene.running()
-    assert await made(LeaseExpiry, scene.store).run_once() == Tally()
+    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Tally()
     assert await scene.state(running.id) is JobState.RUNNING
 
 
@@ -77,7 +77,7 @@ async def test_a_zombie_cannot_finish_a_reclaimed_job(scene: Scene) -> None:
     worker = await scene.hire(LEASE)
     zombies = await scene.running(worker=worker)
     scene.clock.advance(LEASE + 1)
-    await made(LeaseExpiry, scene.store).run_once()
+    await made(LapsedLeasesReconciler, scene.store).run_once()
     late = await scene.finish(zombies, RETURNED)
     assert not late.accepted
     assert late.state is JobState.SCHEDULED
@@ -90,7 +90,7 @@ async def test_a_worker_that_comes_back_while_being_reclaimed_keeps_its_job(scen
     running = await scene.running(worker=worker)
     scene.clock.advance(LEASE + 1)
 
-    class JustTooLate(LeaseExpiry):
+    class JustTooLate(LapsedLeasesReconciler):
         async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
             await scene.store.workers.heartbeat(worker, LEASE, [])
             return await super().apply(moves)
@@ -104,7 +104,10 @@ async def test_a_worker_that_comes_back_while_being_reclaimed_keeps_its_job(scen
 async def test_a_job_that_keeps_killing_its_worker_is_put_aside(scene: Scene) -> None:
     policy = Policy(retry=Retry.constant(99, base=0, jitter=0), max_crashes=3)
     job = await scene.enqueue(policy=policy)
-    expiry, promotion = made(LeaseExpiry, scene.store), made(Promotion, scene.store)
+    expiry, promotion = (
+        made(LapsedLeasesReconciler, scene.store),
+        made(PromotionReconciler, scene.store),
+    )
     for _ in range(3):
         await promotion.run_once()
         worker = await scene.hire(LEASE)
@@ -116,7 +119,7 @@ async def test_a_job_that_keeps_killing_its_worker_is_put_aside(scene: Scene) ->
 
 
 @pytest.mark.parametrize("retry", [STEADY.retry, Retry.never()], ids=["retried", "last attempt"])
-@pytest.mark.parametrize("mender", [LeaseExpiry, AttemptTimeout])
+@pytest.mark.parametrize("mender", [LapsedLeasesReconciler, AttemptTimeoutReconciler])
 async def test_a_pending_cancel_survives_the_death_of_its_worker(
     scene: Scene, mender: type[JobMender], retry: Retry
 ) -> None:
@@ -124,7 +127,7 @@ async def test_a_pending_cancel_survives_the_death_of_its_worker(
     running = await scene.running(worker=worker, policy=Policy(retry=retry, timeout=5.0))
     assert await scene.store.jobs.request_cancel([running.id]) == [running.id]
     scene.clock.advance(LEASE + 1)
-    if mender is AttemptTimeout:
+    if mender is AttemptTimeoutReconciler:
         await scene.wrote_all(worker, LEASE)
     assert await made(mender, scene.store).run_once() == Tally(found=1, mended=1)
     assert await scene.state(running.id) is JobState.CANCELLED
@@ -133,7 +136,7 @@ async def test_a_pending_cancel_survives_the_death_of_its_worker(
 
 async def test_every_page_of_lost_jobs_is_reached_in_one_sweep(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 7)
-    expiry = made(LeaseExpiry, scene.store, batch=2)
+    expiry = made(LapsedLeasesReconciler, scene.store, batch=2)
     assert await expiry.run_once() == Tally(found=7, mended=7)
     assert set(await scene.states(jobs)) == {JobState.SCHEDULED}
 
@@ -145,7 +148,7 @@ async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
     running = await scene.running(policy=LIMITED)
     scene.clock.advance(5 + 5 + 1)
     await scene.wrote_all()
-    assert await made(AttemptTimeout, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(AttemptTimeoutReconciler, scene.store).run_once() == Tally(found=1, mended=1)
     found = await scene.job(running.id)
     assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 0)
     assert found.errors[0].message == "timed out after 5 s"
@@ -155,7 +158,7 @@ async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
 async def test_the_worker_has_the_first_word_about_a_timeout(scene: Scene) -> None:
     running = await scene.running(policy=LIMITED)
     scene.clock.advance(5 + 4)
-    assert await made(AttemptTimeout, scene.store, timeout_slack=5).run_once() == Tally()
+    assert await made(AttemptTimeoutReconciler, scene.store, timeout_slack=5).run_once() == Tally()
     assert (await scene.finish(running)).accepted
 
 
@@ -165,7 +168,10 @@ async def test_timeout_and_lease_expiry_of_one_attempt_agree_on_one_end(scene: S
     assert worker is not None
     await scene.lose(worker)
     async with siblings(scene.store, 2) as (one, other):
-        expiry, timeout = made(LeaseExpiry, one, batch=7), made(AttemptTimeout, other, batch=7)
+        expiry, timeout = (
+            made(LapsedLeasesReconciler, one, batch=7),
+            made(AttemptTimeoutReconciler, other, batch=7),
+        )
         tallies = await asyncio.gather(expiry.run_once(), timeout.run_once())
     assert sum(tally.mended for tally in tallies) == 20
     for job in await scene.store.jobs.get(jobs):
@@ -182,7 +188,7 @@ async def test_a_job_past_its_deadline_expires_from_any_live_state(
     scene: Scene, state: JobState
 ) -> None:
     job = await scene.in_state(state, deadline_in=60.0)
-    deadline = made(Deadline, scene.store)
+    deadline = made(DeadlineReconciler, scene.store)
     assert await deadline.run_once() == Tally()
     due_in = await deadline.due_in()
     assert due_in == pytest.approx(60.0)
@@ -197,23 +203,23 @@ async def test_a_worker_cannot_finish_an_expired_job(scene: Scene) -> None:
     running = await scene.running(deadline_in=60.0)
     scene.clock.advance(61)
     await scene.wrote_all()
-    await made(Deadline, scene.store).run_once()
+    await made(DeadlineReconciler, scene.store).run_once()
     assert not (await scene.finish(running)).accepted
 
 
 async def test_a_job_that_ended_before_its_deadline_stays_as_it_ended(scene: Scene) -> None:
     ended = await scene.ended(deadline_in=60.0)
     scene.clock.advance(61)
-    assert (await made(Deadline, scene.store).run_once()).mended == 0
+    assert (await made(DeadlineReconciler, scene.store).run_once()).mended == 0
     assert await scene.state(ended.id) is JobState.SUCCEEDED
 
 
 async def test_expiring_many_deadlines_reads_the_late_ones_a_few_times_only(scene: Scene) -> None:
-    """Each look reads all that is late; a look for every batch makes expiring quadratic."""
+    """Each page reads every late job; a page for every batch would make expiring quadratic."""
     await scene.enqueue_many(95, deadline_in=60.0)
     scene.clock.advance(61)
     calls = Counter[str]()
-    sweep = made(Deadline, counting(scene.store, calls), batch=5)
+    sweep = made(DeadlineReconciler, counting(scene.store, calls), batch=5)
     assert await sweep.run_once() == Tally(found=95, mended=95)
     assert calls["finish"] == 19
     assert calls["past_deadline"] <= 2
@@ -228,7 +234,7 @@ async def test_a_job_that_breaks_promotion_is_set_aside_and_the_others_are_promo
     jobs = sorted(await scene.enqueue_many(9, delay=10.0))
     poison, others = jobs[4], jobs[:4] + jobs[5:]
     poisoned, seen = PoisonedJobs(scene.store.jobs, [poison]), list[Event]()
-    promotion = made(Promotion, with_jobs(scene.store, poisoned), seen, batch=4)
+    promotion = made(PromotionReconciler, with_jobs(scene.store, poisoned), seen, batch=4)
     scene.clock.advance(30)
     tally = await promotion.run_once()
     assert (tally.mended, tally.failed) == (8, 1)
@@ -253,7 +259,7 @@ async def test_a_job_in_two_places_does_not_stop_promotion(
         tables = await inspectable.tables(url)
         [ready] = [name for name in tables if name.strip('"').endswith("ready")]
         [waiting] = [name for name in tables if name.strip('"').endswith("scheduled")]
-        columns = "job_id, queue, priority, seq, task, attempts, crashes, fence"
+        columns = "job_id, queue, priority, seq, task, attempts, crashes, fence, ties"
         moment = "ready_at" if "holdfast_" in ready else "since"
         now = "1" if moment == "ready_at" else "now()"
         copied = columns.replace("seq", "1")
@@ -263,7 +269,7 @@ async def test_a_job_in_two_places_does_not_stop_promotion(
             f" where job_id = '{doubled}'",
         )
         clock.advance(30)
-        tally = await made(Promotion, store).run_once()
+        tally = await made(PromotionReconciler, store).run_once()
         assert (tally.mended, tally.failed) == (3, 1)
         assert await scene.states(others) == [JobState.READY] * 3
 
@@ -272,7 +278,7 @@ async def test_due_jobs_become_ready_in_bounded_batches_and_others_wait(scene: S
     due = await scene.enqueue_many(7, delay=10.0)
     later = await scene.enqueue(delay=25.0)
     scene.clock.advance(10)
-    promotion = made(Promotion, scene.store, batch=2)
+    promotion = made(PromotionReconciler, scene.store, batch=2)
     assert await promotion.run_once() == Tally(found=7, mended=7)
     assert set(await scene.states(due)) == {JobState.READY}
     assert await scene.state(later) is JobState.SCHEDULED
@@ -286,7 +292,9 @@ async def test_ended_jobs_are_removed_when_their_time_is_over(scene: Scene) -> N
     old = [(await scene.ended()).id for _ in range(7)]
     scene.clock.advance(hours=8 * 24)
     young = (await scene.ended()).id
-    assert await made(Retention, scene.store, batch=3).run_once() == Tally(found=7, mended=7)
+    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Tally(
+        found=7, mended=7
+    )
     assert set(await scene.states(old)) == {None}
     assert await scene.state(young) is JobState.SUCCEEDED
 
@@ -294,7 +302,7 @@ async def test_ended_jobs_are_removed_when_their_time_is_over(scene: Scene) -> N
 async def test_one_replica_at_a_time_prunes_and_the_next_takes_over_when_it_leaves(
     scene: Scene,
 ) -> None:
-    first, second = made(Retention, scene.store), made(Retention, scene.store)
+    first, second = made(RetentionReconciler, scene.store), made(RetentionReconciler, scene.store)
     await scene.ended()
     scene.clock.advance(hours=8 * 24)
     assert await first.leadership.ensure()
@@ -311,14 +319,16 @@ async def test_the_ledger_is_pruned_as_its_schedules_say(scene: Scene) -> None:
         Plan("hourly", "", first + timedelta(hours=hour), Decision.SKIPPED) for hour in range(7)
     ]
     await scene.store.schedules.record(plans)
-    assert await made(Retention, scene.store).run_once() == Tally()
+    assert await made(RetentionReconciler, scene.store).run_once() == Tally()
     scene.clock.advance(3 * 60 + 1)
-    assert await made(Retention, scene.store, batch=3).run_once() == Tally(found=7, mended=7)
+    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Tally(
+        found=7, mended=7
+    )
     assert await scene.store.schedules.history("hourly") == []
 
 
 async def test_a_leader_that_vanished_is_followed_after_its_ttl(scene: Scene) -> None:
-    first, second = made(Retention, scene.store), made(Retention, scene.store)
+    first, second = made(RetentionReconciler, scene.store), made(RetentionReconciler, scene.store)
     await first.run_once()
     assert not await second.leadership.ensure()
     scene.clock.advance(3 * 60 + 1)
@@ -332,7 +342,7 @@ async def test_lapsed_workers_are_removed_unless_they_still_hold_a_job(scene: Sc
     holder, idle = await scene.hire(LEASE), new_worker()
     await scene.store.workers.register(idle, LEASE)
     await scene.running(worker=holder)
-    registry = made(WorkerRegistry, scene.store, worker_kept=60.0)
+    registry = made(WorkerRegistryReconciler, scene.store, worker_kept=60.0)
     scene.clock.advance(LEASE + 59)
     assert await registry.run_once() == Tally()
     scene.clock.advance(2)
@@ -346,7 +356,7 @@ async def test_lapsed_workers_are_removed_unless_they_still_hold_a_job(scene: Sc
 async def test_four_replicas_mend_each_job_once(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 60)
     async with siblings(scene.store, 4) as stores:
-        sweeps = [made(LeaseExpiry, each, batch=9) for each in stores]
+        sweeps = [made(LapsedLeasesReconciler, each, batch=9) for each in stores]
         tallies = await asyncio.gather(*(sweep.run_once() for sweep in sweeps))
     assert sum(tally.mended for tally in tallies) == 60
     assert [tally.failed for tally in tallies] == [0, 0, 0, 0]
@@ -358,7 +368,7 @@ async def test_four_replicas_promote_each_job_once(scene: Scene) -> None:
     jobs = await scene.enqueue_many(60, delay=10.0)
     scene.clock.advance(10)
     async with siblings(scene.store, 4) as stores:
-        sweeps = [made(Promotion, each, batch=9) for each in stores]
+        sweeps = [made(PromotionReconciler, each, batch=9) for each in stores]
         tallies = await asyncio.gather(*(sweep.run_once() for sweep in sweeps))
     assert sum(tally.mended for tally in tallies) == 60
     assert sorted(await scene.line()) == sorted(jobs)

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import rough
-from tests.system.real_worker import RealWorkers, real_workers, seconds_to_leave
+from tests.support import rough
+from tests.support.real_worker import RealWorkers, real_workers, seconds_to_leave
 
 LOOPS = [False, True]
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.schedule import asking, providers
-from holdfast.schedule.attention import Attention, Entry
+from holdfast.schedule import bounded_calls, providers
+from holdfast.schedule.agenda import Entry
 from holdfast.schedule.model import Decision, Plan
 from holdfast.schedule.providers import Patience, Providers
 from holdfast.store.contract.store import Store
-from tests.system.schedule_scene import Scene
+from tests.support.schedule_scene import Scene
+from tests.support.waiting import wait_until
 from tests.system.test_schedule_regressions import Refusing
-from tests.waiting import wait_until
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def threads() -> int:
     return sum(thread.name == "holdfast-provider" for thread in threading.enumerate())
 
 
-# What ends a program ends a look ----------------------------------------------------------------
+# What ends a program ends an evaluation ---------------------------------------------------------
 
 
 def plain_exit(*_: object) -> list[Any]:
@@ -68,7 +68,7 @@ def plain_own(*_: object) -> Iterator[Any]:
 
 @pytest.mark.parametrize("leave", [plain_exit, async_exit, stream_exit, cancelled, plain_own])
 @pytest.mark.parametrize("kind", ["scopes", "planner"])
-async def test_a_provider_that_ends_the_program_ends_its_own_look(
+async def test_a_provider_that_ends_the_program_ends_its_own_evaluation(
     scene: Scene, leave: Callable[..., Any], kind: str
 ) -> None:
     known: dict[str, dict[str, Any]] = {
@@ -81,8 +81,8 @@ async def test_a_provider_that_ends_the_program_ends_its_own_look(
     await scene.after(hours=1)
     error = (await scene.schedule("leaves")).error
     assert error is not None
-    assert "which ends this look only" in error
-    assert await scene.told("stays") == [("01:00", Decision.FIRED)]
+    assert "which ends this evaluation only" in error
+    assert await scene.decisions("stays") == [("01:00", Decision.FIRED)]
     known[kind]["leaving"] = lambda *_: []
     await scene.after(minutes=1)
     assert (await scene.schedule("leaves")).error is None
@@ -124,7 +124,7 @@ async def test_a_provider_that_hangs_is_asked_once_and_shown(scene: Scene) -> No
     await wait_until(lambda: threads() == before, 5, "the end of the question")
     await scene.after(minutes=1)
     assert (await scene.schedule()).error is None
-    assert await scene.told() == [("01:00", Decision.FIRED)]
+    assert await scene.decisions() == [("01:00", Decision.FIRED)]
 
 
 async def test_a_coroutine_that_ignores_its_cancellation_is_left_behind(scene: Scene) -> None:
@@ -154,7 +154,7 @@ async def test_a_coroutine_that_ignores_its_cancellation_is_left_behind(scene: S
 async def test_hundreds_of_hanging_providers_do_not_stop_the_other_schedules(
     live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.schedule.evaluator.MOST_LOOKS", 20)
+    monkeypatch.setattr("holdfast.schedule.evaluator.MOST_EVALUATIONS", 20)
     scene = Scene(live_store, ManualClock())
     free = asyncio.Event()
 
@@ -190,10 +190,10 @@ async def fires_on(scene: Scene, name: str, number: int) -> None:
 # What fails to start --------------------------------------------------------------------------
 
 
-async def test_a_look_tries_a_bounded_number_of_open_plans_and_the_next_goes_on(
+async def test_an_evaluation_tries_a_bounded_number_of_open_plans_and_the_next_goes_on(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.schedule.retrying.TRIES", 4)
+    monkeypatch.setattr("holdfast.schedule.retrying.TRIES_PER_EVALUATION", 4)
     await scene.declare(cron="@yearly")
     refusing = Refusing(scene.store, "s0", "s1", "s2", "s3", "s4")
     evaluator = scene.another(refusing)
@@ -261,7 +261,7 @@ async def test_a_provider_whose_generator_never_ends_is_cut_off_and_shown(
     await scene.after(hours=1)
     assert "gave more than 5,000 values" in str((await scene.schedule("endless")).error)
     assert await scene.rows("endless") == []
-    assert await scene.told("good") == [("01:00", Decision.FIRED)]
+    assert await scene.decisions("good") == [("01:00", Decision.FIRED)]
 
 
 NONSENSE: list[Callable[[str, datetime, datetime], Any]] = [
@@ -294,10 +294,10 @@ async def test_plans_outside_of_what_a_planner_was_asked_about_do_not_count(scen
     ]
     await scene.declare(cron="@hourly", planner="wide")
     await scene.after(hours=1)
-    assert await scene.told() == [("00:30", Decision.FIRED)]
+    assert await scene.decisions() == [("00:30", Decision.FIRED)]
 
 
-async def test_a_look_asks_planners_for_a_bounded_time(
+async def test_an_evaluation_asks_planners_for_a_bounded_time(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -318,8 +318,7 @@ async def test_a_look_asks_planners_for_a_bounded_time(
     assert len(asked) < 40
 
 
-async def test_a_look_that_failed_slowly_rests_nine_times_as_long(scene: Scene) -> None:
-    attention = Attention(scene.store, scene.events, scene.providers)
+async def test_an_evaluation_that_failed_slowly_rests_nine_times_as_long(scene: Scene) -> None:
     await scene.declare(cron="@hourly", scopes="slow")
     entry = Entry(await scene.schedule())
 
@@ -329,11 +328,11 @@ async def test_a_look_that_failed_slowly_rests_nine_times_as_long(scene: Scene) 
 
     scene.providers.scopes["slow"] = slow
     scene.clock.advance(hours=1)
-    looked = await attention.look(entry)
-    assert looked is not None
-    again = attention.next_look(entry, looked)
+    evaluated = await scene.evaluator.evaluate(entry)
+    assert evaluated is not None
+    again = entry.next_evaluation(evaluated)
     assert again is not None
-    assert again - looked.now >= timedelta(seconds=2.7)
+    assert again - evaluated.now >= timedelta(seconds=2.7)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +346,7 @@ async def test_an_extreme_anchor_is_nothing_special(
     await scene.declare("good", cron="@hourly")
     await scene.after(hours=1)
     assert (await scene.schedule()).error is None
-    assert await scene.told("good") == [("01:00", Decision.FIRED)]
+    assert await scene.decisions("good") == [("01:00", Decision.FIRED)]
 
 
 async def test_one_function_is_asked_by_a_few_at_once_and_the_others_wait_their_turn() -> None:
@@ -368,4 +367,4 @@ async def test_one_function_is_asked_by_a_few_at_once_and_the_others_wait_their_
         return [page async for page in known.pages("tenants")]
 
     assert await asyncio.gather(*(ask() for _ in range(30))) == [[["a"]]] * 30
-    assert most == asking.MOST_AT_ONCE
+    assert most == bounded_calls.CALLS_AT_ONCE

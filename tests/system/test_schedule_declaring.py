@@ -29,7 +29,7 @@ async def test_a_declared_schedule_runs_its_task_with_its_arguments() -> None:
     async with Harness(app, start=MONDAY) as harness:
         await harness.advance(minutes=1)
         await harness.drain()
-        [row] = await app.client.schedule_history("greet")
+        [row] = await app.client.schedules.history("greet")
     assert ran == [("Ann", MONDAY + timedelta(minutes=1), "greet")]
     assert (row.decision, row.state, row.result) == (
         Decision.FIRED,
@@ -150,10 +150,10 @@ async def test_a_time_zone_may_be_given_as_a_zone_info() -> None:
 
     assert app.schedules["report"].rule.timezone == "Europe/Berlin"
     async with Harness(app, start=MONDAY):
-        edited = await app.client.edit_schedule("report", timezone=ZoneInfo("Asia/Tokyo"))
+        edited = await app.client.schedules.edit("report", timezone=ZoneInfo("Asia/Tokyo"))
         assert edited.definition.rule.timezone == "Asia/Tokyo"
         with pytest.raises(BadOption, match="cap"):
-            await app.client.edit_schedule("report", cap=2.5)
+            await app.client.schedules.edit("report", cap=2.5)
 
 
 def test_a_zone_info_without_a_name_is_told() -> None:
@@ -228,6 +228,6 @@ async def test_a_provider_is_asked_for_a_backfill_too() -> None:
 
     async with Harness(app, start=MONDAY) as harness:
         since = MONDAY - timedelta(hours=3)
-        report = await app.client.backfill_schedule("bill", since, MONDAY)
+        report = await app.client.schedules.backfill("bill", since, MONDAY)
         assert report.fired == 6
         assert len(await harness.enqueued(bill)) == 6

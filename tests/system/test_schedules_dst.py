@@ -22,10 +22,10 @@ from holdfast.clock import ManualClock
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import CatchUp, Decision
 from holdfast.store.contract.store import Store
-from tests.backends import siblings
 from tests.properties.wall_walk import Expression, walk
-from tests.system.dying import Dying
-from tests.system.schedule_scene import Scene
+from tests.support.backends import siblings
+from tests.support.dying import Dying
+from tests.support.schedule_scene import Scene
 
 DAYS = 30
 REPLICAS = 4
@@ -60,7 +60,7 @@ def name_of(expression: str) -> str:
 
 
 def steps(rng: random.Random, change: datetime) -> list[datetime]:
-    """Moments at which somebody looks: now and then, and often near the change."""
+    """Moments at which a replica evaluates: now and then, and often near the change."""
     moment, end = change - timedelta(days=DAYS / 2), change + timedelta(days=DAYS / 2)
     found = []
     while moment < end:
@@ -94,8 +94,9 @@ class Fleet:
         side, self._doomed = self._doomed, ""
         return side or None
 
-    async def look(self, *, deadly: bool) -> None:
-        """One leads and looks first, and dies if it must; then others look, or none does."""
+    async def evaluate(self, *, deadly: bool) -> None:
+        """The leader evaluates first, and dies if it must; then other replicas evaluate, or none
+        does."""
         leader, *others = self._rng.sample(range(REPLICAS), 3)
         self._doomed = self._rng.choice(["before", "after"]) if deadly else ""
         with suppress(asyncio.CancelledError):
@@ -116,15 +117,15 @@ async def test_the_ledger_is_the_expected_list_whoever_dies(
     moment = datetime.fromisoformat(change).replace(tzinfo=UTC)
     scene = await declared(store, clock, zone, moment)
     skew_the_local_clock(monkeypatch)
-    looks = steps(rng, moment)
-    deadly = set(rng.sample(range(len(looks) - 1), 3 * KILLS))
+    moments = steps(rng, moment)
+    deadly = set(rng.sample(range(len(moments) - 1), 3 * KILLS))
     async with siblings(store, REPLICAS) as stores:
         fleet = Fleet(scene, stores, rng)
-        for number, now in enumerate(looks):
+        for number, now in enumerate(moments):
             clock.now = now
-            await fleet.look(deadly=number in deadly and fleet.deaths < KILLS)
+            await fleet.evaluate(deadly=number in deadly and fleet.deaths < KILLS)
     assert fleet.deaths == KILLS
-    await assert_the_ledger_is_complete(scene, zone, moment, looks[-1])
+    await assert_the_ledger_is_complete(scene, zone, moment, moments[-1])
 
 
 async def declared(store: Store, clock: ManualClock, zone: str, change: datetime) -> Scene:

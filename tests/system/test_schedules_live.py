@@ -21,9 +21,9 @@ from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract.store import Store
-from tests.backends import Backend, opened, siblings
-from tests.system.schedule_scene import QUEUE, TASK, Scene
-from tests.waiting import wait_until
+from tests.support.backends import Backend, opened, siblings
+from tests.support.schedule_scene import QUEUE, TASK, Scene
+from tests.support.waiting import wait_until
 
 ON_TIME = 0.25
 
@@ -81,15 +81,15 @@ async def test_one_that_is_made_under_the_name_of_one_deleted_fires_by_its_own_r
     verbs = ScheduleVerbs(live_store, scene.providers)
     yearly = Definition(Rule(cron="@yearly"), task=TASK, queue=QUEUE)
     often = Definition(Rule(every=1), task=TASK, queue=QUEUE)
-    await verbs.create_schedule("job", yearly)
+    await verbs.create("job", yearly)
 
     async def fired() -> bool:
         return bool(await scene.fired())
 
     async with evaluating(scene.evaluator):
         await wait_until(lambda: at_rest(scene.evaluator), 5, "an evaluator at rest")
-        await verbs.delete_schedule("job")
-        await verbs.create_schedule("job", often)
+        await verbs.delete("job")
+        await verbs.create("job", often)
         scene.evaluator.wake()
         await wait_until(fired, 5, "a plan of the new schedule")
 
@@ -101,7 +101,7 @@ async def test_of_two_who_create_a_schedule_at_once_one_is_told_that_it_is_there
     async with siblings(live_store, 4) as stores:
         verbs = [ScheduleVerbs(store, Providers()) for store in stores]
         made = await asyncio.gather(
-            *(each.create_schedule("job", definition) for each in verbs), return_exceptions=True
+            *(each.create("job", definition) for each in verbs), return_exceptions=True
         )
     refused = [str(each) for each in made if isinstance(each, Refused)]
     assert len(refused) == 3

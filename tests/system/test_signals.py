@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import books
-from tests.system.processes import Fleet, Process
-from tests.system.program import linger
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet, Process
+from tests.support.program import linger
+from tests.support.waiting import wait_until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
@@ -35,7 +35,7 @@ async def test_work_that_ends_within_the_grace_is_let_finish_and_nothing_new_is_
     states: dict[str, JobState] = {j.id: j.state for j in await books.all_of(app.store, ids)}
     assert [states[job] for job in ids] == [JobState.SUCCEEDED] * 2 + [JobState.READY] * 3
     assert all(entry.at < sent for entry in fleet.diary.entries("claimed"))
-    assert await app.client.workers() == [], "it took leave of the store"
+    assert await app.client.workers.all() == [], "it took leave of the store"
 
 
 @pytest.mark.parametrize("number", SIGNALS)

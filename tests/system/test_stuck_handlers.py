@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.errors import SlotsLost
-from holdfast.insights.doctor import Facts, check_workers
+from holdfast.insights.checks import Facts, check_workers
 from holdfast.insights.explain import explain
 from holdfast.job.ends import TimedOut
 from holdfast.job.outcome import decide
@@ -18,8 +18,8 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.worker import Worker
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 BRIEF = Policy(retry=Retry.never(), timeout=0.2)
 RETRIED = Policy(retry=Retry(max_attempts=5, base=0, jitter=0), timeout=0.2)
@@ -46,7 +46,8 @@ async def test_a_plain_function_that_ignores_its_timeout_keeps_its_slot_until_it
     job_id = await shop.enqueue(deaf, policy=BRIEF)
     async with shop.worker({"default": 3}) as worker:
         await stuck(worker, 1)
-        assert (await shop.get(job_id)).errors[0].kind == "TimedOut"
+        ended = await shop.until(job_id, lambda job: bool(job.errors))  # the end is written later
+        assert ended.errors[0].kind == "TimedOut"
         [event] = shop.reported("job.handler_stuck")
         assert (event.fields["stuck"], event.fields["slots"]) == (1, 3)
         others = [await shop.enqueue(fine) for _ in range(20)]

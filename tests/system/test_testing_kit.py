@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import App, BadArguments, BadResult, Context, Fail, JobState, Retry
 from holdfast.testing import Harness
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 app = App("postgres://nobody.invalid/nothing")  # a harness never touches it
 

@@ -7,10 +7,10 @@ import time
 from holdfast.app import App
 from holdfast.job.state import JobState
 from tests.conformance.builders import new_job
-from tests.system import books
-from tests.system.processes import Fleet
-from tests.system.program import brief
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet
+from tests.support.program import brief
+from tests.support.waiting import wait_until
 
 UNKNOWN, KNOWN = 1_000, 200
 

@@ -11,7 +11,7 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import NewJob, times_taken
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
-from tests.system.working import Shop
+from tests.support.working import Shop
 
 NEWER = '{"surprise":1}'
 

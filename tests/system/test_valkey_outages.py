@@ -17,10 +17,10 @@ from holdfast.app import App
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from tests.properties import always_true
 from tests.properties.always_true import Snapshot
-from tests.system import books
-from tests.system.load import everything_happened_once, finish, more_jobs_return, under_load
-from tests.system.processes import Fleet
-from tests.waiting import comes_true
+from tests.support import books
+from tests.support.load import everything_happened_once, finish, more_jobs_return, under_load
+from tests.support.processes import Fleet
+from tests.support.waiting import comes_true
 
 
 @pytest.fixture(scope="session")

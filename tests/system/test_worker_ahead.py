@@ -14,10 +14,10 @@ from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Want, WorkerInfo
 from holdfast.store.contract.store import Store
-from tests.system import process_handlers
-from tests.system.flaky import FlakyStore, Line
-from tests.system.working import ONCE, QUICK, Shop
-from tests.waiting import wait_until
+from tests.support import process_handlers
+from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, QUICK, Shop
 
 SLOTS = 2
 

@@ -14,8 +14,8 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
 

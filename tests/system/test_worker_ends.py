@@ -17,7 +17,7 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.executor import Executor
-from tests.system.working import ONCE, QUICK, Shop
+from tests.support.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
 

@@ -12,10 +12,10 @@ from holdfast.context import Context
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
-from tests.system import process_handlers as handlers
-from tests.system.flaky import FlakyStore, Line
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support import process_handlers as handlers
+from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 
 async def test_running_work_is_let_finish_within_the_grace(sealed_store: Store) -> None:

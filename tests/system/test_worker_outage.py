@@ -20,9 +20,9 @@ from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup
 from holdfast.store.contract.store import Store
 from holdfast.worker.worker import Worker
-from tests.system.flaky import FlakyStore, Line
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support.flaky import FlakyStore, Line
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 
 @pytest.fixture

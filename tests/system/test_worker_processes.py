@@ -13,9 +13,9 @@ from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
-from tests.system import process_handlers as handlers
-from tests.system.working import ONCE, QUICK, Shop
-from tests.waiting import wait_until
+from tests.support import process_handlers as handlers
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, QUICK, Shop
 
 
 def is_gone(pid: int) -> bool:

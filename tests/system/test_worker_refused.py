@@ -28,9 +28,9 @@ from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer
 from holdfast.testing.servers.throwaway_valkey import ThrowawayValkey
 from holdfast.testing.servers.valkey_binaries import find_valkey
-from tests.backends import PostgresDatabase, opened
-from tests.system.working import ONCE, Shop
-from tests.waiting import wait_until
+from tests.support.backends import PostgresDatabase, opened
+from tests.support.waiting import wait_until
+from tests.support.working import ONCE, Shop
 
 TRIES = 3
 
@@ -102,7 +102,7 @@ async def on_postgres(
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.background.outage.LONGEST_WAIT", 0.2)
+    monkeypatch.setattr("holdfast.background.outage.LONGEST_WAIT_SECONDS", 0.2)
 
 
 async def test_postgres_that_refuses_a_program_for_a_while_costs_no_job_anything(

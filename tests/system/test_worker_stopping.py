@@ -15,8 +15,8 @@ from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
-from tests.system.working import Shop
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
+from tests.support.working import Shop
 
 BRIEF = Policy(retry=Retry.never(), timeout=0.3)
 

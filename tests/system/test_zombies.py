@@ -6,10 +6,10 @@ import signal
 
 from holdfast.app import App
 from holdfast.job.state import JobState
-from tests.system import books
-from tests.system.processes import Fleet, Process
-from tests.system.program import outlive
-from tests.waiting import wait_until
+from tests.support import books
+from tests.support.processes import Fleet, Process
+from tests.support.program import outlive
+from tests.support.waiting import wait_until
 
 LEASE = 1.0
 
@@ -58,7 +58,7 @@ async def stop_between_heartbeats(process: Process, app: App) -> None:
     hold up every other writer of a SQLite file, which is the system's doing and not ours."""
 
     async def last_beat() -> object:
-        return {w.pid: w.heartbeat_at for w in await app.client.workers()}[process.pid]
+        return {w.pid: w.heartbeat_at for w in await app.client.workers.all()}[process.pid]
 
     before = await last_beat()
 

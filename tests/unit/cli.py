@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from holdfast.cli.program import program
 from holdfast.clock import ManualClock
 from holdfast.store.contract.store import Store
-from tests.backends import opened
 from tests.conformance.builders import Scene
+from tests.support.backends import opened
 
 T = TypeVar("T")
 _numbers = itertools.count()

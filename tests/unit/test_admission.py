@@ -12,7 +12,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.retry import Retry
-from holdfast.reconcile.judging import SUSPECTED_FOR
+from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.admission import STAGGER, Admitted, admit, is_careful
 from holdfast.worker.attempt import Attempt
 
@@ -114,7 +114,7 @@ def test_no_suspect_begins_beside_another() -> None:
 def test_a_suspect_of_one_crash_is_waited_for_a_bounded_time(
     held: dict[str, Any], other: int, bears: bool
 ) -> None:
-    running = attempt("held", since=NOW - SUSPECTED_FOR - 1, **held)
+    running = attempt("held", since=NOW - SUSPECT_SECONDS - 1, **held)
     suspect = attempt("other", crashes=other)
     assert sorted_out(suspect, running=(running,)).apart is (suspect if bears else None)
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.background.backoff import Backoff, pause
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 SOON = 5.0
 EVER = 3600.0

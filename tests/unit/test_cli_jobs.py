@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holdfast.cli.words import JOB_COMMANDS
+from holdfast.client.verbs import JOB_VERBS
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
@@ -214,6 +217,29 @@ def test_every_verb_works_on_all_that_match(
     assert desk.json("jobs", *verb, "--all", "--yes")["changed"] == 1
     found = desk.look(lambda store: store.jobs.get([job]))
     assert [each.state for each in found] == ([] if becomes is None else [becomes])
+
+
+@pytest.mark.parametrize("which", [[], ["--all", "--yes"]], ids=["one", "all"])
+def test_a_change_is_reported_with_who_typed_the_command(
+    desk: Desk, caplog: pytest.LogCaptureFixture, which: list[str]
+) -> None:
+    job = desk.seed(lambda scene: scene.enqueue())
+    caplog.set_level("INFO", logger="holdfast")
+    desk.json("jobs", "cancel", *(which or [job]))
+    [fields] = [
+        record.__dict__["fields"]
+        for record in caplog.records
+        if record.__dict__.get("event") == "operator.acted"
+    ]
+    assert (fields["verb"], fields["changed"]) == ("jobs.cancel", 1)
+    assert fields["actor"].endswith(f"@{socket.gethostname()}")
+
+
+def test_every_verb_of_the_table_is_a_command(desk: Desk) -> None:
+    listed = desk.run("jobs", "--help").out
+    assert set(JOB_COMMANDS) == set(JOB_VERBS)
+    for command in JOB_COMMANDS.values():
+        assert f" {command.word} " in listed
 
 
 def test_many_are_not_changed_without_a_yes(desk: Desk) -> None:

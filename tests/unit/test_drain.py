@@ -10,8 +10,8 @@ from holdfast.clock import ManualClock
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.worker import drain
-from tests.backends import opened
 from tests.conformance.builders import QUEUE, TASK, Scene
+from tests.support.backends import opened
 
 
 async def test_a_job_that_is_claimed_between_two_looks_is_work_left(

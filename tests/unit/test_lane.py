@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from holdfast.job.outcome import Transition
 from holdfast.worker import lane as lanes
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.lane import Lane
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 class Scene:
-    """A lane whose handlers a test lets end."""
+    """A lane whose handlers a test lets end: its executor, and who holds its attempts."""
 
     def __init__(self, size: int) -> None:
         self.started: list[Attempt] = []
+        self.ended: list[Attempt] = []
         self.stuck: list[Attempt] = []
         self.running = self.most = 0
         self.gate = asyncio.Semaphore(0)
-        self.lane = Lane(size, copy_context(), self.run, self.stuck.extend)
+        self.lane = Lane(size, copy_context(), self, self)
 
-    async def run(self, attempt: Attempt, slot: asyncio.Task[None]) -> None:
+    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None:
+        self.ended.append(attempt)
+
+    def hand_back(self, attempts: Iterable[Attempt]) -> None:
+        self.stuck.extend(attempts)
+
+    async def run(self, attempt: Attempt) -> Transition | None:
         self.started.append(attempt)
         self.running += 1
         self.most = max(self.most, self.running)
         try:
             await self.gate.acquire()
+            return None
         finally:
             self.running -= 1
 
@@ -61,7 +71,7 @@ async def test_no_more_run_at_once_than_there_are_slots() -> None:
     assert scene.started == attempts[:2]
     scene.let_end(7)
     await turn()
-    assert scene.started == attempts
+    assert scene.started == scene.ended == attempts
     assert scene.most == 2
     await scene.close()
 
@@ -95,16 +105,17 @@ async def test_attempts_that_a_busy_loop_keeps_waiting_are_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lanes, "LONGEST_WAIT", 0.01)
-    scene = Scene(4)
 
-    async def hog(attempt: Attempt, slot: asyncio.Task[None]) -> None:
-        scene.started.append(attempt)
-        deadline = asyncio.get_running_loop().time() + 0.03
-        while asyncio.get_running_loop().time() < deadline:
-            pass
-        await asyncio.sleep(0)
+    class Hogging(Scene):
+        async def run(self, attempt: Attempt) -> Transition | None:
+            self.started.append(attempt)
+            deadline = asyncio.get_running_loop().time() + 0.03
+            while asyncio.get_running_loop().time() < deadline:
+                pass
+            await asyncio.sleep(0)
+            return None
 
-    scene.lane = Lane(4, copy_context(), hog, scene.stuck.extend)
+    scene = Hogging(4)
     attempts = scene.put(3)
     await wait_until(lambda: len(scene.started) == 3, 5, "all ran")
     assert scene.started == attempts
@@ -113,16 +124,91 @@ async def test_attempts_that_a_busy_loop_keeps_waiting_are_not_given_up(
 
 
 async def test_a_slot_that_ends_with_its_handler_is_replaced() -> None:
-    scene = Scene(1)
+    class Dying(Scene):
+        async def run(self, attempt: Attempt) -> Transition | None:
+            self.started.append(attempt)
+            slot = asyncio.current_task()
+            assert slot is not None
+            slot.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(1)
+            return None
 
-    async def dying(attempt: Attempt, slot: asyncio.Task[None]) -> None:
-        scene.started.append(attempt)
-        slot.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.sleep(1)
-
-    scene.lane = Lane(1, copy_context(), dying, scene.stuck.extend)
+    scene = Dying(1)
     attempts: list[Any] = scene.put(3)
     await turn()
     assert scene.started == attempts
+    await scene.close()
+
+
+async def test_a_lane_that_grows_runs_more_at_once() -> None:
+    scene = Scene(1)
+    attempts = scene.put(4)
+    await turn()
+    scene.lane.resize(3)
+    await turn()
+    assert scene.started == attempts[:3]
+    scene.let_end(4)
+    await turn()
+    assert (scene.started, scene.most) == (attempts, 3)
+    await scene.close()
+
+
+async def test_a_lane_that_shrinks_cancels_nothing_and_runs_fewer_from_then_on() -> None:
+    scene = Scene(3)
+    first = scene.put(3)
+    await turn()
+    scene.lane.resize(1)
+    rest = scene.put(3)
+    await turn()
+    assert (scene.started, scene.running, scene.ended) == (first, 3, [])
+    scene.let_end(2)
+    await turn()
+    assert (scene.started, scene.running, len(scene.lane.slots)) == (first, 1, 1)
+    scene.let_end(1)
+    await turn()
+    assert (scene.started, scene.running) == (first + rest[:1], 1)
+    scene.let_end(3)
+    await turn()
+    assert scene.ended == first + rest
+    await scene.close()
+
+
+async def test_idle_slots_of_a_lane_that_shrinks_end_at_once() -> None:
+    scene = Scene(4)
+    scene.put(4)
+    await turn()
+    scene.let_end(4)
+    await turn()
+    assert len(scene.lane.slots) == 4
+    scene.lane.resize(1)
+    await turn()
+    assert len(scene.lane.slots) == 1
+    attempts = scene.put(2)
+    await turn()
+    assert (scene.started[4:], scene.running) == (attempts[:1], 1)
+    scene.let_end(2)
+    await turn()
+    assert scene.started[4:] == attempts
+    await scene.close()
+
+
+async def test_a_lane_without_slots_lets_what_runs_end_and_gives_the_waiting_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "LONGEST_WAIT", 0.01)
+    scene = Scene(1)
+    [running] = scene.put(1)
+    await turn()
+    scene.lane.resize(0)
+    waiting = scene.put(2)
+    await wait_until(lambda: bool(scene.stuck), 5, "the waiting are given up")
+    assert scene.stuck == waiting
+    scene.let_end(1)
+    await turn()
+    assert (scene.ended, scene.lane.slots) == ([running], set())
+    scene.lane.resize(1)
+    again = scene.put(1)
+    await turn()
+    assert scene.started == [running, *again]
     await scene.close()

@@ -32,6 +32,8 @@ class Register:
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         self.calls.append(f"stop_leading {role} {worker}")
+        if not self.reachable:
+            raise StoreUnavailable("gone")
 
 
 class Scene:
@@ -106,6 +108,14 @@ async def test_resigning_frees_the_role_once(scene: Scene) -> None:
     await scene.leadership.resign()
     assert scene.register.calls == ["lead rollup me 30", "stop_leading rollup me"]
     assert not scene.leadership.held
+
+
+async def test_who_cannot_resign_leaves_the_role_to_its_ttl(scene: Scene) -> None:
+    await scene.leadership.ensure()
+    scene.register.reachable = False
+    await scene.leadership.resign()
+    assert not scene.leadership.held
+    assert [event.name for event in scene.seen][-1] == "leader.resign_failed"
 
 
 async def test_only_a_change_of_leadership_is_an_event(scene: Scene) -> None:

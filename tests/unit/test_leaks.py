@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 
 async def test_nothing_is_found_where_everything_was_given_back() -> None:

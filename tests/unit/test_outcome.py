@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from holdfast.errors import BadOption
@@ -18,7 +19,9 @@ from holdfast.job.ends import (
     PutOff,
     Raised,
     Reclaimed,
+    Released,
     Returned,
+    Skipped,
     Snooze,
     Snoozed,
     Suspend,
@@ -28,12 +31,13 @@ from holdfast.job.ends import (
     WorkerLost,
 )
 from holdfast.job.ids import new_job_id, new_worker_id
-from holdfast.job.outcome import Transition, decide, succeed
+from holdfast.job.outcome import Transition, decide, leave, undecidable, unwritable
 from holdfast.job.policy import Policy, Retention, encode_policy
 from holdfast.job.record import Claimed, Live
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
+from holdfast.job.ties import Tie
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 POLICY = Policy(
@@ -85,12 +89,51 @@ def test_returns_succeeded_and_the_result_is_kept() -> None:
 def test_returns_with_results_off_keeps_none() -> None:
     job = claimed(Policy(keep_result=False))
     assert decide(job, Returned("42")).result is None
-    assert succeed(job, Policy(keep_result=False), "42").result is None
 
 
-def test_the_hot_path_decides_the_same() -> None:
-    job = claimed()
-    assert succeed(job, POLICY, "42") == decide(job, Returned("42"))
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.READY])
+def test_a_return_is_a_move_from_the_state_that_the_job_is_in(state: JobState) -> None:
+    """Only a running job may return; from any other state the store refuses the move."""
+    assert decide(live(state), Returned(None)).source is state
+
+
+EVERY_END = [
+    Returned("42"),
+    BOOM,
+    Raised("Fail", "no use", final=True),
+    Snoozed(1),
+    WasThrottled(1, "429"),
+    WasSuspended(None),
+    HandedBack(),
+    PutOff(1, "not beside another"),
+    Reclaimed("it had not begun"),
+    WorkerLost(),
+    TimedOut(1),
+    Cancelled(),
+    DeadlinePassed(),
+    Released(),
+    Skipped("its parent failed"),
+]
+
+
+def test_every_end_is_in_the_list_above() -> None:
+    assert {type(end) for end in EVERY_END} == set(get_args(End))
+
+
+@pytest.mark.parametrize("end", EVERY_END, ids=lambda end: type(end).__name__)
+def test_every_end_carries_the_ties_of_its_job(end: End) -> None:
+    tied = msgspec.structs.replace(claimed(), ties=int(Tie.DEPENDENTS))
+    assert decide(tied, end).ties == Tie.DEPENDENTS
+    assert not decide(tied, end).is_plain_success
+    assert decide(claimed(), end).ties == 0
+
+
+def test_ends_of_last_resort_carry_the_ties_of_their_job_too() -> None:
+    tied = msgspec.structs.replace(claimed(), ties=int(Tie.PERMITS))
+    problem = ValueError("broken")
+    moves = [leave(tied, problem), undecidable(tied, problem)]
+    moves.append(unwritable(decide(tied, BOOM), problem))
+    assert [move.ties for move in moves] == [Tie.PERMITS] * 3
 
 
 def test_raises_attempts_left_scheduled_by_its_backoff() -> None:

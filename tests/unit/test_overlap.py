@@ -6,15 +6,15 @@ import pytest
 
 from holdfast.job.ids import JobId
 from holdfast.schedule.model import Decision, Overlap
-from holdfast.schedule.overlap import start
+from holdfast.schedule.overlap import decide_overlap
 
 JOB = JobId("01900000-0000-7000-8000-000000000001")
 
 
 @pytest.mark.parametrize("overlap", Overlap)
 def test_a_plan_without_a_predecessor_fires(overlap: Overlap) -> None:
-    begun = start(overlap, [])
-    assert (begun.decision, begun.cancel) == (Decision.FIRED, ())
+    decided = decide_overlap(overlap, [])
+    assert (decided.decision, decided.cancel) == (Decision.FIRED, ())
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_a_plan_without_a_predecessor_fires(overlap: Overlap) -> None:
 def test_a_plan_behind_another_goes_as_its_overlap_says(
     overlap: Overlap, waiting: bool, decision: Decision, cancel: tuple[JobId, ...]
 ) -> None:
-    begun = start(overlap, [JOB], waiting)
-    assert (begun.decision, begun.cancel) == (decision, cancel)
-    assert decision is Decision.FIRED or "overlap" in begun.reason
+    decided = decide_overlap(overlap, [JOB], waiting)
+    assert (decided.decision, decided.cancel) == (decision, cancel)
+    assert decision is Decision.FIRED or "overlap" in decided.reason

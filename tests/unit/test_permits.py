@@ -1,8 +1,8 @@
-"""worker/slots.py: how many jobs a worker may hold."""
+"""worker/permits.py: how many jobs a worker may hold."""
 
 from __future__ import annotations
 
-from holdfast.worker.permits import REACH, Permits
+from holdfast.worker.permits import READ_AHEAD_SECONDS, Permits
 
 
 class Watch:
@@ -15,81 +15,144 @@ class Watch:
         return self.seconds
 
 
-def worked(slots: Permits, watch: Watch, ended: int, seconds: float) -> None:
+def worked(permits: Permits, watch: Watch, ended: int, seconds: float) -> None:
     """So many jobs of queue `a` came and ended in this time."""
-    slots.take("a", ended)
+    permits.take("a", ended)
     for _ in range(ended):
-        slots.ended("a")
+        permits.ended("a")
     watch.seconds += seconds
-    slots.reckon()
+    permits.adapt()
 
 
 def test_a_worker_at_rest_has_room_for_its_slots() -> None:
-    slots = Permits({"a": 3, "b": 7}, Watch())
-    slots.reckon()
-    assert (slots.room("a"), slots.room("b")) == (3, 7)
+    permits = Permits({"a": 3, "b": 7}, Watch())
+    permits.adapt()
+    assert (permits.room("a"), permits.room("b")) == (3, 7)
 
 
 def test_room_is_what_was_not_taken() -> None:
-    slots = Permits({"a": 3}, Watch())
-    slots.take("a", 3)
-    assert slots.room("a") == 0
-    slots.ended("a")
-    slots.give("a")
-    assert slots.room("a") == 2
+    permits = Permits({"a": 3}, Watch())
+    permits.take("a", 3)
+    assert permits.room("a") == 0
+    permits.ended("a")
+    permits.give("a")
+    assert permits.room("a") == 2
 
 
 def test_short_handlers_let_a_worker_hold_what_its_slots_get_through() -> None:
     watch = Watch()
-    slots = Permits({"a": 3, "b": 7}, watch)
-    worked(slots, watch, ended=100, seconds=REACH)
-    assert slots.room("a") == 50  # one half now, the other while these run
-    slots.take("a", 50)
-    assert slots.room("a") == 50
-    slots.take("a", 50)
-    assert slots.room("a") == 0
-    assert slots.room("b") == 7
+    permits = Permits({"a": 3, "b": 7}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    assert permits.room("a") == 50  # one half now, the other while these run
+    permits.take("a", 50)
+    assert permits.room("a") == 50
+    permits.take("a", 50)
+    assert permits.room("a") == 0
+    assert permits.room("b") == 7
 
 
-def test_handlers_that_take_longer_than_the_reach_are_never_claimed_ahead() -> None:
+def test_handlers_that_take_longer_than_that_are_never_claimed_ahead() -> None:
     watch = Watch()
-    slots = Permits({"a": 50}, watch)
-    worked(slots, watch, ended=50, seconds=REACH)
-    slots.take("a", 50)
-    assert slots.room("a") == 0
+    permits = Permits({"a": 50}, watch)
+    worked(permits, watch, ended=50, seconds=READ_AHEAD_SECONDS)
+    permits.take("a", 50)
+    assert permits.room("a") == 0
 
 
 def test_room_shrinks_to_the_slots_when_handlers_turn_slow() -> None:
     watch = Watch()
-    slots = Permits({"a": 3}, watch)
-    worked(slots, watch, ended=100, seconds=REACH)
-    slots.take("a", 40)
-    worked(slots, watch, ended=1, seconds=1.0)
-    assert slots.room("a") < 0
+    permits = Permits({"a": 3}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    permits.take("a", 40)
+    worked(permits, watch, ended=1, seconds=1.0)
+    assert permits.room("a") < 0
 
 
 def test_a_claim_is_never_halved_below_the_slots() -> None:
     watch = Watch()
-    slots = Permits({"a": 50}, watch)
-    worked(slots, watch, ended=60, seconds=REACH)
-    assert slots.room("a") == 50
+    permits = Permits({"a": 50}, watch)
+    worked(permits, watch, ended=60, seconds=READ_AHEAD_SECONDS)
+    assert permits.room("a") == 50
 
 
-def test_a_claim_is_worthwhile_once_a_quarter_of_the_room_is_free() -> None:
-    slots = Permits({"a": 8}, Watch())
-    slots.take("a", 7)
-    assert not slots.worthwhile("a")
-    slots.ended("a")
-    assert slots.worthwhile("a")
+def test_a_claim_is_worth_it_once_a_quarter_of_the_room_is_free() -> None:
+    permits = Permits({"a": 8}, Watch())
+    permits.take("a", 7)
+    assert not permits.worth_a_claim("a")
+    permits.ended("a")
+    assert permits.worth_a_claim("a")
 
 
 def test_nothing_is_claimed_ahead_while_a_job_that_ended_a_worker_is_about() -> None:
     watch = Watch()
-    slots = Permits({"a": 3}, watch)
-    worked(slots, watch, ended=100, seconds=REACH)
-    slots.cautious = True
-    assert slots.room("a") == 3
-    slots.take("a", 3)
-    assert (slots.room("a"), slots.worthwhile("a")) == (0, False)
-    slots.cautious = False
-    assert slots.room("a") == 50
+    permits = Permits({"a": 3}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    permits.reads_ahead = False
+    assert permits.room("a") == 3
+    permits.take("a", 3)
+    assert (permits.room("a"), permits.worth_a_claim("a")) == (0, False)
+    permits.reads_ahead = True
+    assert permits.room("a") == 50
+
+
+def test_a_queue_that_grows_has_more_room_at_once() -> None:
+    permits = Permits({"a": 2}, Watch())
+    permits.take("a", 2)
+    permits.resize("a", 5)
+    assert (permits.room("a"), permits.free("a")) == (3, 3)
+
+
+def test_a_queue_that_shrinks_keeps_what_it_holds_and_gets_no_more() -> None:
+    permits = Permits({"a": 5}, Watch())
+    permits.take("a", 4)
+    permits.resize("a", 2)
+    assert (permits.room("a") <= 0, permits.free("a")) == (True, 0)
+    for _ in range(3):
+        permits.ended("a")
+    assert (permits.room("a"), permits.free("a")) == (1, 1)
+
+
+def test_a_queue_that_shrinks_forgets_how_far_it_read_ahead() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3}, watch)
+    worked(permits, watch, ended=100, seconds=READ_AHEAD_SECONDS)
+    permits.resize("a", 2)
+    assert permits.room("a") == 2
+
+
+def test_a_queue_can_be_added() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3}, watch)
+    permits.resize("b", 4)
+    assert permits.room("b") == 4
+    permits.take("b", 1)
+    permits.ended("b")
+    watch.seconds += 1
+    permits.adapt()
+    assert (permits.room("a"), permits.room("b")) == (3, 4)
+
+
+def test_a_queue_can_be_removed_while_jobs_of_it_run_and_come_back_later() -> None:
+    watch = Watch()
+    permits = Permits({"a": 3, "b": 2}, watch)
+    permits.take("b", 2)
+    permits.resize("b", 0)
+    assert list(permits.slots) == ["a"]
+    assert set(permits.ever_served) == {"a", "b"}
+    watch.seconds += 1
+    permits.adapt()
+    permits.ended("b")
+    permits.resize("b", 2)
+    assert permits.room("b") == 1
+
+
+def test_who_waits_for_room_hears_of_attempts_that_are_over_and_not_of_unused_permits() -> None:
+    permits = Permits({"a": 3}, Watch())
+    heard: list[str] = []
+    permits.on_room = heard.append
+    permits.take("a", 3)
+    permits.give("a")
+    assert heard == []
+    permits.ended("a")
+    permits.ended("a", ran=False)
+    assert heard == ["a", "a"]

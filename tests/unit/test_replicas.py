@@ -1,10 +1,10 @@
-"""Replicas share sweeps and looks by chance."""
+"""Replicas share sweeps and wakeups by chance."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.background.replicas import FEW, Replicas
+from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 
 
 def test_a_lone_replica_keeps_its_pace() -> None:
@@ -20,4 +20,5 @@ def test_a_fleet_sweeps_as_often_as_the_root_of_its_size(count: int, sweeps: flo
 def test_a_few_of_many_are_chosen() -> None:
     replicas = Replicas(200)
     chosen = sum(replicas.chosen() for _ in range(200 * 200))
-    assert FEW * 200 * 0.8 < chosen < FEW * 200 * 1.2
+    expected = CHOSEN_REPLICAS * 200
+    assert 0.8 * expected < chosen < 1.2 * expected

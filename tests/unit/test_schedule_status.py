@@ -12,7 +12,7 @@ from holdfast.schedule.model import Definition, Rule, Schedule
 from holdfast.schedule.status import contested, newest_due, next_due, undeclared
 from holdfast.store.contract.records import Severity, WorkerInfo
 from holdfast.store.contract.store import Store
-from tests.backends import opened
+from tests.support.backends import opened
 
 NOW = datetime(2027, 1, 1, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

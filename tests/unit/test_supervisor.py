@@ -10,7 +10,7 @@ import pytest
 from holdfast.background import supervisor as supervisor_module
 from holdfast.background.supervisor import Supervisor
 from holdfast.events import Event, Events
-from tests.leaks import nothing_leaks
+from tests.support.leaks import nothing_leaks
 
 SOON = 5.0
 Run = Callable[[asyncio.Event], Awaitable[None]]
@@ -167,7 +167,7 @@ async def test_what_does_not_stop_within_the_grace_is_cancelled_and_named() -> N
 async def test_a_loop_that_resists_its_cancellation_is_named_as_still_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "CANCEL_GRACE", 0.01)
+    monkeypatch.setattr(supervisor_module, "CANCEL_GRACE_SECONDS", 0.01)
     released = asyncio.Event()
 
     async def resist(stop: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.handlers.threads import Threads
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 class Heavy:

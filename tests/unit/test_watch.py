@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 import pytest
 
-from holdfast.background.replicas import FEW, Replicas
+from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.records import WorkerInfo
 from holdfast.worker.watch import Watch
@@ -30,7 +30,7 @@ def serving(queue: str, count: int, expires_in: float = 10.0) -> list[WorkerInfo
 
 
 def watch_of(
-    replicas: int, queues: Iterable[str] = ("mail",), chance: Callable[[], float] = random.random
+    replicas: int, queues: Collection[str] = ("mail",), chance: Callable[[], float] = random.random
 ) -> Watch:
     return Watch(Replicas(replicas), queues, lambda _: None, chance)
 
@@ -80,7 +80,7 @@ def test_after_a_burst_that_all_worked_on_one_job_sends_them_to_sleep_again() ->
     assert crowd.hear_of_a_job() < 30
 
 
-@pytest.mark.parametrize("size", [1, 2, FEW])
+@pytest.mark.parametrize("size", [1, 2, CHOSEN_REPLICAS])
 def test_all_of_a_small_fleet_hear_every_time(size: int) -> None:
     crowd = Crowd(size)
     for _ in range(200):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
+
+FIRST_ERROR_SECONDS, LONGEST_ERROR_SECONDS = 0.25, 5.0
+"""How long a loop waits after a tick that failed: at first, and at most."""
 
 
 async def pause(seconds: float, *events: asyncio.Event) -> None:
@@ -15,6 +19,11 @@ async def pause(seconds: float, *events: asyncio.Event) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+def jittered(seconds: float) -> float:
+    """From half of a wait to all of it, at random, so that replicas do not try in step."""
+    return seconds * random.uniform(0.5, 1.0)
 
 
 class Backoff:

@@ -1,4 +1,4 @@
-"""What reconcilers count."""
+"""What loops count."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Tally:
     """What became of the items of one batch or sweep.
 
-    `refused`: the item was no longer as it was found, because somebody else
-    mended it or it mended itself; not an error. `skipped`: failed too often
-    lately and left alone for some cycles.
+    `refused`: the store found the item changed since it was read, because another replica mended it
+    or it mended itself; not an error. `skipped`: the item failed too often lately and rests for
+    some sweeps.
     """
 
     found: int = 0
@@ -31,8 +31,8 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Counters:
-    """One reconciler since it was made. `errors` are ticks that failed as a whole."""
+class LoopCounters:
+    """One loop since it was made. `errors` counts ticks that failed as a whole."""
 
     ticks: int = 0
     errors: int = 0

@@ -1,10 +1,9 @@
-"""The base of reconcilers that end attempts or jobs which time has overtaken.
+"""The base of reconcilers that end attempts or jobs whose time is over.
 
-They differ in three things: where they find the jobs, what end it is, and by
-which verb the store applies it. The decision is `outcome.decide`, as for a
-worker. A batch that the store cannot apply is halved until the job that spoils
-it is alone: the others are mended in the same sweep, and that one is counted
-against.
+They differ in three things: where they find the jobs, how a job ends, and which verb of the store
+applies the end. `outcome.decide` decides, as it does for a worker. A batch that the store cannot
+apply is halved until the job that causes the error is alone. The others are mended in the same
+sweep, and the failure is counted against that job.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Live
 from holdfast.store.contract.records import Verdict
 
-BATCHES_A_PAGE = 10
-"""A page is by id, and to find the lowest ids a store reads all that is late by time. So a page is
-larger than what is written at once: a hundred thousand late jobs are read twenty times, not two
-hundred."""
+BATCHES_PER_PAGE = 10
+"""Pages are in order of id, and to find the lowest ids a store reads every late job. So a page is
+larger than a batch of writes: a hundred thousand late jobs are read twenty times, not two hundred
+times."""
 
 
 class JobMender(Reconciler):
-    """Ends jobs, each in the way it is told."""
+    """Ends jobs, each in the way that `end_of` gives."""
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.finish(moves)
@@ -43,7 +42,7 @@ class JobMender(Reconciler):
     async def _mend_page(
         self, moves: Sequence[Transition], blamed: dict[JobId, Exception]
     ) -> Tally:
-        """In batches, so that no single write is long; a stop is seen between them."""
+        """In batches, so that no single write takes long. Between batches a stop is obeyed."""
         total, batch = Tally(), self.options.batch
         for start in range(0, len(moves), batch):
             if start and self._stop.is_set():
@@ -58,7 +57,7 @@ class JobMender(Reconciler):
             verdicts = await self.apply(moves)
         except (StoreUnavailable, StoreRefuses):
             raise
-        except Exception as error:  # noqa: BLE001 - the job found to be its cause is reported
+        except Exception as error:  # noqa: BLE001 - the job that causes it is found and reported
             if len(moves) == 1:
                 blamed[moves[0].id] = error
                 return Tally()
@@ -75,18 +74,18 @@ class JobMender(Reconciler):
 
 
 class JobSweep(JobMender):
-    """Pages through jobs by id and ends each in one way."""
+    """Pages through jobs in order of id and ends each of them."""
 
     @abstractmethod
     async def find(self, limit: int, after: str | None) -> list[Live]:
-        """The next jobs to mend, by id."""
+        """The next jobs to mend, in order of id."""
 
     @abstractmethod
     def end_of(self, job: Live) -> End:
         """What has happened to the job."""
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        limit = BATCHES_A_PAGE * self.options.batch
+        limit = BATCHES_PER_PAGE * self.options.batch
         page = await self.find(limit, cursor)
         tally = await self.mend(page, self.end_of)
         return tally, page[-1].id if len(page) >= limit else None

@@ -1,9 +1,9 @@
-"""Leadership of a role: saves the work of doing on every replica what one can do.
+"""Leadership of a role: one replica does what it can do for all, and the others save that work.
 
-It is a lease row in the store, never a session lock. Nothing may rest on it for
-correctness: two leaders at once must be harmless, only wasteful. It is extended
-every third of its ttl by whoever asks, and given up when in doubt: when a call
-fails, or when more local time than the ttl has passed since the last success.
+It is a lease row in the store, never a session lock. Nothing may depend on it for correctness: two
+leaders at once must be harmless, only wasteful. `ensure` extends the lease when a third of its ttl
+has passed. A replica gives leadership up when in doubt: when a call fails, or when more local time
+than the ttl has passed since the last success.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.store import Store
@@ -41,26 +42,32 @@ class Leadership:
 
     @property
     def held(self) -> bool:
-        """Whether leadership is beyond doubt at this moment."""
+        """Whether this candidate leads beyond doubt at this moment."""
         return self._age() < self._ttl
 
     async def ensure(self) -> bool:
-        """Take the role, or extend it when a third of its ttl has passed; whether it is held."""
+        """Take the role, or extend it when a third of its ttl has passed; returns whether it is
+        held."""
         async with self._turn:
             if self._age() >= self._ttl / 3:
                 await self._ask()
             return self.held
 
     async def resign(self) -> None:
-        """Let another take the role at once instead of after the ttl."""
+        """Let another candidate take the role at once instead of after the ttl. If the store is
+        away, the ttl ends the lead."""
         async with self._turn:
-            if self._since is not None:
-                self._set(None)
+            if self._since is None:
+                return
+            self._set(None)
+            try:
                 await self._store.workers.stop_leading(self.role, self._candidate)
+            except StoreUnavailable as error:
+                self._events.debug("leader.resign_failed", role=self.role, error=str(error))
 
     async def _ask(self) -> None:
-        # The lease runs from some moment after the call began: counting from before
-        # it makes this side doubt first.
+        # The store counts the ttl from a moment after the call began. Counting from before the
+        # call makes this side doubt before the store gives the role to another.
         asked = self._monotonic()
         granted = False
         try:

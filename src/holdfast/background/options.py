@@ -1,4 +1,4 @@
-"""How often reconcilers look, how much they take at once, and who they are."""
+"""How often reconcilers sweep, how much they take at once, and for which worker they run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ def _nobody() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileOptions:
-    """Settings of all reconcilers; seconds where nothing else is said.
+    """Settings of all reconcilers, in seconds unless the name says otherwise.
 
-    The defaults keep a lone idle replica below one statement a second: only lease
-    expiry looks that often, because nothing announces a death; promotion and deadline
-    sleep until the next due time, at most their interval, because the worker's polls tell
-    of an earlier one. In a fleet each replica waits longer, see `Replicas`.
-    `worker` gives the worker of this process, under whatever name it holds its lease now.
+    The defaults keep a lone idle replica below one statement a second. Only `lapsed_leases` sweeps
+    about that often, because nothing announces the death of a worker. `promotion` and `deadline`
+    sleep until the next due time, at most for their interval; if something is due earlier, a poll
+    of the worker wakes them. In a fleet each replica waits longer (`Replicas`).
+
+    `owner` is the name under which leadership is held. `worker` gives the id of this process's
+    worker at this moment: a worker that lost its lease gets a new id.
     """
 
     batch: int = 500

@@ -1,28 +1,30 @@
-"""Whether the store does what it is asked: one event when it stops, and one when it is back.
+"""Outages of the store: one event when the store stops answering, and one when it is back.
 
-Any error but a refused row counts: a login that is being rotated, a grant that is missing, a table
-that is being restored. Nobody here can do anything about it, and what they hold is good later.
+Every error but a refused row counts: a login that is being rotated, a grant that is missing, a
+table that is being restored. The caller can do nothing about it but try again, and what it wants to
+write is still good then.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from contextlib import suppress
 
+from holdfast.background.backoff import Backoff, jittered
 from holdfast.events import Events
 from holdfast.job.text import describe
 
-FIRST_WAIT = 0.05
-LONGEST_WAIT = 5.0
+FIRST_WAIT_SECONDS = 0.05
+LONGEST_WAIT_SECONDS = 5.0
 
 
 class Outage:
     """Shared by the verbs of a worker, or by the reconcilers of a process (`of`).
 
-    An outage starts when the first of them fails and ends when each that failed has succeeded
-    again: on a full disk reads go on while writes fail, and one does not speak for the other.
+    An outage starts when the first of them fails to reach the store, and ends when each of them
+    that failed has succeeded again. One failing verb among working ones therefore does not log
+    start and end over and over: on a full disk reads go on while writes fail.
     """
 
     def __init__(self, events: Events, of: str = "worker") -> None:
@@ -31,7 +33,8 @@ class Outage:
         self._since: float | None = None
         self._cut_off: set[str] = set()
         self.reason = ""
-        self._tries = 0
+        self._backoff = Backoff(first=FIRST_WAIT_SECONDS, cap=LONGEST_WAIT_SECONDS)
+        self._wait = self._backoff.next()
         self._back = asyncio.Event()
         self.last_answer = time.monotonic()
 
@@ -40,7 +43,8 @@ class Outage:
         self.over(name)
 
     def over(self, name: str) -> None:
-        """It was answered, or is not asked any more. Who waits for another verb tries it now."""
+        """The verb was answered, or nobody asks for it any more. Callers that wait to repeat
+        another verb try it now."""
         if name not in self._cut_off:
             return
         self._cut_off.remove(name)
@@ -48,11 +52,13 @@ class Outage:
         self._back = asyncio.Event()
         if not self._cut_off and self._since is not None:
             seconds = round(time.monotonic() - self._since, 3)
-            self._since, self._tries, self.reason = None, 0, ""
+            self._since, self.reason = None, ""
+            self._backoff.reset()
+            self._wait = self._backoff.next()
             self._events.info(f"{self._of}.store_back", seconds=seconds)
 
     def failed(self, name: str, error: Exception) -> None:
-        self._tries += 1
+        self._wait = self._backoff.next()
         self._cut_off.add(name)
         self.reason = describe(error)
         if self._since is None:
@@ -60,16 +66,17 @@ class Outage:
             self._events.warning(f"{self._of}.store_unavailable", failed=name, error=self.reason)
 
     def wait(self) -> float:
-        """Seconds until the next try: longer each time, and never the same for two workers."""
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._tries, 10))
-        return longest * random.uniform(0.5, 1.0)
+        """Seconds until the next try: longer after each failure, and different for each worker."""
+        return jittered(self._wait)
 
     async def pause(self) -> None:
-        """Until the next try is due, or until another's try was answered: then all may go on."""
+        """Wait until the next try is due, or until the store answered another caller that had
+        failed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.wait()):
                 await self._back.wait()
 
     @property
     def lasted(self) -> float:
+        """Seconds since the outage began; 0 if there is none."""
         return 0.0 if self._since is None else time.monotonic() - self._since

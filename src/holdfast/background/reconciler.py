@@ -1,10 +1,9 @@
-"""The base of all reconcilers: a tick loop that nothing stops but its supervisor.
+"""The base of all reconcilers: a loop of ticks that only its supervisor stops.
 
-A tick is one sweep: batches follow each other at once, each continuing where
-the one before ended, until one comes back short. An error ends the sweep, not
-the loop: it is counted, reported, and the next tick comes later. Waits are
-measured from the end of a tick, so a slow one delays the next instead of
-piling up behind it.
+A tick is one sweep: batches follow each other at once, each continuing where the one before ended,
+until one comes back short. An error ends the sweep, not the loop: it is counted and reported, and
+the next tick comes later. Waits are measured from the end of a tick, so a slow tick delays the next
+one and ticks do not pile up.
 """
 
 from __future__ import annotations
@@ -16,8 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from holdfast.background.backoff import Backoff, pause
-from holdfast.background.counters import Counters, Tally
+from holdfast.background.backoff import (
+    FIRST_ERROR_SECONDS,
+    LONGEST_ERROR_SECONDS,
+    Backoff,
+    pause,
+)
+from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.failures import FailureTracker
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -28,24 +32,26 @@ from holdfast.job.ids import JobId
 from holdfast.store.contract.store import Store
 
 AGAIN: Final = ""
-"""The cursor of verbs that need none: what they mended is gone from the next batch."""
+"""The cursor of verbs that need none: the items that they mended are gone from the next batch."""
 
-JITTER = 0.1
-"""How much an interval is shortened at random, so that replicas do not tick in step."""
+JITTER_SHARE = 0.1
+"""The share of an interval that is cut off at random, so that replicas do not tick in step."""
 
-TIMER_SLACK = 0.001
-"""Added to a sleep until a due time, lest the timer fire a hair early and find nothing."""
+TIMER_SLACK_SECONDS = 0.001
+"""Added to a sleep until a due time: a timer that fires a moment early would find nothing due."""
 
-LONGEST_BACKOFF = 5.0
+FIRST_STUCK_SECONDS = 0.05
+"""The first wait while something is due and nothing can be mended; at most the interval."""
+
 IDS_SHOWN = 5
 
 
 class Reconciler(ABC):
     """Mends one thing that time can break. Safe to run anywhere, at any moment, many times.
 
-    `gap` is the least pause between two sweeps, whatever woke the second: it bounds
-    what a burst of wakeups or of due times can cost. `on_due` asks for an early wake
-    when something was scheduled, `on_fewer` when replicas are gone.
+    `gap` is the shortest pause between two sweeps, whatever woke the second one: it bounds what a
+    burst of wakeups or of due times can cost. With `on_due` the reconciler is woken when a job was
+    scheduled, with `on_fewer` when there are fewer replicas than before.
     """
 
     name: ClassVar[str]
@@ -65,14 +71,14 @@ class Reconciler(ABC):
         self.store = store
         self.events = events
         self.options = options
-        self.counters = Counters()
+        self.counters = LoopCounters()
         self.failures = FailureTracker()
         self.replicas = replicas or Replicas()
         self._outage = outage or Outage(events, "reconcile")
         self._woken = asyncio.Event()
         self._stop = asyncio.Event()
-        self._error_backoff = Backoff(first=0.25, cap=LONGEST_BACKOFF)
-        self._stuck_backoff = Backoff(first=0.05, cap=self.interval)
+        self._error_backoff = Backoff(first=FIRST_ERROR_SECONDS, cap=LONGEST_ERROR_SECONDS)
+        self._stuck_backoff = Backoff(first=FIRST_STUCK_SECONDS, cap=self.interval)
 
     @property
     @abstractmethod
@@ -81,29 +87,29 @@ class Reconciler(ABC):
 
     @property
     def pace(self) -> float:
-        """The longest pause of this one: many replicas sweep about as often as one would."""
+        """The longest pause of this replica: longer than the interval if there are many."""
         return self.replicas.stretched(self.interval)
 
     @abstractmethod
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        """Mend one batch; answers with the cursor of the next, None after the last."""
+        """Mend one batch; returns the cursor of the next batch, None after the last."""
 
     async def due_in(self) -> float | None:
         """Seconds until there will be something to mend, if that can be known.
 
-        Asked after each sweep; the next comes then, or after the interval if that is sooner.
+        Asked after each sweep. The next sweep comes then, or after the interval if that is sooner.
         """
         return None
 
     async def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Give back what is held in the store, after the loop has ended."""
+        """Give back what this reconciler holds in the store. Called after the loop has ended."""
 
     def wake(self) -> None:
         """Sweep soon instead of at the next interval. To be called on the loop's thread."""
         self._woken.set()
 
     async def run_once(self) -> Tally:
-        """One whole sweep, now. Errors reach the caller; for the loop, `run` deals with them."""
+        """One whole sweep, now. Errors reach the caller; the loop handles them in `_tick`."""
         started = time.perf_counter()
         self.failures.begin_cycle()
         total = Tally()
@@ -121,7 +127,8 @@ class Reconciler(ABC):
         return total
 
     def report_blamed(self, blamed: Mapping[JobId, Exception]) -> None:
-        """Count against the jobs that a sweep could not mend, and name the first of them."""
+        """Count a failure against each job that a sweep could not mend, and report the first of
+        them."""
         if not blamed:
             return
         resting = sum([self.failures.failed(job_id) for job_id in blamed])
@@ -135,7 +142,7 @@ class Reconciler(ABC):
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Sweep until told to stop; a stop is seen between batches."""
+        """Sweep until told to stop. Between batches a stop is obeyed."""
         self._stop = stop
         while not stop.is_set():
             self._woken.clear()
@@ -144,7 +151,7 @@ class Reconciler(ABC):
             await pause(wait - self.gap, stop, self._woken)
 
     async def _tick(self) -> float:
-        """Sweep, whatever happens; seconds until the next."""
+        """Sweep, whatever happens; returns the seconds until the next sweep."""
         try:
             tally = await self.run_once()
             wait = self._wait_after(tally, await self.due_in())
@@ -163,12 +170,12 @@ class Reconciler(ABC):
     def _wait_after(self, tally: Tally, due_in: float | None) -> float:
         if due_in is None or due_in >= self.pace:
             self._stuck_backoff.reset()
-            return self.pace * (1 - JITTER * random.random())
+            return self.pace * (1 - JITTER_SHARE * random.random())
         if due_in > 0 or tally.mended:
             self._stuck_backoff.reset()
-            return max(due_in + TIMER_SLACK, self.gap)
-        # Something is due, yet nothing could be mended: it is locked by another replica,
-        # or it is poison. Looking again at once would spin.
+            return max(due_in + TIMER_SLACK_SECONDS, self.gap)
+        # Something is due, yet nothing could be mended: another replica has it locked, or it fails
+        # each time. Sweeping again at once would spin.
         return self._stuck_backoff.next()
 
     def _report(self, tally: Tally, seconds: float) -> None:

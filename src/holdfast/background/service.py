@@ -1,8 +1,7 @@
-"""What runs in the background of a worker, as its starter and its supervisor see it.
+"""What runs in the background of a worker, as the worker and the supervisor see it.
 
-A `Service` is what a worker is given: it knows how to begin and how to end. A
-`Loop` is what a `Supervisor` keeps alive: it runs until told to stop, and if it
-ends before that, something is wrong with it.
+A worker starts and stops a `Service`. A `Supervisor` keeps a `Loop` alive: the loop runs until it
+is told to stop, and if it ends before that, something is wrong with it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Protocol
 
 
 class Service(Protocol):
-    """Something with a beginning and an end; both are safe to ask for twice."""
+    """Something that starts and stops. Both may be called twice."""
 
     @property
     def name(self) -> str: ...
@@ -25,8 +24,8 @@ class Service(Protocol):
 class Loop(Protocol):
     """Something that goes on until `stop` is set.
 
-    The event is given to each run rather than kept by the loop, so a stop that
-    comes before the first step of the run is seen by it all the same.
+    The event is passed to each run rather than kept by the loop, so that a run also sees a stop
+    that came before its first step.
     """
 
     @property

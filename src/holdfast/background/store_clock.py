@@ -1,4 +1,4 @@
-"""The store's clock, guessed between two readings of it."""
+"""The store's clock, estimated between two readings of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from holdfast.store.contract.store import Store
 
 
 class StoreClock:
+    """Reads the store's time, and adds the local time that has passed since the last reading."""
+
     def __init__(self, store: Store, monotonic: Callable[[], float]) -> None:
         self._store = store
         self._monotonic = monotonic

@@ -1,9 +1,9 @@
 """Keeps background loops alive, and ends them together.
 
-A loop that dies (it raised, or returned unasked) is reported and started again,
-later each time it dies soon after. At shutdown every loop is told to stop at
-the same moment, so none goes on taking work while another winds down; those
-that do not stop within the grace are cancelled and named.
+A loop that dies (it raised, or returned without being asked) is reported and started again, after a
+wait that doubles each time it dies soon after its start. At shutdown every loop is told to stop at
+the same moment, so no loop takes on work while another winds down. Loops that do not stop within
+the grace are cancelled and named.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from holdfast.background.backoff import Backoff, pause
 from holdfast.background.service import Loop
 from holdfast.events import Events
 
-CANCEL_GRACE = 1.0
-"""Seconds a cancelled loop has to unwind before it is left behind."""
+CANCEL_GRACE_SECONDS = 1.0
+"""How long a cancelled loop has to unwind before it is left behind."""
 
 
 class Supervisor:
     """A Service that runs loops.
 
-    `restarts` counts deaths by name since the supervisor was made; `stragglers`
-    names what the last stop had to cancel.
+    `restarts` counts the deaths of each loop since the supervisor was made. `stragglers` names the
+    loops that the last stop had to cancel.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Supervisor:
             return
         for task in late:
             task.cancel()
-        _, deaf = await asyncio.wait(late, timeout=CANCEL_GRACE)
+        _, deaf = await asyncio.wait(late, timeout=CANCEL_GRACE_SECONDS)
         self.stragglers = tuple(sorted(self._tasks[task] for task in late))
         self._events.error(
             "supervisor.did_not_stop",
@@ -107,12 +107,12 @@ class Supervisor:
 
 
 async def _cause_of_death(loop: Loop, stop: asyncio.Event) -> str | None:
-    """Run the loop to its end; None if that end was asked for."""
+    """Run the loop to its end; None if it was asked to end."""
     try:
         await loop.run(stop)
     except asyncio.CancelledError:
-        # A cancel from outside is obeyed; one that leaked from something the loop
-        # awaited would otherwise end it without a word.
+        # A cancellation of this task is obeyed. A cancellation that leaked from something the loop
+        # awaited would otherwise end the loop without a word.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise

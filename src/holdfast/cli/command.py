@@ -1,9 +1,11 @@
 """What every command shares: the global options, a session, and one way to fail.
 
-A command's body takes a `Session` first and its own options after; the
-decorator adds `--url`, `--app` and `--json`, runs coroutines, and turns what
-was expected to go wrong into one line and an exit code: 1 for a problem, 2 for
-a wrong call.
+A command's body takes a `CommandSession` first and its own options after. `add_command` adds
+`--url`, `--app` and `--json`, runs a body that is a coroutine, and turns every error of Holdfast
+into one line and an exit code: 1 for a problem, 2 for a wrong call.
+
+A parameter whose type is a dataclass stands for a group of options, one for each of its fields. So
+options that several commands share are declared once, such as `JobFilters`.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
 from inspect import Parameter
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli.output import complain
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.errors import BadArguments, BadOption, HoldfastError, UnknownTask
 
 UrlOption = Annotated[
@@ -58,19 +60,19 @@ def add_command(group: typer.Typer, name: str, body: Body) -> None:
 
 def _with_session(body: Body) -> Callable[..., None]:
     signature = inspect.signature(body, eval_str=True)
-    own = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in signature.parameters.values()][1:]
+    own = list(signature.parameters.values())[1:]
 
     @functools.wraps(body)
     def command(
         ctx: typer.Context, url: str | None, app: str | None, as_json: bool, **options: Any
     ) -> None:
         before = ctx.obj if isinstance(ctx.obj, Given) else Given()
-        session = Session(url or before.url, app or before.app, as_json or before.as_json)
-        _run(body, session, options)
+        session = CommandSession(url or before.url, app or before.app, as_json or before.as_json)
+        _run(lambda: body(session, **_grouped(own, options)))
 
     shared = [
         _parameter("ctx", typer.Context),
-        *own,
+        *_flat(own),
         _parameter("url", UrlOption, None),
         _parameter("app", AppOption, None),
         _parameter("as_json", JsonOption, False),
@@ -81,13 +83,38 @@ def _with_session(body: Body) -> Callable[..., None]:
     return command
 
 
+def _flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
+    """The parameters as Typer needs them: a group gives way to its own parameters."""
+    for each in parameters:
+        if is_dataclass(each.annotation):
+            yield from _flat(_fields(each.annotation))
+        else:
+            yield each.replace(kind=Parameter.KEYWORD_ONLY)
+
+
+def _grouped(parameters: Iterable[Parameter], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as the body takes them: options of a group become one object."""
+    return {each.name: _value(each, options) for each in parameters}
+
+
+def _value(parameter: Parameter, options: Mapping[str, Any]) -> Any:
+    group = parameter.annotation
+    if isinstance(group, type) and is_dataclass(group):
+        return group(**_grouped(_fields(group), options))
+    return options[parameter.name]
+
+
+def _fields(group: Any) -> list[Parameter]:
+    return list(inspect.signature(group, eval_str=True).parameters.values())
+
+
 def _parameter(name: str, annotation: object, default: object = Parameter.empty) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _run(body: Body, session: Session, options: dict[str, Any]) -> None:
+def _run(body: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
     try:
-        work = body(session, **options)
+        work = body()
         if work is not None:
             asyncio.run(work)
     except KeyboardInterrupt:

@@ -10,8 +10,10 @@ import typer
 
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
+from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
+from holdfast.insights.actions import Noun
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo
 
@@ -19,26 +21,24 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-Names = Annotated[list[str], typer.Argument(help="Queues.", metavar="NAME")]
 Wait = Annotated[str | None, typer.Option(metavar="TIME")]
 
 
 def register(group: typer.Typer) -> None:
     add_command(group, "list", list_queues)
-    add_command(group, "pause", pause_queues)
-    add_command(group, "resume", resume_queues)
+    add_name_commands(group, Noun.QUEUES)
     add_command(group, "tune", tune_queue)
 
 
 async def list_queues(
-    session: Session,
+    session: CommandSession,
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
 ) -> None:
     """List queues with what waits in them."""
     async with session.client() as client:
-        queues = await client.queues(*(names or ()))
+        queues = await client.queues.all(*(names or ()))
         serving = {
-            name for worker in await client.workers() if worker.alive for name in worker.queues
+            name for worker in await client.workers.all() if worker.alive for name in worker.queues
         }
     document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
     session.answer(document, lambda: _draw(queues, serving))
@@ -72,24 +72,8 @@ def _standing(queue: QueueInfo, served: bool) -> Text:
     return make_text("served", "green")
 
 
-async def pause_queues(session: Session, names: Names) -> None:
-    """Stop claims from queues; what runs goes on."""
-    async with session.client() as client:
-        for name in names:
-            await client.pause_queue(name)
-    session.answer({"paused": names}, lambda: [f"paused {', '.join(names)}"])
-
-
-async def resume_queues(session: Session, names: Names) -> None:
-    """Allow claims again, and end any cool-down."""
-    async with session.client() as client:
-        for name in names:
-            await client.resume_queue(name)
-    session.answer({"resumed": names}, lambda: [f"resumed {', '.join(names)}"])
-
-
 async def tune_queue(
-    session: Session,
+    session: CommandSession,
     name: Annotated[str, typer.Argument(help="The queue.")],
     throttle_base: Wait = None,
     throttle_cap: Wait = None,
@@ -105,12 +89,14 @@ async def tune_queue(
         "retain_failed": retain_failed,
         "retain_other": retain_other,
     }
-    changes = {option: _value(option, text) for option, text in given.items() if text is not None}
+    changes: dict[str, Any] = {
+        option: _value(option, text) for option, text in given.items() if text is not None
+    }
     if not changes:
         options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
         raise UsageProblem(f"nothing to change: give one of {options}")
     async with session.client() as client:
-        settings = await client.tune_queue(name, **changes)
+        settings = await client.queues.tune(name, actor=session.actor, **changes)
     document = every_field(settings)
     session.answer(
         {"queue": name, "settings": document},

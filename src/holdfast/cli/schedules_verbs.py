@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
+from holdfast.cli.asking import confirm, progress_bar
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
-from holdfast.cli.output import counted, make_console
+from holdfast.cli.name_verbs import add_name_commands
+from holdfast.cli.output import counted
 from holdfast.cli.schedules import Name, when
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.selection import InotifyChanges
+from holdfast.insights.actions import Noun
 from holdfast.schedule.backfill import BackfillReport
 from holdfast.schedule.definition import rule_of
 from holdfast.schedule.model import NO_SCOPE, Definition
@@ -25,13 +26,12 @@ from holdfast.schedule.model import NO_SCOPE, Definition
 if TYPE_CHECKING:
     from holdfast.task import Task
 
-Names = Annotated[list[str], typer.Argument(help="Schedules.", metavar="NAME")]
 Cron = Annotated[str | None, typer.Option(help="5 or 6 fields, or @daily.", metavar="EXPRESSION")]
 Every = Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 15m, 2h.", metavar="TIME")]
 Zone = Annotated[str | None, typer.Option(help="An IANA name.", metavar="ZONE")]
 Time = Annotated[str | None, typer.Option(metavar="TIME")]
 Args = Annotated[str | None, typer.Option(help="The arguments as a JSON object.", metavar="JSON")]
-Choice = Annotated[str | None, typer.Option()]
+Word = Annotated[str | None, typer.Option()]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -39,14 +39,12 @@ def register(group: typer.Typer) -> None:
     add_command(group, "create", create_schedule)
     add_command(group, "edit", edit_schedule)
     add_command(group, "trigger", trigger_schedule)
-    add_command(group, "pause", pause_schedules)
-    add_command(group, "resume", resume_schedules)
-    add_command(group, "delete", delete_schedules)
+    add_name_commands(group, Noun.SCHEDULES)
     add_command(group, "backfill", backfill_schedule)
 
 
 async def create_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     task: Annotated[str, typer.Option("--task", "-t", help="The task its jobs run.")],
     cron: Cron = None,
@@ -56,12 +54,12 @@ async def create_schedule(
     queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
     delay: Time = None,
     jitter: Time = None,
-    catch_up: Choice = None,
+    catch_up: Word = None,
     window: Time = None,
     cap: Annotated[int | None, typer.Option()] = None,
     lateness: Time = None,
-    overlap: Choice = None,
-    on_crash: Choice = None,
+    overlap: Word = None,
+    on_crash: Word = None,
 ) -> None:
     """Add a schedule. With an app (--app, HOLDFAST_APP) the arguments are checked first."""
     words = _words(locals())
@@ -79,12 +77,12 @@ async def create_schedule(
         known: Task[..., Any] = session.app().tasks[session.app().registry[task].name]
         definition = known.scheduled(cron, args=given, **words)
     async with session.client() as client:
-        made = await client.create_schedule(name, definition)
+        made = await client.schedules.create(name, definition, actor=session.actor)
     session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
 
 
 async def edit_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     cron: Cron = None,
     every: Every = None,
@@ -93,54 +91,38 @@ async def edit_schedule(
     queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
     delay: Time = None,
     jitter: Time = None,
-    catch_up: Choice = None,
+    catch_up: Word = None,
     window: Time = None,
     cap: Annotated[int | None, typer.Option()] = None,
     lateness: Time = None,
-    overlap: Choice = None,
+    overlap: Word = None,
 ) -> None:
-    """Change a schedule; from then on code leaves it alone."""
+    """Change a schedule; from then on, code that declares it does not overwrite it."""
     changes = _words(locals())
     if cron is not None:
         changes["cron"] = cron
     if args is not None:
         changes["args"] = _json_object(args)
     if not changes:
-        raise UsageProblem("nothing to change: give the options that are to be others")
+        raise UsageProblem("nothing to change: give at least one option")
     async with session.client() as client:
-        made = await client.edit_schedule(name, **changes)
+        made = await client.schedules.edit(name, actor=session.actor, **changes)
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
 async def trigger_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     scope: Annotated[str, typer.Option(help="The scope, for a scoped schedule.")] = NO_SCOPE,
 ) -> None:
-    """Start a job of it now, whatever its rule says."""
+    """Start a job of the schedule now, whatever its rule says."""
     async with session.client() as client:
-        job_id = await client.trigger_schedule(name, scope)
+        job_id = await client.schedules.trigger(name, scope, actor=session.actor)
     session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
 
 
-async def pause_schedules(session: Session, names: Names) -> None:
-    """Record plans as skipped instead of firing them."""
-    await _each(session, names, "paused", Client.pause_schedule)
-
-
-async def resume_schedules(session: Session, names: Names) -> None:
-    """Fire plans again; those of the pause are not made up for."""
-    await _each(session, names, "resumed", Client.resume_schedule)
-
-
-async def delete_schedules(session: Session, names: Names, yes: Yes = False) -> None:
-    """Remove schedules with their history; jobs they started stay."""
-    _confirm(session, f"delete {', '.join(names)} with their history", yes)
-    await _each(session, names, "deleted", Client.delete_schedule)
-
-
 async def backfill_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     since: Annotated[str, typer.Option("--from", help="An ISO time or '2h'.", metavar="WHEN")],
     until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
@@ -158,18 +140,18 @@ async def backfill_schedule(
     assert end is not None, "--to has a default"
     async with _client(session) as client:
         fire = partial(
-            client.backfill_schedule, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
+            client.schedules.backfill, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
         )
         report = await fire(dry_run=True)
         if report.planned and not dry_run:
-            _confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
-            with _progress(session, report.planned) as told:
-                report = await fire(told=told)
+            confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
+            with progress_bar(session, "backfill", report.planned) as on_progress:
+                report = await fire(on_progress=on_progress, actor=session.actor)
     document = {"schedule": name, **msgspec.to_builtins(report)}
-    session.answer(document, lambda: [_told(report)])
+    session.answer(document, lambda: [_summary(report)])
 
 
-def _told(report: BackfillReport) -> str:
+def _summary(report: BackfillReport) -> str:
     more = "; the cap leaves more for another call" if report.capped else ""
     if report.forgotten_from is not None and report.forgotten_until is not None:
         ends = f"{report.forgotten_from.isoformat()} to {report.forgotten_until.isoformat()}"
@@ -185,7 +167,7 @@ WORDS = (*RULE, "queue", "catch_up", "window", "cap", "lateness", "overlap", "on
 
 
 def _words(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, times as seconds."""
+    """The options that were given, by name, with times as seconds."""
     words = {key: given[key] for key in WORDS if given.get(key) is not None}
     return {
         key: wait(f"--{key.replace('_', '-')}", value) if key in TIMES else value
@@ -204,8 +186,8 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _client(session: Session) -> AsyncIterator[Client]:
-    """With an app its scope providers are at hand."""
+async def _client(session: CommandSession) -> AsyncIterator[Client]:
+    """A client that knows the app's scope providers, if an app was named."""
     if session.locator is None:
         async with session.client() as client:
             yield client
@@ -214,35 +196,3 @@ async def _client(session: Session) -> AsyncIterator[Client]:
     with session.on_store(app):
         async with app:
             yield app.client
-
-
-async def _each(
-    session: Session, names: list[str], done: str, verb: Callable[[Client, str], Awaitable[None]]
-) -> None:
-    async with session.client() as client:
-        for name in names:
-            await verb(client, name)
-    session.answer({done: names}, lambda: [f"{done} {', '.join(names)}"])
-
-
-def _confirm(session: Session, what: str, yes: bool) -> None:
-    if yes:
-        return
-    if session.as_json or not sys.stdin.isatty():
-        raise UsageProblem(f"this would {what}: add --yes to do it without a question")
-    if not typer.confirm(f"{what}?", err=True):
-        raise typer.Exit(1)
-
-
-@contextmanager
-def _progress(session: Session, planned: int) -> Iterator[InotifyChanges | None]:
-    """A bar on standard error, where somebody watches."""
-    if session.as_json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress("{task.description}", *columns, console=make_console(stderr=True)) as bar:
-        work = bar.add_task("backfill", total=planned)
-        yield lambda done, total: bar.update(work, completed=done, total=total)

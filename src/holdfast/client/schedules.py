@@ -1,4 +1,4 @@
-"""The verbs on schedules: the client's part that deals with plans."""
+"""The verbs on schedules: `client.schedules.pause("nightly")`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.client.selection import InotifyChanges
+from holdfast.client.acting import Acts
+from holdfast.client.selection import OnProgress
+from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.errors import BadOption, Refused, UnknownSchedule
+from holdfast.insights.actions import Noun, Verb
 from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
 from holdfast.schedule.backfill import Backfill, BackfillReport
@@ -36,77 +39,88 @@ MICRO = timedelta(microseconds=1)
 class ScheduleVerbs:
     """Create, change, question and run schedules."""
 
-    def __init__(self, store: Store, providers: Providers) -> None:
+    def __init__(self, store: Store, providers: Providers, acts: Acts | None = None) -> None:
         self._store = store
         self._providers = providers
+        self._acts = acts or Acts()
 
-    async def schedules(self, *names: str) -> list[Schedule]:
-        """All schedules by name, or those named."""
+    async def all(self, *names: str) -> list[Schedule]:
+        """Every schedule by name, or only the schedules named."""
         return await self._store.schedules.list(names)
 
-    async def schedule(self, name: str) -> Schedule:
+    async def get(self, name: str) -> Schedule:
         found = await self._store.schedules.list([name])
         if not found:
             raise UnknownSchedule(name)
         return found[0]
 
-    async def create_schedule(self, name: str, definition: Definition) -> Schedule:
-        """Add a schedule at run time: `create_schedule("nightly", task.scheduled("0 3 * * *"))`.
-        Code never overwrites it."""
+    async def create(
+        self, name: str, definition: Definition, *, actor: str | None = None
+    ) -> Schedule:
+        """Add a schedule at run time: `create("nightly", task.scheduled("0 3 * * *"))`. A worker
+        whose code declares a schedule of this name does not overwrite it."""
         check_name("schedule name", name)
         good = checked(definition)
         if not await self._store.schedules.put(name, good, 0):
             raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
-        return await self.schedule(name)
+        self._acts.report(actor, Noun.SCHEDULES, Verb.CREATE, name)
+        return await self.get(name)
 
-    async def edit_schedule(self, name: str, **changes: Any) -> Schedule:
-        """Change some fields of a schedule or of its rule; from now on code leaves it alone.
+    async def edit(self, name: str, *, actor: str | None = None, **changes: Any) -> Schedule:
+        """Change some fields of a schedule or of its rule. From now on a worker does not replace
+        the schedule by what its code declares.
 
-        A rule that becomes another counts from this moment: what it would have planned before
-        is not made up for.
+        A changed rule counts from this moment: plans that it would have had before are not made
+        up for.
         """
         for _ in range(EDITS):
-            found = await self.schedule(name)
+            found = await self.get(name)
             if not found.definition.task:
                 raise Refused(f"schedule {name!r} is {found.definition.rule.cron}: upgrade first")
             edited = checked(_changed(found.definition, changes))
             if await self._store.schedules.put(name, edited, found.revision):
-                return await self.schedule(name)
+                self._acts.report(actor, Noun.SCHEDULES, Verb.EDIT, name, value=sorted(changes))
+                return await self.get(name)
         raise Refused(f"schedule {name!r} is being changed by somebody else: try again")
 
-    async def pause_schedule(self, name: str) -> None:
-        """Plans that come due from now on are recorded as skipped."""
-        if not await self._store.schedules.pause([name]):
+    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+        """Apply a verb of the table to one schedule."""
+        if not await row.change(self._store, [name]):
             raise UnknownSchedule(name)
+        self._acts.report(actor, Noun.SCHEDULES, row.verb, name)
 
-    async def resume_schedule(self, name: str) -> None:
-        """Let plans fire again; those of the pause are not made up for (`backfill` does)."""
-        if not await self._store.schedules.resume([name]):
-            raise UnknownSchedule(name)
+    async def pause(self, name: str, *, actor: str | None = None) -> None:
+        """Record plans that come due from now on as skipped, instead of firing them."""
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.PAUSE], name, actor=actor)
 
-    async def delete_schedule(self, name: str) -> None:
-        """Remove a schedule and its ledger; jobs it started stay. One that code declares comes
-        back with the next worker that starts: pause that one instead."""
-        if not await self._store.schedules.delete([name]):
-            raise UnknownSchedule(name)
+    async def resume(self, name: str, *, actor: str | None = None) -> None:
+        """Let plans fire again. Plans of the pause are not made up for; `backfill` fires them."""
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.RESUME], name, actor=actor)
 
-    async def trigger_schedule(self, name: str, scope: str = NO_SCOPE) -> JobId:
-        """Start a job of it now, whatever its rule and its overlap say; also while paused."""
-        found = await self.schedule(name)
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Remove a schedule and its ledger; jobs that it started stay. A schedule that code
+        declares comes back with the next worker that starts: pause such a schedule instead."""
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.DELETE], name, actor=actor)
+
+    async def trigger(self, name: str, scope: str = NO_SCOPE, *, actor: str | None = None) -> JobId:
+        """Start a job of the schedule now, whatever its rule and its overlap say; also while it
+        is paused."""
+        found = await self.get(name)
         if found.definition.scopes is not None and scope == NO_SCOPE:
             raise BadOption("scope", f"one of provider {found.definition.scopes!r}", scope)
         at = await self._store.now()
         starter = PlanJobs(name, found.definition)
         for _ in range(EDITS):
             job = starter.job(scope, at)
-            told = "triggered by hand"
-            row = Plan(name, scope, at, Decision.FIRED, told, job, moves_cursor=False)
+            why = "triggered by hand"
+            row = Plan(name, scope, at, Decision.FIRED, why, job, moves_cursor=False)
             if all(await self._store.schedules.record([row])):
+                self._acts.report(actor, Noun.SCHEDULES, Verb.TRIGGER, name, value=scope)
                 return job.id
-            at += MICRO  # another was triggered in the same instant
+            at += MICRO  # somebody else triggered it in the same microsecond
         raise UnknownSchedule(name)
 
-    async def preview_schedule(
+    async def preview(
         self,
         name: str,
         since: datetime | None = None,
@@ -114,13 +128,13 @@ class ScheduleVerbs:
         *,
         limit: int = 100,
     ) -> list[Previewed]:
-        """The plans of its rule between two times, in UTC and on the wall, with what the change
-        of clocks does to them. By default the next ones."""
-        found = await self.schedule(name)
+        """The plans of the schedule's rule between two times, in UTC and in local time, with what
+        a change of clocks does to them. Without times, the next plans."""
+        found = await self.get(name)
         start = since or await self._store.now()
         return preview(found.definition.rule, name, start, until, limit)
 
-    async def schedule_history(
+    async def history(
         self,
         name: str,
         *,
@@ -129,10 +143,10 @@ class ScheduleVerbs:
         before: datetime | None = None,
     ) -> list[LedgerEntry]:
         """What was decided about each plan and what became of its job, newest first."""
-        await self.schedule(name)
+        await self.get(name)
         return await self._store.schedules.history(name, scope=scope, limit=limit, before=before)
 
-    async def backfill_schedule(
+    async def backfill(
         self,
         name: str,
         since: datetime,
@@ -142,21 +156,29 @@ class ScheduleVerbs:
         cap: int = 1_000,
         forgotten: bool = False,
         dry_run: bool = False,
-        told: InotifyChanges | None = None,
+        on_progress: OnProgress | None = None,
+        actor: str | None = None,
     ) -> BackfillReport:
-        """Fire the plans from `since` to `until` that have not fired: those that were missed,
-        skipped or coalesced, and those from before the schedule was there. Oldest first, at most
-        `cap`; a second call goes on. `told(done, planned)` shows progress.
+        """Fire the plans from `since` to `until` that have not fired: plans that were missed,
+        skipped or coalesced, and plans from before the schedule existed. The oldest fire first,
+        at most `cap` of them; a second call goes on. `on_progress(done, planned)` is called on
+        the way.
 
         Plans of a time whose ledger rows were pruned (`keep`) may have fired. They are left out
         and the report says so; with `forgotten=True` they fire, perhaps for the second time."""
-        found = await self.schedule(name)
+        found = await self.get(name)
         now = await self._store.now()
         end = min(until, now)
         work = Backfill(
             self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
         )
-        return await work.run(dry_run=dry_run, told=told)
+        report = await work.run(dry_run=dry_run, on_progress=on_progress)
+        if not dry_run:
+            span = [since.isoformat(), end.isoformat()]
+            self._acts.report(
+                actor, Noun.SCHEDULES, Verb.BACKFILL, name, value=span, changed=report.fired
+            )
+        return report
 
 
 def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:

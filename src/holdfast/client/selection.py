@@ -1,26 +1,53 @@
-"""Which jobs are meant: friendly words become a filter, and a filter becomes a walk.
-
-A verb on many jobs walks them once, by cursor: what the verb itself makes match
-anew, or what is enqueued meanwhile, is not walked again.
-"""
+"""Which jobs are meant: words become a filter, and a verb is applied to all that match it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from holdfast.client.verbs import JobVerb
 from holdfast.errors import BadOption
 from holdfast.job.checks import check_job_id
-from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import JobFilter
 
-BULK = 1_000
-InotifyChanges = Callable[[int, int], None]
-Verb = Callable[[Sequence[JobId]], Awaitable[list[JobId]]]  # answers those it changed
+PAGE_LIMIT = 1_000
+"""The most jobs that one page holds, and that one step of a bulk verb changes."""
+OnProgress = Callable[[int, int], None]
+"""Is called with how many jobs are done, and of how many."""
+
+
+Texts = str | Iterable[str] | None
+
+
+class FilterWords(TypedDict, total=False):
+    """The words of a job filter. Every word narrows; a word that is None means any."""
+
+    id: Texts
+    ids: Texts
+    state: Texts
+    states: Texts
+    queue: Texts
+    queues: Texts
+    task: Texts
+    tasks: Texts
+    tag: str | None
+    created_after: datetime | None
+    created_before: datetime | None
+    error_text: str | None
+
+
+class BulkCall(FilterWords, total=False):
+    """What a verb on many jobs takes: which jobs, and how to go about it. `on_progress(done,
+    matched)` is called after each page; `actor` is reported as the one who did it."""
+
+    dry_run: bool
+    on_progress: OnProgress | None
+    actor: str | None
 
 
 class BulkReport(msgspec.Struct, frozen=True):
@@ -34,39 +61,44 @@ class BulkReport(msgspec.Struct, frozen=True):
 async def change_all(
     jobs: Jobs,
     which: JobFilter,
-    allowed: frozenset[JobState],
-    verb: Verb,
-    *,
+    row: JobVerb,
+    value: object,
     dry_run: bool,
-    told: InotifyChanges | None,
+    on_progress: OnProgress | None,
 ) -> BulkReport:
-    """Apply a verb to every matching job that is in one of the states it allows."""
-    states = (which.states or allowed) & allowed
+    """Apply a verb to every matching job that is in one of the states of the verb.
+
+    The jobs are walked once, by cursor. A job that is enqueued meanwhile, or that matches only
+    because of this very change, is not walked again.
+    """
+    states = (which.states or row.by_default or row.states) & row.states
     if not states:
-        raise BadOption("states", f"among {', '.join(sorted(allowed))}", sorted(which.states))
+        raise BadOption("states", f"among {', '.join(sorted(row.states))}", sorted(which.states))
     which = msgspec.structs.replace(which, states=states)
     matched = sum((await jobs.count(which)).values())
     if dry_run:
         return BulkReport(matched, 0, dry_run=True)
     changed, cursor = 0, None
     while True:
-        page = await jobs.page(which, BULK, cursor)
-        changed += len(await verb([job.id for job in page.jobs]))
-        if told is not None:
-            told(changed, matched)
+        page = await jobs.page(which, PAGE_LIMIT, cursor)
+        changed += len(await row.change(jobs, [job.id for job in page.jobs], value))
+        if on_progress is not None:
+            on_progress(changed, matched)
         if page.next_cursor is None:
             return BulkReport(matched, changed, dry_run=False)
         cursor = page.next_cursor
 
 
-def job_filter(**which: Any) -> JobFilter:
-    """A JobFilter from friendly words: one value or many, `queue` or `queues`, …
+def job_filter(**which: Unpack[FilterWords]) -> JobFilter:
+    """A JobFilter from words that are easy to write: one value or many, `queue` or `queues`, …
 
     >>> job_filter(queue="mail", state="failed").queues
     ('mail',)
     """
     plural = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
-    words = {plural.get(word, word): value for word, value in which.items() if value is not None}
+    words: dict[str, Any] = {
+        plural.get(word, word): value for word, value in which.items() if value is not None
+    }
     unknown = set(words) - set(JobFilter.__struct_fields__)
     if unknown:
         known = ", ".join((*JobFilter.__struct_fields__, *plural))

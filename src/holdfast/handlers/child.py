@@ -1,7 +1,7 @@
 """The child's side of a process handler: one call at a time, until the pipe closes.
 
-The parent sends the task's function by module and name (from its registry,
-never from a payload) with the claimed job; all that crosses is JSON.
+The parent names the task's function by module and name, which it takes from its registry and
+never from a payload, and sends the claimed job along. Everything that crosses the pipe is JSON.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.registry import Handler
-from holdfast.handlers.wire import Call, Reply, encode, read_call, read_kept, write_end
+from holdfast.handlers.wire import Call, encode, read_answer, read_call, write_end
 from holdfast.job.ends import End, Returned
-from holdfast.job.record import Progress
+from holdfast.job.requests import Answer, Request
 
 
 def main(pipe: socket) -> None:
     """Serve calls until the parent closes the pipe or dies."""
-    # A terminal sends Ctrl-C to the whole group; it is for the parent to decide what ends.
+    # A terminal sends Ctrl-C to the whole group, but only the parent decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -41,33 +41,33 @@ def main(pipe: socket) -> None:
 
 
 def _leave_with_parent() -> None:
-    """A job whose worker was killed is run again elsewhere; this run of it must end."""
+    """End with the parent: the job of a killed worker runs again elsewhere."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-class _PipeDesk:
-    """A context's way out of the child. `cancelled` stays False: a cancel kills the child."""
+class _PipeLink:
+    """A context's way out of the child. `must_stop` stays False: a cancel kills the child."""
 
-    told_to_stop = False
+    must_stop = False
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def report_sync(self, progress: Progress) -> bool:
-        self._connection.send_bytes(encode(Reply(progress)))
-        return read_kept(self._connection.recv_bytes())
+    def ask_sync(self, request: Request) -> Answer:
+        self._connection.send_bytes(encode(request))
+        return read_answer(self._connection.recv_bytes())
 
-    async def report(self, progress: Progress) -> bool:
-        return self.report_sync(progress)
+    async def ask(self, request: Request) -> Answer:
+        return self.ask_sync(request)
 
 
 def _serve(call: Call, connection: Connection) -> End:
     try:
         handler = _handler(call.module, call.qualname, call.task, call.keep_result)
-        context = Context(call.job, _PipeDesk(connection))
+        context = Context(call.job, _PipeLink(connection))
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
     except (BadTask, BadArguments) as error:
         return refused(error)
@@ -83,7 +83,8 @@ def _serve(call: Call, connection: Connection) -> End:
 
 @cache
 def _handler(module: str, qualname: str, task: str, keep_result: bool) -> Handler:
-    """Find the registered function. Under its decorated name stands a Task; it knows its own."""
+    """Import the registered function. A decorated name is bound to a `Task`, which holds its
+    function."""
     try:
         found: Any = importlib.import_module(module)
         for part in qualname.split("."):

@@ -1,10 +1,9 @@
-"""Functions run in child processes that can really be stopped.
+"""Functions run in child processes, which can really be stopped.
 
-Each child has a socket of its own and runs one call at a time. Nothing is
-shared between children, so killing one in the middle of a write can neither
-corrupt nor block another: the pool heals by starting a new one when it is next
-needed. Killing is SIGKILL and is waited for, so an attempt never ends while its
-function still runs.
+Each child has a socket of its own and runs one call at a time. Children share nothing, so killing
+one in the middle of a write can neither corrupt nor block another; the pool starts a new child
+when it next needs one. A child is killed with SIGKILL, and the kill is waited for, so an attempt
+never ends while its function still runs.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ from multiprocessing.context import SpawnProcess
 from holdfast.handlers import child, wire
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import End, WorkerLost
-from holdfast.job.record import Claimed, Progress
+from holdfast.job.record import Claimed
+from holdfast.job.requests import Answer, Request
 
 _HEADER = struct.Struct("!i")  # the framing of multiprocessing.connection.Connection
 _SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in unknown states
 
-DYING = 1.0
+DYING_SECONDS = 1.0
 """Seconds a child that closed its end has to finish dying."""
 
-Report = Callable[[Progress], Awaitable[bool]]
+Ask = Callable[[Request], Awaitable[Answer]]
 
 
 class Child:
@@ -61,15 +61,15 @@ class Child:
     def alive(self) -> bool:
         return not self._stopped and self.process.is_alive()
 
-    async def call(self, call: wire.Call, report: Report) -> End:
+    async def call(self, call: wire.Call, ask: Ask) -> End:
         """How the function ended; a child that ends first counts as a lost worker."""
         try:
             await self._send(call)
-            while (reply := await self._receive()).end is None:
-                await self._send(await report(reply.progress or Progress()))
-            return reply.end
+            while isinstance(message := await self._receive(), Request):
+                await self._send(await ask(message))
+            return message
         except (EOFError, ConnectionError):
-            await self.stop(after=DYING)
+            await self.stop(after=DYING_SECONDS)
             return WorkerLost(_last_words(self.process))
 
     async def stop(self, *, after: float = 0.0) -> None:
@@ -88,10 +88,10 @@ class Child:
         self._writer.write(_HEADER.pack(len(data)) + data)
         await self._writer.drain()
 
-    async def _receive(self) -> wire.Reply:
+    async def _receive(self) -> wire.FromChild:
         try:
             (size,) = _HEADER.unpack(await self._reader.readexactly(_HEADER.size))
-            return wire.read_reply(await self._reader.readexactly(size))
+            return wire.read_message(await self._reader.readexactly(size))
         except asyncio.IncompleteReadError:
             raise EOFError from None
 
@@ -100,7 +100,7 @@ class Processes:
     """Warm children, started when first needed, at most `size` at a time."""
 
     def __init__(self, size: int) -> None:
-        self._room = size
+        self._size = self._room = size
         self._idle: list[Child] = []
         self._children: set[Child] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -112,24 +112,32 @@ class Processes:
         *,
         keep_result: bool,
         begin: Callable[[], None],
-        report: Report,
+        ask: Ask,
     ) -> End:
-        """How the function ended. `begin` is called once a child is free for it.
+        """How the function ended. `begin` is called when a child is free for it, and `ask` with
+        each request that the function sends to its worker.
 
-        A wait that ends in any other way has killed the function when it returns: a child in
-        the middle of a call would answer the next one with the end of this.
+        If the wait is interrupted, the child is killed before this returns. Otherwise the child
+        would later send the end of this call as the answer to the next one.
         """
         function = handler.function
         call = wire.Call(function.__module__, function.__qualname__, handler.name, job, keep_result)
         one = await self._take()
         begin()
         try:
-            return await one.call(call, report)
+            return await one.call(call, ask)
         except BaseException:
             await asyncio.shield(one.stop())
             raise
         finally:
             self._give(one)
+
+    def resize(self, size: int) -> None:
+        """Run at most so many calls at a time from now on. Calls that run go on."""
+        self._room += size - self._size
+        self._size = size
+        for _ in range(self._room):
+            self._call_next()
 
     async def close(self) -> None:
         self._idle.clear()
@@ -138,7 +146,7 @@ class Processes:
             self._forget(one)
 
     async def _take(self) -> Child:
-        while self._room == 0:
+        while self._room <= 0:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:

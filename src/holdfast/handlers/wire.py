@@ -1,11 +1,16 @@
-"""What parent and child say to each other, as JSON: nothing that is read can run code."""
+"""The conversation of `job/requests.py` as JSON, for a handler in a child process.
+
+The parent sends a `Call`. The child sends requests, each of which the parent answers, and at last
+the `End` of the attempt. Nothing that is read can run code.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
 from holdfast.job.ends import End, Raised
-from holdfast.job.record import Claimed, Progress
+from holdfast.job.record import Claimed
+from holdfast.job.requests import Answer, Request
 from holdfast.job.text import clean
 
 LONGEST_TEXT = 1_000_000
@@ -21,21 +26,18 @@ class Call(msgspec.Struct, frozen=True):
     keep_result: bool
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Progress on the way, or the end."""
-
-    progress: Progress | None = None
-    end: End | None = None
-
+FromChild = Request | End
 
 encode = msgspec.json.encode
 read_call = msgspec.json.Decoder(Call).decode
-read_reply = msgspec.json.Decoder(Reply).decode
-read_kept = msgspec.json.Decoder(bool).decode
+_answers: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+_messages: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
+read_answer = _answers.decode
+read_message = _messages.decode
 
 
 def write_end(end: End) -> bytes:
-    """JSON cannot carry a lone surrogate, which the words of an exception may hold."""
+    """JSON cannot carry a lone surrogate, which the message of an exception may hold."""
     if isinstance(end, Raised):
         end = msgspec.structs.replace(
             end,
@@ -43,4 +45,4 @@ def write_end(end: End) -> bytes:
             message=clean(end.message, LONGEST_TEXT),
             traceback=end.traceback and clean(end.traceback, LONGEST_TEXT),
         )
-    return encode(Reply(end=end))
+    return encode(end)

@@ -1,8 +1,8 @@
-"""The end of an attempt becomes a Transition: the one place that decides.
+"""The end of an attempt becomes a `Transition`: the one place that decides.
 
-`decide(job, end)` is pure. The worker calls it when a handler ends, the
-reconcilers when time has ended it; a store then applies the Transition if the
-fence still matches, and knows no policy of its own.
+`decide(job, end)` is pure. The worker calls it when a handler ends, and a reconciler when time has
+ended an attempt. A store then applies the transition if the fence still matches; it knows no policy
+of its own. Transitions for jobs that nobody can decide about are made here too.
 """
 
 from __future__ import annotations
@@ -34,23 +34,27 @@ from holdfast.job.ends import (
     WorkerLost,
 )
 from holdfast.job.ids import JobId
-from holdfast.job.policy import Policy, decode_policy, readable_part
-from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
+from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
+from holdfast.job.record import Claimed, ErrorEntry, Live
 from holdfast.job.retry import UniformRandom
 from holdfast.job.state import JobState, require_legal
-from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
+from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import NO_TIES
 
 LEFT = "left for a worker that can read it"
-LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
+LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
+UNWRITABLE = "the store could not take this attempt's end"
+LAST_RESORT_KEPT_FOR = 30 * DAY
+"""Seconds that a job is kept which failed without its policy being asked."""
 
 
 class Transition(msgspec.Struct, frozen=True, gc=False):
     """One guarded move. It applies only while the job is in `source` with this `fence`.
 
-    `spend` and `crash` add to the job's counters. `bump` makes the fence grow
-    although no claim happens: time took the attempt away from its worker, and
-    a late write by that worker must find a newer fence.
+    `spend` and `crash` add to the job's counters. `bump` makes the fence grow although no claim
+    happens: the attempt was taken from its worker, and a late write by that worker must find a
+    newer fence. `ties` are those of the job: a store takes a shorter way only for a job without
+    any.
     """
 
     id: JobId
@@ -70,8 +74,8 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_plain_success(self) -> bool:
-        """An attempt that returned, and nothing more to say of it: nearly all ends are that, and
-        a store may have a shorter way for them."""
+        """Whether an untied job returned and nothing else has to be written. Nearly all ends are
+        like this, and a store may have a shorter way for them."""
         return (
             not self.ties
             and self.to is JobState.SUCCEEDED
@@ -84,19 +88,6 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def succeed(job: Claimed, policy: Policy, result: str | None) -> Transition:
-    """The common end, apart so that the hot path pays for nothing else."""
-    return Transition(
-        job.id,
-        job.fence,
-        JobState.SUCCEEDED,
-        spend=1,
-        keep_for=policy.retention.succeeded,
-        result=result if policy.keep_result else None,
-        ties=job.ties,
-    )
-
-
 def decide(  # noqa: C901 - one arm per line of the table it states
     job: Claimed | Live,
     end: End,
@@ -104,23 +95,33 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     cancel_requested: bool = False,
     uniform: UniformRandom = random.random,
 ) -> Transition:
-    """What follows from this end of this attempt.
+    """The move that follows from this end of this attempt.
 
-    A requested cancel makes every end final but a return: a return that
-    happened stands.
+    After a requested cancel every end means "cancelled", except a return, which stands, and a
+    passed deadline.
 
-    Whether a job is tried again only its policy says: a policy that this version cannot read is an
-    `Unreadable`, and the decision somebody else's. Every other end stands without it.
+    Only the job's policy says whether the job is tried again. If this version cannot read the
+    policy, such an end raises `Unreadable`: a program that can read it must decide. Every other
+    end needs only the part of the policy that can be read.
     """
-    if cancel_requested and not isinstance(end, Returned | DeadlinePassed):
+    if isinstance(end, Returned):  # nearly every attempt ends so: it pays for no other arm
+        policy = readable_part(job.policy)
+        return Transition(
+            job.id,
+            job.fence,
+            JobState.SUCCEEDED,
+            job.state if isinstance(job, Live) else JobState.RUNNING,
+            spend=1,
+            keep_for=policy.retention.succeeded,
+            result=end.result if policy.keep_result else None,
+            ties=job.ties,
+        )
+    if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
     source = job.state if isinstance(job, Live) else JobState.RUNNING
     move = _Mover(job, policy, source, uniform)
     match end:
-        case Returned(result):
-            kept = result if policy.keep_result else None
-            return move.ended(JobState.SUCCEEDED, spend=1, result=kept)
         case Raised(final=True):
             return move.failed(_entry(job, end.kind, end.message, end.traceback))
         case Raised(kind, message, traceback, retry_after):
@@ -147,8 +148,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
         case Cancelled(reason):
-            told = clean(reason, MESSAGE_LIMIT)
-            return move.ended(JobState.CANCELLED, reason=told, bump=source is JobState.RUNNING)
+            shown = clean(reason, MESSAGE_LIMIT)
+            return move.ended(JobState.CANCELLED, reason=shown, bump=source is JobState.RUNNING)
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
         case Released(seconds):
@@ -160,20 +161,52 @@ def decide(  # noqa: C901 - one arm per line of the table it states
 
 
 def require_legal_moves(transitions: Iterable[Transition]) -> None:
-    """What every store asks before it moves anything but plain successes."""
+    """Every store calls this before it applies moves other than plain successes."""
     for move in transitions:
         require_legal(move.source, move.to)
 
 
-def leave(job_id: JobId, fence: int, problem: Exception) -> Transition:
+def leave(job: Claimed, problem: Exception) -> Transition:
     """A claimed job that this version cannot read goes back unspent, for a worker that can.
 
-    It waits longer each time it was claimed: a fleet that cannot read
-    it does not claim it over and over, and a worker of another release finds it within minutes.
+    The job waits longer after each claim. So a fleet that cannot read it does not claim it over
+    and over, and a worker of another release finds it within minutes.
     """
-    wait = min(LEFT_FOR * 2.0 ** min(times_taken(fence), 20), LEFT_AT_MOST)
+    wait = min(LEFT_FOR * 2.0 ** min(job.times_taken, 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
-    return Transition(job_id, fence, JobState.SCHEDULED, delay=wait, reason=reason)
+    return Transition(
+        job.id, job.fence, JobState.SCHEDULED, delay=wait, reason=reason, ties=job.ties
+    )
+
+
+def undecidable(job: Claimed, problem: Exception) -> Transition:
+    """The end of an attempt that a defect of ours kept from being decided: the job fails with the
+    reason, so that it is neither stuck nor run again."""
+    message = clean(f"the end of this attempt could not be decided: {describe(problem)}", 2_000)
+    return Transition(
+        job.id,
+        job.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=LAST_RESORT_KEPT_FOR,
+        reason=message,
+        error=ErrorEntry(job.attempt, type(problem).__name__, message),
+        ties=job.ties,
+    )
+
+
+def unwritable(refused: Transition, problem: Exception) -> Transition:
+    """What is written instead of an end that the store cannot take: a failure in plain ASCII."""
+    reason = clean(f"{UNWRITABLE} ({refused.to}): {describe(problem)}", 2_000)
+    return Transition(
+        refused.id,
+        refused.fence,
+        JobState.FAILED,
+        spend=1,
+        keep_for=LAST_RESORT_KEPT_FOR,
+        reason=reason.encode("ascii", "replace").decode(),
+        ties=refused.ties,
+    )
 
 
 def _is_tried_again(end: End) -> bool:
@@ -257,7 +290,8 @@ class _Mover:
         )
 
     def reclaimed(self, why: str, suspected: bool) -> Transition:
-        """Never its last crash: that one has to be charged by name."""
+        """A suspected job counts a crash, but never its last one: a job fails for its crashes only
+        when it is known to have caused one."""
         crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
         return Transition(
             self.job.id,
@@ -289,10 +323,8 @@ def _entry(
 
 
 def _wait(seconds: float | None) -> float:
-    """A wait a handler asked for; nonsense (negative, NaN) means now, never an error.
-
-    Nor may it reach past what a store's clock can count: such an end could never be written.
-    """
+    """The wait that a handler asked for. Nonsense (negative, NaN) means now, and is no error. A
+    wait is cut to what a store's clock can count: a longer one could never be written."""
     if seconds is None or not math.isfinite(seconds):
         return 0.0
     return min(max(0.0, float(seconds)), LONGEST_WAIT)

@@ -1,8 +1,8 @@
-"""Ends attempts that outlived their timeout although their worker still lives.
+"""Ends attempts that ran past their timeout although their worker is alive.
 
-Workers enforce timeouts themselves; this is the net below them, for one whose
-loop is blocked or whose thread cannot be stopped. The slack leaves the worker
-the first word, which knows more about what happened.
+Workers enforce timeouts themselves. This reconciler catches the attempts of a worker whose event
+loop is blocked or whose thread cannot be stopped. It waits `timeout_slack` longer than the timeout,
+because the worker knows more about what happened and should end the attempt if it can.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
 
 
-class AttemptTimeout(JobSweep):
+class AttemptTimeoutReconciler(JobSweep):
+    """Sweeps attempts that ran past their timeout."""
+
     name = "attempt_timeout"
 
     @property

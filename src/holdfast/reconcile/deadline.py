@@ -1,4 +1,4 @@
-"""Expires jobs whose deadline has passed, in whatever live state they are."""
+"""Expires jobs whose deadline has passed, in every live state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from holdfast.job.ends import DeadlinePassed
 from holdfast.job.record import Live
 
 
-class Deadline(JobSweep):
-    """Sleeps until the next deadline. A sweep is two statements and a deadline bears a
-    moment's delay better than a due time, hence the wider gap."""
+class DeadlineReconciler(JobSweep):
+    """Sleeps until the next deadline. The gap is wider than promotion's: a sweep costs two
+    statements, and half a second of delay matters less for a deadline than for a due job."""
 
     name = "deadline"
     gap = 0.5

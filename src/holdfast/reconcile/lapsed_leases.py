@@ -1,10 +1,10 @@
 """Takes back the jobs of workers that died.
 
-Nothing announces a death, so this one looks all the time: a lost job is back
-within its lease plus one interval. Whether a lapsed worker is dead, and what its
-jobs pay, is judged in `judging`. The store checks again, in the step that
-reclaims, that the worker is still gone and that nothing has happened to the one
-that judged: a worker that came back in time keeps its jobs.
+Nothing announces the death of a worker, so this reconciler sweeps all the time: a lost job is back
+within its lease plus one interval. `ruling` decides whether a lapsed worker is dead and what its
+jobs pay. In the transaction that reclaims, the store checks again that the lapsed worker is still
+gone and that the worker which judged it is still as it was: a worker that came back in time keeps
+its jobs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
-from holdfast.reconcile.judging import Ruling, ends_of, in_good_standing, rule
+from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
 from holdfast.store.contract.records import Verdict, WorkerInfo
 
 OUTAGE = "the store was out of reach, and its worker did not come back"
 
 
-class LeaseExpiry(JobMender):
-    """All lost jobs are read before any is mended: what a job pays depends on the others that its
+class LapsedLeasesReconciler(JobMender):
+    """Reads all lost jobs before it mends any: what a job pays depends on the other jobs that its
     worker held."""
 
     name = "lapsed_leases"
@@ -61,7 +61,8 @@ class LeaseExpiry(JobMender):
     async def _rulings(
         self, lost: dict[WorkerId | None, list[Live]]
     ) -> dict[WorkerId | None, Ruling]:
-        """Where no worker runs beside this reconciler, nobody can be asked how the store fared."""
+        """One ruling for each worker that lost jobs. Without a worker in this process there is none
+        that could have noticed an outage of the store, so every lapsed worker counts as dead."""
         name = self.options.worker()
         if name is None:
             self._judge = None
@@ -79,8 +80,8 @@ class LeaseExpiry(JobMender):
     async def _take_back(
         self, worker: WorkerId | None, jobs: Sequence[Live], ruling: Ruling
     ) -> Tally:
-        """Those who pay come last: should this sweep end in between, the others that are then
-        left are still seen beside them."""
+        """Jobs that pay are taken back last. If the sweep ends in between, the next sweep finds the
+        jobs to blame among those left; spared jobs left alone would be blamed instead."""
         if ruling is Ruling.WAIT:
             return Tally(found=len(jobs), skipped=len(jobs))
         ends: dict[JobId, End] = (

@@ -1,10 +1,10 @@
-"""Makes ready what is due: delayed jobs, retries, suspended jobs whose timer ended.
+"""Makes due jobs ready: delayed jobs, retries, suspended jobs whose timer ended.
 
-It sleeps until the next due time, which the store tells with each batch, and is
-woken when something is scheduled that may be due sooner. Where wakeups are not heard,
-it tells the workers of its own process which queues have work now. A batch that the store
-cannot promote is taken apart: what is due is paged by id and halved until the
-job that breaks the batch is alone. The others are promoted in the same sweep.
+It sleeps until the next due time, which the store gives with each batch, and is woken when a job is
+scheduled that may be due sooner. While the store's wakeups do not arrive, it tells the workers of
+its own process which queues have work now. If the store cannot promote a batch, the due jobs are
+read in pages and each page is halved until the job that causes the error is alone. The others are
+promoted in the same sweep.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.store.contract.records import Topic, Wakeup
 
-LOOK_AGAIN = 1.0
-"""Seconds between two sweeps while a job is set aside: the store cannot tell then what is due
-next."""
+SET_ASIDE_SECONDS = 1.0
+"""The time between two sweeps while a job rests because it cannot be promoted. That job stays due,
+so the store's next due time is of no use then."""
 
 
-class Promotion(Reconciler):
+class PromotionReconciler(Reconciler):
+    """Promotes batch by batch, and job by job where a batch fails."""
+
     name = "promotion"
     on_due = True
 
@@ -33,15 +35,15 @@ class Promotion(Reconciler):
         return self.options.promotion
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        """A cursor with an id in it goes on with the pages of a sweep that was taken apart."""
+        """A cursor with an id continues the pages of a sweep whose batch failed."""
         if cursor:
-            return await self._step_apart(cursor)
+            return await self._step_by_page(cursor)
         try:
             promoted = await self.store.jobs.promote_due(self.options.batch)
         except (StoreUnavailable, StoreRefuses):
             raise
-        except Exception:  # noqa: BLE001 - the job found to be its cause is reported
-            return await self._step_apart(None)
+        except Exception:  # noqa: BLE001 - the job that causes it is found and reported
+            return await self._step_by_page(None)
         self._next_due_in = promoted.next_due_in
         if not self.store.wakeups.hears:
             for queue in promoted.queues:
@@ -52,8 +54,8 @@ class Promotion(Reconciler):
     async def due_in(self) -> float | None:
         return self._next_due_in
 
-    async def _step_apart(self, after: str | None) -> tuple[Tally, str | None]:
-        self._next_due_in = LOOK_AGAIN
+    async def _step_by_page(self, after: str | None) -> tuple[Tally, str | None]:
+        self._next_due_in = SET_ASIDE_SECONDS
         page = await self.store.jobs.due(self.options.batch, after)
         tried = [job_id for job_id in page if not self.failures.skips(job_id)]
         blamed: dict[JobId, Exception] = {}

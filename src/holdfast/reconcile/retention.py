@@ -1,7 +1,7 @@
-"""Removes ended jobs and ledger rows whose time to be kept is over, a bounded batch at a time.
+"""Removes ended jobs and ledger rows that were kept long enough, a bounded batch at a time.
 
-Any replica could do it at any moment; one at a time saves the others the scan,
-so it runs under leadership. The ttl is three intervals: each tick extends it.
+Any replica could do it at any moment. It runs under leadership, because one replica that scans
+saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
 from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.background.replicas import Replicas
-from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
 from holdfast.store.contract.store import Store
 
 
-class Retention(Reconciler):
+class RetentionReconciler(Reconciler):
+    """Prunes jobs and ledger rows while it leads."""
+
     name = "retention"
 
     def __init__(
@@ -40,7 +41,7 @@ class Retention(Reconciler):
 
     @property
     def pace(self) -> float:
-        """Who leads prunes at the full pace, the others seldom ask for the lead."""
+        """The leader prunes once per interval. The others ask for the lead less often."""
         return self.interval if self.leadership.held else super().pace
 
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
@@ -53,8 +54,4 @@ class Retention(Reconciler):
         return Tally(found=jobs + plans, mended=jobs + plans), more
 
     async def close(self) -> None:
-        try:
-            await self.leadership.resign()
-        except StoreUnavailable as error:
-            # The ttl ends it without us.
-            self.events.debug("leader.resign_failed", role=self.name, error=str(error))
+        await self.leadership.resign()

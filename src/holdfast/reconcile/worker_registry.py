@@ -1,6 +1,6 @@
-"""Removes the rows of workers that lapsed a while ago and hold no job any more.
+"""Removes the rows of workers whose lease lapsed a while ago and that hold no job any more.
 
-They are kept for that while so that an operator can see who died.
+A row is kept for `worker_kept` seconds, so that an operator can see which worker died.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from holdfast.background.counters import Tally
 from holdfast.background.reconciler import AGAIN, Reconciler
 
 
-class WorkerRegistry(Reconciler):
+class WorkerRegistryReconciler(Reconciler):
+    """Sweeps the registry of workers."""
+
     name = "worker_registry"
 
     @property

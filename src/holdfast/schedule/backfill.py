@@ -1,4 +1,4 @@
-"""Firing plans of the past: the missed ones, and those from before the schedule was there."""
+"""Backfill: fires plans of the past that did not fire, also from before the schedule existed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from holdfast.schedule.rule import Times, between, times_of
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract.store import Store
 
-BATCH = 200
-PAGE = 2_000
-MOST = 100_000
+BACKFILL_BATCH = 200
+HISTORY_PAGE = 2_000
+MOST_BACKFILLED = 100_000
 
 
 class BackfillReport(msgspec.Struct, frozen=True):
     """What a backfill found and did; with a dry run, what it would do.
 
-    `capped` if there are more plans than the cap: a second call goes on. Plans from
-    `forgotten_from` to `forgotten_until` were left out: rows of that time were pruned, so nobody
-    knows which of them fired.
+    `capped`: there are more plans than the cap, and a second call continues. Plans from
+    `forgotten_from` to `forgotten_until` were left out: ledger rows of that time were pruned, so
+    nobody knows which of these plans fired.
     """
 
     planned: int
@@ -40,7 +40,7 @@ class BackfillReport(msgspec.Struct, frozen=True):
 
 
 class Backfill:
-    """One backfill: the plans that have not fired, oldest first over all scopes."""
+    """One backfill: fires the plans that have not fired, oldest first over all scopes."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Backfill:
     ) -> None:
         if since.tzinfo is None or until.tzinfo is None:
             raise BadOption("since and until", "datetimes with a time zone", "naive ones")
-        if not 1 <= cap <= MOST:
-            raise BadOption("cap", f"from 1 to {MOST}", cap)
+        if not 1 <= cap <= MOST_BACKFILLED:
+            raise BadOption("cap", f"from 1 to {MOST_BACKFILLED}", cap)
         self._store = store
         self._providers = providers
         self._schedule = schedule
@@ -68,21 +68,21 @@ class Backfill:
         self._left_out: tuple[datetime, datetime] | None = None
 
     async def run(
-        self, *, dry_run: bool, told: Callable[[int, int], None] | None
+        self, *, dry_run: bool, on_progress: Callable[[int, int], None] | None
     ) -> BackfillReport:
         scopes = await self._all_scopes()
         missing, capped = await self._missing(scopes)
         if dry_run:
             return self._report(missing, 0, capped, dry_run)
-        starter = PlanJobs(self._schedule.name, self._schedule.definition)
+        plan_jobs = PlanJobs(self._schedule.name, self._schedule.definition)
         fired = done = 0
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
-            rows = [self._row(starter, at, scope) for at, scope in batch]
+        for start in range(0, len(missing), BACKFILL_BATCH):
+            batch = missing[start : start + BACKFILL_BATCH]
+            rows = [self._row(plan_jobs, at, scope) for at, scope in batch]
             fired += sum(await self._store.schedules.record(rows))
             done += len(batch)
-            if told is not None:
-                told(done, len(missing))
+            if on_progress is not None:
+                on_progress(done, len(missing))
         return self._report(missing, fired, capped, dry_run)
 
     def _report(
@@ -114,8 +114,8 @@ class Backfill:
         return found, False
 
     async def _known_times(self) -> Times:
-        """The plan times of which the ledger can tell whether they fired. What it forgot is
-        read after its rows: a row that was pruned while they were read is in one or the other."""
+        """The plan times of which the ledger knows whether they fired. Which times were pruned is
+        read after the rows: a row that is pruned meanwhile is then in one of the two."""
         times = times_of(self._schedule.definition.rule)
         found = await self._store.schedules.list([self._schedule.name])
         since, until = (found[0].pruned_from, found[0].pruned_until) if found else (None, None)
@@ -126,9 +126,10 @@ class Backfill:
         return Outside(times, since - MICRO, until)
 
     async def _fired(self) -> set[tuple[datetime, str]]:
-        """Pages overlap at their edges, because many scopes share one plan time."""
+        """The plans that fired, read in pages. A page begins with the plan time at which the page
+        before ended, because many scopes share one plan time."""
         fired: set[tuple[datetime, str]] = set()
-        before, limit = self._until + MICRO, PAGE
+        before, limit = self._until + MICRO, HISTORY_PAGE
         while True:
             page = await self._store.schedules.history(
                 self._schedule.name, limit=limit, before=before
@@ -139,8 +140,8 @@ class Backfill:
             limit = limit * 2 if page[0].at == page[-1].at else limit
             before = page[-1].at + MICRO
 
-    def _row(self, starter: PlanJobs, at: datetime, scope: str) -> Plan:
-        job = starter.job(scope, at)
+    def _row(self, plan_jobs: PlanJobs, at: datetime, scope: str) -> Plan:
+        job = plan_jobs.job(scope, at)
         return Plan(
             self._schedule.name,
             scope,

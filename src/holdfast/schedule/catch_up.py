@@ -1,15 +1,15 @@
-"""Which plans are due, and what the catch-up policy decides about each. Pure.
+"""Catch-up: which plans are due, and which of them fire. Pure.
 
 | catch-up | due and not late | due and late |
 |---|---|---|
 | latest | the newest fires, those before it are coalesced into it | if the newest is late: missed |
-| all | each fires, oldest first, at most `cap` a look | missed (late: window or lateness) |
+| all | each fires, oldest first, at most `cap` per evaluation | missed (late: window or lateness) |
 | none | each fires that is on time (`lateness`, or a minute) | missed |
 
-Every due plan is accounted for. Of plans that do not fire, the newest `cap` get a row each; if
-there are more, one row, at the newest of them, stands for all the older ones and says so: a
-schedule of every minute that slept for years leaves a hundred rows, not millions. What the cap
-cuts from plans that fire stays due, and the next look goes on with it.
+Every due plan is accounted for. Of the plans that do not fire, the newest `cap` get a row each. If
+there are more, one row at the newest of the older plans stands for all of these and says so: a
+schedule of every minute that nobody evaluated for years leaves a hundred rows, not millions. Plans
+that would fire but exceed the cap stay due, and the next evaluation continues with them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from holdfast.schedule.model import CatchUp, Decision, Definition
 from holdfast.schedule.rule import Times, between, shift_of, times_of
 from holdfast.schedule.zone import MICRO
 
-ON_TIME = 60.0
-"""Seconds a plan may be late with catch-up `none` when no lateness was chosen."""
+ON_TIME_SECONDS = 60.0
+"""How late a plan may be with catch-up `none` when no lateness was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """One plan time with what was decided about it."""
+class DecidedPlan:
+    """One plan time and what catch-up decided about it."""
 
     at: datetime
     decision: Decision
@@ -39,23 +39,30 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Due plans in order; `more` if the cap left some for the next look."""
+    """The due plans of one scope in order of time. `more`: the cap left some for the next
+    evaluation."""
 
-    plans: tuple[Planned, ...] = ()
+    plans: tuple[DecidedPlan, ...] = ()
     more: bool = False
+
+    @property
+    def newest_fired(self) -> datetime | None:
+        """The last plan that is to fire, if any is."""
+        backwards = reversed(self.plans)
+        return next((plan.at for plan in backwards if plan.decision is Decision.FIRED), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Plans due after `since` up to `until` (None: it goes on) are skipped. A plan that was due
-    before is not: whoever looked in time would have fired it."""
+    """Plans due after `since`, up to `until` (None: the pause goes on), are skipped. A plan that
+    was due before the pause is not skipped: an evaluation at its time would have fired it."""
 
     since: datetime
     until: datetime | None = None
 
 
 class Outside:
-    """The times of a rule but for those after `since`, up to and with `until`."""
+    """The times of a rule without those later than `since`, up to and including `until`."""
 
     def __init__(self, times: Times, since: datetime, until: datetime) -> None:
         self._times = times
@@ -73,10 +80,9 @@ class Outside:
         return moment is not None and self._since < moment <= self._until
 
 
-def plans(
+def due_plans(
     definition: Definition,
     name: str,
-    scope: str,
     last: datetime | None,
     since: datetime,
     now: datetime,
@@ -84,10 +90,11 @@ def plans(
     pause: Pause | None = None,
     times: Times | None = None,
 ) -> Due:
-    """Every plan due by `now` that is not recorded yet.
+    """Every plan of one scope that is due by `now` and not recorded yet.
 
-    `last` is the newest recorded plan of the scope, `since` when the rule began to count; both
-    searches start at the later. `times` are those a planner hook computed instead of the rule's.
+    `last` is the newest recorded plan of the scope, `since` the time from which the rule counts.
+    Plans later than both are found. `times` replaces the times of the rule by those that a planner
+    computed.
     """
     shift = shift_of(definition.rule, name)
     times = times or times_of(definition.rule)
@@ -104,19 +111,19 @@ def plans(
     return _merged(due, skipped)
 
 
-def _merged(due: Due, skipped: list[Planned]) -> Due:
-    """In order of time. What comes after plans that the cap left behind is left with them: the
-    cursor must not pass them."""
+def _merged(due: Due, skipped: list[DecidedPlan]) -> Due:
+    """Both in order of time. If the cap left plans behind, skipped plans after them are left too:
+    recording one would move the cursor past the plans that are still due."""
     if due.more:
-        skipped = [each for each in skipped if each.at < due.plans[-1].at]
-    return Due(tuple(sorted((*due.plans, *skipped), key=lambda each: each.at)), due.more)
+        skipped = [plan for plan in skipped if plan.at < due.plans[-1].at]
+    return Due(tuple(sorted((*due.plans, *skipped), key=lambda plan: plan.at)), due.more)
 
 
 def too_late(definition: Definition, name: str, at: datetime, now: datetime) -> str | None:
     """Why a plan that could not be started before may not be started any more, or None."""
     limit = definition.lateness
     if limit is None and definition.catch_up is CatchUp.NONE:
-        limit = ON_TIME
+        limit = ON_TIME_SECONDS
     if limit is None or now - shift_of(definition.rule, name) - at <= timedelta(seconds=limit):
         return None
     return _late(limit)
@@ -129,18 +136,18 @@ def _caught_up(definition: Definition, times: Times, after: datetime, horizon: d
         case CatchUp.ALL:
             window, lateness = definition.window, definition.lateness
             if lateness is None or window < lateness:
-                told = f"older than the window of {window:g} s"
-                return _within(definition, times, after, horizon, window, told)
+                reason = f"older than the window of {window:g} s"
+                return _within(definition, times, after, horizon, window, reason)
             return _within(definition, times, after, horizon, lateness, _late(lateness))
         case CatchUp.NONE:
-            limit = ON_TIME if definition.lateness is None else definition.lateness
+            limit = ON_TIME_SECONDS if definition.lateness is None else definition.lateness
             return _within(definition, times, after, horizon, limit, _late(limit))
     assert_never(definition.catch_up)
 
 
 def _latest(
     definition: Definition, times: Times, after: datetime, horizon: datetime
-) -> Iterator[Planned]:
+) -> Iterator[DecidedPlan]:
     newest = times.before(horizon + MICRO)
     if newest is None or newest <= after:
         return
@@ -150,7 +157,7 @@ def _latest(
         return
     into = f"coalesced into {_shown(newest)}"
     yield from _accounted(times, after, newest - MICRO, cap, Decision.COALESCED, into)
-    yield Planned(newest, Decision.FIRED)
+    yield DecidedPlan(newest, Decision.FIRED)
 
 
 def _within(
@@ -159,32 +166,32 @@ def _within(
     after: datetime,
     horizon: datetime,
     limit: float,
-    told: str,
+    reason: str,
 ) -> Due:
-    """Those not older than the limit fire, oldest first and capped; the others are missed."""
+    """Plans not older than the limit fire, oldest first, up to the cap. Older plans are missed."""
     edge = max(after, horizon - timedelta(seconds=limit) - MICRO)
-    missed = _accounted(times, after, edge, definition.cap, Decision.MISSED, told)
+    missed = _accounted(times, after, edge, definition.cap, Decision.MISSED, reason)
     young = list(islice(between(times, edge, horizon), definition.cap + 1))
-    fired = [Planned(at, Decision.FIRED) for at in young[: definition.cap]]
+    fired = [DecidedPlan(at, Decision.FIRED) for at in young[: definition.cap]]
     return Due((*missed, *fired), len(young) > definition.cap)
 
 
 def _accounted(
     times: Times, after: datetime, until: datetime, cap: int, decision: Decision, reason: str
-) -> list[Planned]:
-    """Rows for plans that do not fire: the newest `cap`, and one for all before them."""
-    rows: list[Planned] = []
+) -> list[DecidedPlan]:
+    """Rows for plans that do not fire: the newest `cap`, and one row for all plans before them."""
+    rows: list[DecidedPlan] = []
     moment = times.before(until + MICRO)
     while moment is not None and moment > after and len(rows) < cap:
-        rows.append(Planned(moment, decision, reason))
+        rows.append(DecidedPlan(moment, decision, reason))
         moment = times.before(moment)
     if moment is not None and moment > after:
         first = times.after(after)
         if first is None or first == moment:
-            rows.append(Planned(moment, decision, reason))
+            rows.append(DecidedPlan(moment, decision, reason))
         else:
-            told = f"stands for every plan from {_shown(first)} to {_shown(moment)}: {reason}"
-            rows.append(Planned(moment, Decision.MISSED, told))
+            span = f"stands for every plan from {_shown(first)} to {_shown(moment)}: {reason}"
+            rows.append(DecidedPlan(moment, Decision.MISSED, span))
     return rows[::-1]
 
 

@@ -1,8 +1,8 @@
 """Cron expressions on the wall clock, where there is no daylight saving.
 
-The expression is read by `cronsim`, which knows five fields and six (seconds first), names, `L`,
-`LW` and `#`. It is only ever asked about naive wall-clock times; what a time zone makes of them
-is decided in `rule.py`, by rules of our own that do not change with a library.
+`cronsim` parses the expression: five fields or six (seconds first), names, `L`, `LW` and `#`. It
+only ever gets naive wall-clock times. `rule.py` decides what a time zone makes of them, by rules of
+our own that do not change with a library.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ EXPECTED = (
     "or one of " + ", ".join(ALIASES)
 )
 RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9]\d*\b", re.IGNORECASE)
-"""A step reaches no further than its range, as in Vixie cron. cronsim takes a range of one for a
-start without an end: `6-6/12` for `6/12`."""
-_SOMEWHEN = datetime(2000, 1, 1)  # noqa: DTZ001 - wall-clock times have no zone here
+"""A step stays within its range, as in Vixie cron. cronsim takes a range of one value for a start
+without an end: it reads `6-6/12` as `6/12`."""
+EXAMPLE_TIME = datetime(2000, 1, 1)  # noqa: DTZ001 - wall-clock times have no zone here
 
 
 class Cron:
-    """One expression. It matches wall-clock times; both ways to search leave the start out."""
+    """One expression. It matches wall-clock times. Both searches exclude the time from which they
+    start."""
 
     __slots__ = ("_backward", "_forward", "every_hour", "text")
 
     def __init__(self, text: str) -> None:
         fields = RANGE_OF_ONE.sub(r"\1", ALIASES.get(text.strip().lower(), text))
         try:
-            self._forward = CronSim(fields, _SOMEWHEN)
-            self._backward = CronSim(fields, _SOMEWHEN, reverse=True)
+            self._forward = CronSim(fields, EXAMPLE_TIME)
+            self._backward = CronSim(fields, EXAMPLE_TIME, reverse=True)
         except (CronSimError, AssertionError, ValueError) as error:
             raise BadOption("cron", f"{EXPECTED} ({error})", text) from None
         self.text = text
         self.every_hour = self._forward.hours >= set(range(24))
-        if self.after(_SOMEWHEN) is None:
+        if self.after(EXAMPLE_TIME) is None:
             raise BadOption("cron", "an expression that matches some day", text)
 
     def after(self, wall: datetime) -> datetime | None:
@@ -63,7 +64,7 @@ class Cron:
 
 @lru_cache(maxsize=16_384)
 def parse(text: str) -> Cron:
-    """Thousands of schedules share few expressions; each is read once."""
+    """Thousands of schedules share few expressions, so each expression is parsed once."""
     return Cron(text)
 
 

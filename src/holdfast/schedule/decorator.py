@@ -1,4 +1,5 @@
-"""Schedules and their helpers as code declares them: by decorators, before any store is open."""
+"""The decorators by which code declares schedules, scope providers and planners. No store is open
+yet: they only fill the app's tables."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ from holdfast.job.checks import check_name
 from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 
-WAITING = "__holdfast_schedules__"
+WAITING_SCHEDULES = "__holdfast_schedules__"
+"""The attribute of a function that keeps its schedules until it becomes a task."""
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @runtime_checkable
 class Schedulable(Protocol):
-    """A task, as far as its schedules need it."""
+    """What a schedule needs of a task."""
 
     @property
     def name(self) -> str: ...
@@ -47,8 +49,8 @@ class ScheduleDecorator:
         if isinstance(target, Schedulable):
             self._declare(target)
         elif callable(target):
-            # Below `@app.task`: it is declared once the function has become a task.
-            setattr(target, WAITING, [*declared_on(target), self._declare])
+            # `@app.schedule` stands below `@app.task`: the function is not a task yet.
+            setattr(target, WAITING_SCHEDULES, [*declared_on(target), self._declare])
         else:
             raise BadOption("@app.schedule", "put on a task or a function", target)
         return target
@@ -63,12 +65,12 @@ class ScheduleDecorator:
 
 def declared_on(function: object) -> list[Callable[[Schedulable], None]]:
     """The schedules that wait for a function to become a task."""
-    waiting: list[Callable[[Schedulable], None]] = getattr(function, WAITING, [])
+    waiting: list[Callable[[Schedulable], None]] = getattr(function, WAITING_SCHEDULES, [])
     return waiting
 
 
 def registering(known: MutableMapping[str, Any], what: str, name: str) -> Callable[[F], F]:
-    """A decorator that enters a function under a name, once."""
+    """A decorator that registers a function under a name. A name can be registered once."""
     check_name(what, name)
 
     def register(function: F) -> F:

@@ -1,4 +1,4 @@
-"""From what a user writes to a checked Definition: nothing is stored before all of it is good."""
+"""From what a user writes to a checked Definition. Nothing is stored before every part is valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.enqueue.options import Options, Seconds, seconds
+from holdfast.enqueue.options import JobOptions, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError
 from holdfast.job.checks import check_name
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
@@ -21,14 +21,16 @@ from holdfast.schedule.model import CatchUp, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.rule import anchor_in_utc, times_of
 
 MOST_CAP = 10_000
-SOMEWHEN = datetime(2000, 1, 1, tzinfo=UTC)
-NAMES = ("scopes", "scope_as", "planner", "plan_as")
+EXAMPLE_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+"""Stands for a plan time while the arguments of a schedule are checked as a call of its task."""
+TEXT_OPTIONS = ("scopes", "scope_as", "planner", "plan_as")
 NOT_FOR_SCHEDULES = ("delay", "run_at", "unique", "id", "connection")
 E = TypeVar("E", bound=StrEnum)
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """Every option of a schedule but its rule's expression and the options of its jobs."""
+    """The options of a schedule, without its cron expression and without the options of its
+    jobs."""
 
     every: Seconds
     timezone: str | ZoneInfo
@@ -50,8 +52,8 @@ class ScheduleOptions(TypedDict, total=False):
 
 
 class ScheduleCall(ScheduleOptions, total=False):
-    """The same with the options of its jobs. `delay` is the schedule's: how long after its plan
-    time a plan is due."""
+    """The options of a schedule and of its jobs. `delay` belongs to the schedule: it says how long
+    after its plan time a plan is due."""
 
     queue: str
     priority: int
@@ -68,11 +70,12 @@ class ScheduleCall(ScheduleOptions, total=False):
 def define(
     task: str,
     signature: Signature,
-    defaults: Options,
+    defaults: JobOptions,
     cron: str | timedelta | None,
     given: ScheduleCall,
 ) -> Definition:
-    """A definition of jobs of this task: its own enqueue options, and these laid over them."""
+    """The definition of a schedule of this task. Options in `given` win over the task's
+    `defaults`."""
     own = ScheduleOptions.__annotations__
     chosen = cast("ScheduleOptions", {key: v for key, v in given.items() if key in own})
     options = defaults.using({key: v for key, v in given.items() if key not in own})
@@ -82,14 +85,14 @@ def define(
 def _define(
     task: str,
     signature: Signature,
-    options: Options,
+    options: JobOptions,
     cron: str | timedelta | None,
     chosen: ScheduleOptions,
 ) -> Definition:
     for name in NOT_FOR_SCHEDULES:
         if getattr(options, name) is not None:
             raise BadOption(f"schedule of task {task!r}: {name}", "left to the schedule", name)
-    for name in NAMES:
+    for name in TEXT_OPTIONS:
         if not isinstance(chosen.get(name, ""), str):
             raise BadOption(name, "text", chosen.get(name))
     on_crash = _choice(OnCrash, "on_crash", chosen.get("on_crash", OnCrash.RETRY))
@@ -119,7 +122,7 @@ def _define(
 
 
 def rule_of(cron: str | timedelta | None, chosen: Mapping[str, Any]) -> Rule:
-    """A timedelta in the place of the expression means every=…"""
+    """The rule of a schedule. A timedelta in the place of the cron expression means every=…"""
     every = chosen.get("every")
     if isinstance(cron, timedelta) and every is None:
         cron, every = None, cron
@@ -138,7 +141,7 @@ def rule_of(cron: str | timedelta | None, chosen: Mapping[str, Any]) -> Rule:
 
 
 def zone_name(given: object) -> str:
-    """The IANA name of a time zone that was given by name or as a ZoneInfo."""
+    """The IANA name of a time zone that is given by its name or as a ZoneInfo."""
     name = given.key if isinstance(given, ZoneInfo) else given
     if not isinstance(name, str):
         raise BadOption("timezone", "an IANA name or a ZoneInfo that has one", given)
@@ -154,8 +157,8 @@ def _anchor(given: object) -> datetime | None:
 
 
 def checked(definition: Definition) -> Definition:
-    """The definition with what its `on_crash` means for the policy; a BadOption if any part of
-    it is bad."""
+    """The definition, with the effect of its `on_crash` on the policy. Raises BadOption if any part
+    of it is invalid."""
     chosen = _typed(definition)
     times_of(chosen.rule)
     check_name("task", chosen.task)
@@ -178,7 +181,7 @@ def checked(definition: Definition) -> Definition:
 
 
 def _typed(definition: Definition) -> Definition:
-    """A definition whose every field has the type that it is read back with."""
+    """The definition as a store would give it back, every field of its declared type."""
     try:
         return msgspec.convert(msgspec.to_builtins(definition), Definition)
     except msgspec.ValidationError as error:
@@ -193,10 +196,10 @@ def _policy(definition: Definition) -> Policy:
 
 
 def _of_wrong_type(error: msgspec.ValidationError, given: object) -> BadOption:
-    """msgspec tells the place as `$.cap`; the option is the first name in it."""
-    told, _, place = str(error).partition(" - at `$.")
+    """msgspec names the place as `$.cap`; the first name in it is the option."""
+    message, _, place = str(error).partition(" - at `$.")
     option = place.rstrip("`").partition(".")[0] or "schedule"
-    return BadOption(option, f"of the right type ({told})", getattr(given, option, given))
+    return BadOption(option, f"of the right type ({message})", getattr(given, option, given))
 
 
 def _check_arguments(chosen: Definition) -> None:
@@ -211,8 +214,9 @@ def _check_arguments(chosen: Definition) -> None:
 
 
 def _arguments(task: str, signature: Signature, chosen: ScheduleOptions) -> str:
-    """The arguments as JSON, checked as a call of the task with the scope and plan time in it."""
-    filled = {"scope_as": "scope", "plan_as": SOMEWHEN}
+    """The arguments as JSON, checked as a call of the task with a scope and a plan time filled
+    in."""
+    filled = {"scope_as": "scope", "plan_as": EXAMPLE_TIME}
     taken = {str(chosen.get(key)): value for key, value in filled.items() if chosen.get(key)}
     try:
         text = _call(signature, chosen.get("args", ()), taken)
@@ -229,7 +233,7 @@ def _arguments(task: str, signature: Signature, chosen: ScheduleOptions) -> str:
 def _call(
     signature: Signature, given: tuple[Any, ...] | Mapping[str, Any] | str, taken: dict[str, Any]
 ) -> str:
-    """Values as a program has them, or JSON text as a command line gives it."""
+    """The call as JSON. A program gives values, a command line gives JSON text."""
     match given:
         case str():
             return msgspec.json.encode(msgspec.json.decode(given, type=dict) | taken).decode()
@@ -239,7 +243,7 @@ def _call(
             return signature.encode(tuple(given), taken)
 
 
-def _deadline(options: Options) -> float | None:
+def _deadline(options: JobOptions) -> float | None:
     if isinstance(options.deadline, datetime):
         raise BadOption("deadline", "seconds from the start of a plan's job", options.deadline)
     return None if options.deadline is None else seconds(options.deadline)

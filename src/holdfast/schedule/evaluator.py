@@ -1,24 +1,29 @@
-"""Looks at schedules when they are due, each on its own.
+"""The loop that evaluates schedules when they are due, each on its own.
 
-It sleeps until the next plan of all schedules and is woken when one is changed. Every replica runs
-one; the leader looks at once, the others a moment later, when a look usually finds everything
-written: a leader that dies costs that moment and nothing else. Who takes over looks at all
-schedules once, for what was left behind; what is due meanwhile goes first.
+It sleeps until the next plan of any schedule and wakes up early when a schedule is changed. Every
+replica runs one evaluator. The leader evaluates a schedule at once, the others a moment later, when
+an evaluation usually finds everything written. A leader that dies therefore costs that moment and
+nothing else. A replica that takes the lead evaluates every schedule once, for plans that the old
+leader left behind; plans that come due meanwhile go first.
 
-One schedule's trouble (its expression, its zone, its providers, its jobs) is shown on it and tried
-again, later each time; it touches no other and disables nothing.
+Trouble with one schedule (its expression, its time zone, its providers, its jobs) is shown on that
+schedule and tried again, later each time. It touches no other schedule and disables nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from holdfast.background.backoff import Backoff, pause
-from holdfast.background.counters import Counters, Tally
+from holdfast.background.backoff import (
+    FIRST_ERROR_SECONDS,
+    LONGEST_ERROR_SECONDS,
+    Backoff,
+    pause,
+)
+from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.leader import Leadership
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -26,24 +31,26 @@ from holdfast.background.replicas import Replicas
 from holdfast.background.store_clock import StoreClock
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.schedule.asking import PATIENCE
-from holdfast.schedule.attention import Attention, Entry
-from holdfast.schedule.evaluation import Looked
-from holdfast.schedule.model import Schedule
+from holdfast.schedule.agenda import Agenda, Entry
+from holdfast.schedule.bounded_calls import SLOW_SECONDS
+from holdfast.schedule.evaluation import Evaluated, Evaluation
 from holdfast.schedule.providers import Providers
-from holdfast.schedule.rule import shift_of, times_of
-from holdfast.schedule.status import newest_due
 from holdfast.store.contract.store import Store
 
-REREAD = 30.0
-LEASE = 10.0
-LOOK = "schedule look"
-BEHIND = 2.0
-"""Seconds that a replica which does not lead leaves to the leader."""
-MOST_LOOKS = 256
-MOST_FIRST_LOOKS = 8
-BREATH = 50
-TIMER_SLACK = 0.001
+REREAD_SECONDS = 30.0
+"""How often all schedules are read again, for changes that woke nobody."""
+LEAD_SECONDS = 10.0
+"""The ttl of the lead; it is extended every third of this."""
+FOLLOWER_SECONDS = 2.0
+"""How long after a plan is due a replica that does not lead evaluates the schedule."""
+MOST_EVALUATIONS = 256
+MOST_UNSEEN_EVALUATIONS = 8
+"""Evaluations at once, of schedules that are due and of schedules that are unseen."""
+BATCHES_AT_ONCE = 4
+"""Batches of all evaluations that use the store together. They take turns, first come first served:
+a schedule of ten thousand scopes delays another schedule by one batch, not by all its batches."""
+EVALUATION = "schedule evaluation"
+TIMER_SLACK_SECONDS = 0.001
 
 
 class Evaluator:
@@ -62,30 +69,28 @@ class Evaluator:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         options = options or ReconcileOptions()
-        self.counters = Counters()
-        self.leadership = Leadership(store, events, self.name, options.owner, ttl=LEASE)
+        self.counters = LoopCounters()
+        self.leadership = Leadership(store, events, self.name, options.owner, ttl=LEAD_SECONDS)
         self._store = store
         self._events = events
         self._providers = providers or Providers()
-        self._attention = Attention(store, events, self._providers)
+        self._batches = asyncio.Semaphore(BATCHES_AT_ONCE)
         self._outage = Outage(events, "reconcile")
         self._monotonic = monotonic
         self._replicas = replicas or Replicas()
-        self._entries: dict[str, Entry] = {}
-        self._heap: list[tuple[datetime, str]] = []
-        self._unseen: dict[str, None] = {}
-        self._looks: set[asyncio.Task[None]] = set()
+        self._agenda = Agenda()
+        self._evaluations: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._stale = True
         self._leading = False
         self._read_at = self._asked_at = float("-inf")
         self._clock = StoreClock(store, monotonic)
-        self._backoff = Backoff(first=0.25, cap=5.0)
+        self._backoff = Backoff(first=FIRST_ERROR_SECONDS, cap=LONGEST_ERROR_SECONDS)
 
     @property
     def busy(self) -> bool:
-        """Whether a look is under way or a first one is still to come."""
-        return bool(self._looks or self._unseen)
+        """Whether an evaluation runs or an unseen schedule waits for one."""
+        return bool(self._evaluations) or self._agenda.has_unseen
 
     def lead_is_free(self) -> None:
         """The leader has left: ask for its place now. To be called on the loop's thread."""
@@ -98,23 +103,38 @@ class Evaluator:
         self._woken.set()
 
     async def run_once(self) -> Tally:
-        """Look at every schedule until nothing is left that is due now."""
+        """Evaluate every schedule until no plan is left that is due now."""
         before = self.counters.items
         for schedule in await self._store.schedules.list():
-            entry = self._entries.setdefault(schedule.name, Entry(schedule))
-            while (looked := await self._attention.look(entry)) is not None:
-                self._count(looked)
-                if not looked.more:
+            entry = self._agenda.entry(schedule)
+            while (evaluated := await self.evaluate(entry)) is not None:
+                self._count(evaluated)
+                if not evaluated.more:
                     break
         written = self.counters.items.mended - before.mended
         return Tally(found=written, mended=written)
 
-    async def close(self) -> None:
+    async def evaluate(self, entry: Entry) -> Evaluated | None:
+        """Evaluate a schedule by its definition as it is now, so that a pause or an edit counts
+        from its moment on. None if the schedule is gone. Only an outage of the store is raised."""
+        found = await self._store.schedules.list([entry.name])
+        if not found:
+            return None
+        entry.schedule = found[0]
+        evaluation = Evaluation(
+            self._store,
+            self._events,
+            self._providers,
+            self._batches,
+            entry.schedule,
+            entry.tried_up_to,
+        )
+        begun = time.monotonic()
         try:
-            await self.leadership.resign()
-        except StoreUnavailable as error:
-            # The ttl ends it without us.
-            self._events.debug("leader.resign_failed", role=self.name, error=str(error))
+            return await evaluation.run()
+        finally:
+            entry.took = time.monotonic() - begun
+            entry.tried_up_to = evaluation.tried_up_to
 
     # The loop ----------------------------------------------------------------------------
 
@@ -124,9 +144,10 @@ class Evaluator:
                 self._woken.clear()
                 await pause(await self._tick(), stop, self._woken)
         finally:
-            await self._abandon_looks()
+            await self._abandon_evaluations()
 
     async def _tick(self) -> float:
+        """Start every evaluation that is due; seconds until the next tick."""
         started = self._monotonic()
         try:
             await self._lead()
@@ -147,26 +168,27 @@ class Evaluator:
         return self._until_next()
 
     async def _lead(self) -> None:
-        """Ask for the lead now and then; who just got it looks at everything once."""
+        """Ask for the lead from time to time. A replica that just got it evaluates everything
+        once."""
         asked_at = self._monotonic()
-        if asked_at - self._asked_at < self._pace(LEASE / 3):
+        if asked_at - self._asked_at < self._pace(LEAD_SECONDS / 3):
             return
         led, self._leading = self._leading, False
         self._leading = await self.leadership.ensure()
         self._asked_at = asked_at  # only now: a call that failed is repeated by the next tick
-        if self._heap:
-            await self._clock.read()  # it may have jumped: this machine may have slept
+        if self._agenda.first_due is not None:
+            await self._clock.read()  # the estimate is wrong if this machine has slept
         if self._leading and not led:
             self._stale = True
-            self._unseen.update(dict.fromkeys(self._entries))
+            self._agenda.mark_all_unseen()
 
     def _pace(self, interval: float) -> float:
-        """Those who do not lead look the less often the more they are: any one of them is enough
-        to find a lead that is free or a change that nobody was woken for."""
+        """The more replicas there are, the less often each of those that do not lead asks. Any one
+        of them is enough to find a free lead or a change that woke nobody."""
         return interval if self._leading else self._replicas.stretched(interval)
 
     async def _reread(self) -> None:
-        if not self._stale and self._monotonic() - self._read_at < self._pace(REREAD):
+        if not self._stale and self._monotonic() - self._read_at < self._pace(REREAD_SECONDS):
             return
         self._stale = False
         try:
@@ -176,135 +198,88 @@ class Evaluator:
             self._stale = True
             raise
         self._read_at = self._monotonic()
-        entries: dict[str, Entry] = {}
-        for number, schedule in enumerate(schedules):
-            entries[schedule.name] = self._entry(self._entries.get(schedule.name), schedule, now)
-            if number % BREATH == 0:
-                await asyncio.sleep(0)  # thousands of new ones take a while to compute
-        self._entries = entries
-        self._heap = [(e.due, name) for name, e in self._entries.items() if e.due is not None]
-        heapq.heapify(self._heap)
-
-    def _entry(self, entry: Entry | None, schedule: Schedule, now: datetime) -> Entry:
-        if entry is not None and entry.schedule.version == schedule.version:
-            return entry
-        entry = entry or Entry(schedule)
-        entry.schedule = schedule
-        entry.backoff.reset()
-        entry.due = self._next_plan(schedule, now)
-        if entry.due == now or self._needs_first_look(schedule, now):
-            self._unseen[schedule.name] = None
-        return entry
-
-    def _needs_first_look(self, schedule: Schedule, now: datetime) -> bool:
-        """Not where nothing can be due yet; and where another leads, only if that one may lack
-        the code."""
-        chosen = schedule.definition
-        if not self._leading and not chosen.scopes and not chosen.planner:
-            return False
-        if schedule.error is not None or schedule.changed_at is not None or chosen.planner:
-            return True
-        return newest_due(schedule, now) is not None
-
-    def _next_plan(self, schedule: Schedule, now: datetime) -> datetime | None:
-        try:
-            rule = schedule.definition.rule
-            shift = shift_of(rule, schedule.name)
-            following = times_of(rule).after(now - shift)
-        except Exception:  # noqa: BLE001 - looked at now, so that it is told where it shows
-            return now
-        return None if following is None else following + shift
+        await self._agenda.update(schedules, now, leading=self._leading)
 
     @property
     def _lag(self) -> timedelta:
-        """How long after a plan is due this replica looks. Entries know nothing of it, so that
-        who takes the lead is on time from the first plan on."""
-        return timedelta(seconds=0 if self._leading else BEHIND)
+        """How long after a plan is due this replica evaluates the schedule. It is no part of the
+        agenda, so a replica that takes the lead is on time from its first plan on."""
+        return timedelta(seconds=0 if self._leading else FOLLOWER_SECONDS)
 
     def _until_next(self) -> float:
-        waits = [self._read_at + self._pace(REREAD), self._asked_at + self._pace(LEASE / 3)]
+        waits = [
+            self._read_at + self._pace(REREAD_SECONDS),
+            self._asked_at + self._pace(LEAD_SECONDS / 3),
+        ]
         wait = min(waits) - self._monotonic()
-        if self._heap and not self._has_room(MOST_LOOKS):
-            wait = min(wait, PATIENCE)
-        elif self._heap:
-            due_in = (self._heap[0][0] + self._lag - self._clock.estimate()).total_seconds()
-            wait = min(wait, due_in + TIMER_SLACK)
-        return max(TIMER_SLACK, wait)
+        first_due = self._agenda.first_due
+        if first_due is not None and not self._has_room(MOST_EVALUATIONS):
+            wait = min(wait, SLOW_SECONDS)
+        elif first_due is not None:
+            due_in = (first_due + self._lag - self._clock.estimate()).total_seconds()
+            wait = min(wait, due_in + TIMER_SLACK_SECONDS)
+        return max(TIMER_SLACK_SECONDS, wait)
 
-    # Looks -------------------------------------------------------------------------------
+    # Evaluations -------------------------------------------------------------------------
 
     async def _start_due(self) -> None:
-        if not self._heap or self._heap[0][0] + self._lag > self._clock.estimate():
+        first_due = self._agenda.first_due
+        if first_due is None or first_due + self._lag > self._clock.estimate():
             return
         by = await self._clock.read() - self._lag
-        while self._heap and self._heap[0][0] <= by and self._has_room(MOST_LOOKS):
-            due, name = heapq.heappop(self._heap)
-            entry = self._entries.get(name)
-            if entry is not None and entry.due == due:
-                self._start(entry)
+        while self._has_room(MOST_EVALUATIONS) and (entry := self._agenda.pop_due(by)):
+            self._start(entry)
 
     def _start_unseen(self) -> None:
-        """First looks, a few at a time: there may be thousands, and little to find."""
-        while self._unseen and self._has_room(MOST_FIRST_LOOKS):
-            entry = self._entries.get(next(iter(self._unseen)))
-            del self._unseen[next(iter(self._unseen))]
-            if entry is not None:
-                self._start(entry)
+        """A few at a time: there may be thousands, and most have no plan that is due."""
+        while self._has_room(MOST_UNSEEN_EVALUATIONS) and (entry := self._agenda.pop_unseen()):
+            self._start(entry)
 
     def _has_room(self, most: int) -> bool:
-        """Looks that wait for a slow provider are left out: however many hang, others go on."""
-        return len(self._looks) - self._providers.slow < most
+        """Evaluations that wait for a slow provider do not count: however many of them hang, the
+        other schedules go on."""
+        return len(self._evaluations) - self._providers.slow < most
 
     def _start(self, entry: Entry) -> None:
         if entry.busy:
             return
-        entry.busy = True
-        self._unseen.pop(entry.name, None)
-        task = asyncio.create_task(self._look(entry), name=f"holdfast-look-{entry.name}")
-        self._looks.add(task)
-        task.add_done_callback(self._looked)
+        self._agenda.begin(entry)
+        task = asyncio.create_task(self._run(entry), name=f"holdfast-evaluate-{entry.name}")
+        self._evaluations.add(task)
+        task.add_done_callback(self._ended)
 
-    def _looked(self, task: asyncio.Task[None]) -> None:
-        self._looks.discard(task)
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._evaluations.discard(task)
         self._woken.set()
 
-    async def _look(self, entry: Entry) -> None:
-        """One look, whatever comes of it; then the time of the next."""
+    async def _run(self, entry: Entry) -> None:
+        """One evaluation, whatever comes of it; then the time of the next."""
         again: datetime | None = None
         version = entry.schedule.version
         try:
-            looked = await self._attention.look(entry)
-            self._outage.over(LOOK)
-            if looked is not None:
-                self._count(looked)
-                again = self._attention.next_look(entry, looked)
+            evaluated = await self.evaluate(entry)
+            self._outage.over(EVALUATION)
+            if evaluated is not None:
+                self._count(evaluated)
+                again = entry.next_evaluation(evaluated)
         except StoreUnavailable as error:
             self.counters.count_error(error)
-            self._outage.failed(LOOK, error)
+            self._outage.failed(EVALUATION, error)
             again = self._clock.estimate() + timedelta(seconds=self._backoff.next())
-        except Exception as error:  # noqa: BLE001 - counted and reported; others go on
+        except Exception as error:  # noqa: BLE001 - counted and reported; other schedules go on
             self.counters.count_error(error)
-            self._events.error("schedule.look_failed", schedule=entry.name, error=repr(error))
+            self._events.error("schedule.evaluation_failed", schedule=entry.name, error=repr(error))
             again = self._clock.estimate() + timedelta(seconds=entry.backoff.next())
         finally:
-            entry.busy = False
-            self._put(entry, again, version)
+            self._agenda.end(entry, again, version)
 
-    def _put(self, entry: Entry, due: datetime | None, version: tuple[datetime, int]) -> None:
-        if self._entries.get(entry.name) is not entry:
-            return
-        if entry.schedule.version != version:
-            self._unseen[entry.name] = None  # changed meanwhile: this look was by the old rule
-        entry.due = due
-        if due is not None:
-            heapq.heappush(self._heap, (due, entry.name))
+    def _count(self, evaluated: Evaluated) -> None:
+        self.counters.items += Tally(found=evaluated.recorded, mended=evaluated.recorded)
 
-    def _count(self, looked: Looked) -> None:
-        self.counters.items += Tally(found=looked.recorded, mended=looked.recorded)
-
-    async def _abandon_looks(self) -> None:
-        """A look that is cut off has written whole batches or nothing: another goes on."""
-        for task in self._looks:
+    async def _abandon_evaluations(self) -> None:
+        """An evaluation that is cut off has written whole batches or nothing, and another
+        evaluation continues it."""
+        for task in self._evaluations:
             task.cancel()
-        if self._looks:
-            await asyncio.wait(self._looks)
+        if self._evaluations:
+            await asyncio.wait(self._evaluations)

@@ -1,4 +1,4 @@
-"""Writes decided plans into the ledger; one that cannot be written does not hold up the others."""
+"""Writes decided plans into the ledger. A plan that cannot be written does not stop the others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.schedule.model import OPEN, Decision, Plan
 from holdfast.store.contract.store import Store
 
-CHUNK = 1_000
+LEDGER_BATCH = 1_000
 
 
 class LedgerWriter:
-    """One look's writing, and what it learnt on the way."""
+    """Writes the rows of one evaluation and remembers how that went.
+
+    `written` counts rows. `failed`: some plan could not be started and its row says so. `waiting`:
+    some plan waits for its predecessor. `error` is the first error after which a due plan has no
+    row: then no scope may count as evaluated.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -23,30 +28,26 @@ class LedgerWriter:
         self.waiting = False
         self.error: Exception | None = None
 
-    @property
-    def unwritten(self) -> bool:
-        """Whether something due has no row: nothing may count as gone through."""
-        return self.error is not None
-
     def blame(self, error: Exception) -> None:
-        """Keep the first error for the end of the look."""
+        """Keep the first error. The evaluation ends with it once all other plans are written."""
         self.error = self.error or error
 
     async def write(self, plans: Sequence[Plan]) -> list[Plan]:
-        """Answers the plans that rest on unfinished jobs and were not written: the jobs are
-        others by now, or somebody else has written the plan."""
+        """Write the rows; returns those refused although they name unfinished jobs (`beside`).
+        Either other jobs of the scope are unfinished by now, or another replica wrote the plan."""
         refused: list[Plan] = []
-        for first in range(0, len(plans), CHUNK):
-            refused += await self._write(plans[first : first + CHUNK])
+        for first in range(0, len(plans), LEDGER_BATCH):
+            refused += await self._write(plans[first : first + LEDGER_BATCH])
         return refused
 
     async def _write(self, plans: Sequence[Plan]) -> list[Plan]:
-        """A batch that the store cannot write is halved until the plan that spoils it is alone."""
+        """A batch that the store cannot write is halved until the plan that causes the error is
+        alone."""
         try:
             answers = await self._store.schedules.record(plans)
         except (StoreUnavailable, StoreRefuses):
             raise
-        except Exception as error:  # noqa: BLE001 - the plan that caused it is found and told of
+        except Exception as error:  # noqa: BLE001 - recorded with the plan that caused it
             if len(plans) == 1:
                 await self._give_up(plans[0], error)
                 return []
@@ -58,7 +59,7 @@ class LedgerWriter:
         return [plan for plan, wrote in answered if not wrote and plan.beside is not None]
 
     async def _give_up(self, plan: Plan, error: Exception) -> None:
-        """Its row says why it did not start; it is tried again at later looks."""
+        """Record why the plan did not start. Later evaluations try it again."""
         if plan.decision in OPEN:
             self.blame(error)
             return

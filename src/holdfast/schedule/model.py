@@ -1,8 +1,9 @@
 """The vocabulary of schedules: the rule, the plan, and the ledger that accounts for each plan.
 
-A *schedule* is a rule for plan times; a *plan* is one due instant of it, for one scope. For every
-plan that was ever due the ledger holds exactly one row, which says what was decided and why. That
-row is written in the same transaction as the job it starts, and being unique it is the lock.
+A *schedule* is a rule for plan times. A *plan* is one due instant of a schedule, for one scope. The
+ledger accounts for every plan that was ever due, with a row that says what was decided and why. The
+row is written in the same transaction as the job that the plan starts. It is unique by schedule,
+scope and plan time, and that makes it the lock: a plan fires once.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ NO_SCOPE = ""
 
 
 class CatchUp(StrEnum):
-    """What becomes of plans that were due while nobody looked."""
+    """What becomes of plans that were due while no replica evaluated the schedule."""
 
-    LATEST = "latest"  # the newest fires, those before it are coalesced into it
+    LATEST = "latest"  # the newest fires, the plans before it are coalesced into it
     ALL = "all"  # each fires, oldest first, within the window and the cap
-    NONE = "none"  # only a plan that is not late fires
+    NONE = "none"  # only plans that are not late fire
 
 
 class Overlap(StrEnum):
@@ -35,12 +36,12 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
-    QUEUE_ONE = "queue_one"  # at most one waits behind the one that runs
+    QUEUE_ONE = "queue_one"  # at most one plan waits for the predecessor to end
     REPLACE = "replace"  # the predecessor is cancelled
 
 
 class OnCrash(StrEnum):
-    """Whether a plan may be entered again after its worker was lost."""
+    """Whether the job of a plan may run again after its worker died."""
 
     RETRY = "retry"
     FAIL = "fail"
@@ -53,18 +54,20 @@ class Decision(StrEnum):
     COALESCED = "coalesced"
     SKIPPED = "skipped"
     MISSED = "missed"
-    FAILED = "failed"  # it could not be started; tried again until it can or is too late
+    FAILED = "failed"  # it could not be started; tried again until it starts or is too late
     WAITING = "waiting"  # it starts when its predecessor has ended (overlap: queue one)
 
 
-DECLARED_FOR = 1_500.0
-"""Seconds that a declaration counts: a program declares when it starts and every ten minutes."""
+DECLARATION_SECONDS = 1_500.0
+"""How long a declaration counts. A program declares when it starts and every ten minutes."""
 OPEN = frozenset({Decision.FAILED, Decision.WAITING})
-"""Decisions that are not final: a later one may overwrite them."""
+"""Decisions that are not final: a later decision may overwrite them."""
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When: a cron expression in a time zone, or every so many seconds from an anchor."""
+    """When plans are: at the times of a cron expression in a time zone, or every so many seconds
+    from an anchor. A plan is due `delay` seconds after its time, and up to `jitter` seconds later,
+    always the same for one schedule."""
 
     cron: str | None = None
     timezone: str = "UTC"
@@ -84,8 +87,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that a schedule says, as it is stored (JSON). `options` are the enqueue options of
-    its jobs, frozen as a policy and the plain columns of a NewJob."""
+    """All that a schedule says, as it is stored (JSON). `queue`, `args`, `policy`, `priority`,
+    `tags` and `headers` are those of every job that it starts."""
 
     rule: Rule
     task: str
@@ -103,10 +106,10 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     on_crash: OnCrash = OnCrash.RETRY
     scope_as: str | None = None  # the argument that takes the scope
     plan_as: str | None = None  # the argument that takes the plan time
-    deadline: float | None = None  # seconds after its start by which a job must have ended
+    deadline: float | None = None  # seconds from its start within which a job must end
     scopes: str | None = None  # the name of a provider registered in code
     planner: str | None = None  # the name of a planner hook registered in code
-    keep: float = 30 * DAY  # retention of its ledger rows
+    keep: float = 30 * DAY  # seconds for which its ledger rows are kept
 
 
 _definition_encoder = msgspec.json.Encoder()
@@ -114,17 +117,18 @@ _definition_decoder = msgspec.json.Decoder(Definition)
 
 
 def encode_definition(definition: Definition | Rule) -> str:
-    """Equal definitions (and rules) give equal texts, so stores compare texts."""
+    """Equal definitions give equal texts, and so do equal rules: stores compare the texts."""
     return _definition_encoder.encode(definition).decode()
 
 
 @lru_cache(maxsize=16_384)
 def decode_definition(text: str) -> Definition:
-    """Definitions seldom change and are listed at every evaluation.
+    """Decode a stored definition. Cached: definitions seldom change and are read at every
+    evaluation.
 
-    One that this program cannot read, because a newer one wrote it, must not hide the others:
-    it becomes a definition of no task whose rule is the complaint, so that whoever evaluates it
-    finds a bad expression and shows it on this schedule alone.
+    A definition that this program cannot read, because a newer program wrote it, must not hide the
+    others. It becomes a definition without a task, and the error is its cron expression. Its
+    evaluation fails on that expression and shows the error on this schedule alone.
     """
     try:
         return _definition_decoder.decode(text)
@@ -135,15 +139,18 @@ def decode_definition(text: str) -> Definition:
 class Schedule(msgspec.Struct, frozen=True):
     """One schedule as the store holds it.
 
-    `edited` says that an operator changed it: code no longer overwrites it. `declared_at` is when
-    a deployment last declared it; None means that it was made at run time. `revision` grows with
-    every change of its definition or of whether it is paused. `error` is what keeps it from being
-    evaluated now, if anything does, and `error_at` since when. Plans after `paused_at` up to
-    `resumed_at` (None: it still is paused, or never was) fell into its last pause. `changed_at`
-    is when its *rule* last became another (a change of anything else leaves it): plans of the new
-    rule begin there; None if it never did. `rival` is what an older program that still ran at
-    `rival_at` declares instead. `pruned_from` and `pruned_until` are the oldest and the newest plan
-    that fired and whose row was pruned since: between them nobody knows what fired.
+    - `edited`: an operator changed it, and code no longer overwrites it.
+    - `declared_at`: when a program last declared it. None: it was made at run time.
+    - `revision` grows with every change of the definition, with every pause and every resume.
+    - `error`: what keeps the schedule from being evaluated now, if anything does; `error_at`: since
+      when.
+    - `paused_at`, `resumed_at`: plans after the first, up to the second, fell into the last pause.
+      None in the second: it is still paused, or never was.
+    - `changed_at`: when its *rule* last changed (changes of other fields do not count). Plans of
+      the new rule begin there. None: the rule never changed.
+    - `rival`: how an older program that still ran at `rival_at` declares the schedule differently.
+    - `pruned_from`, `pruned_until`: the oldest and the newest plan that fired and whose row was
+      pruned. Between them the ledger no longer knows which plans fired.
     """
 
     name: str
@@ -164,20 +171,27 @@ class Schedule(msgspec.Struct, frozen=True):
     pruned_until: datetime | None = None
 
     @property
+    def counts_from(self) -> datetime:
+        """Plans of the rule begin after this time: its creation, or the last change of its rule."""
+        return max(filter(None, (self.created_at, self.changed_at)))
+
+    @property
     def version(self) -> tuple[datetime, int]:
-        """Differs from that of any other state of it, and of one that was made under its name
-        after it was deleted: that one's revision begins at 1 again."""
+        """Different for every state of the schedule. The revision alone is not: a schedule that is
+        deleted and made again under the same name begins at revision 1."""
         return self.created_at, self.revision
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """One plan with its decision, to be recorded; `job` starts with it when it fires.
+    """One plan with its decision, to be recorded. `job` is inserted with it when it fires.
 
-    `cancel` are predecessors to cancel with it (overlap: replace). `moves_cursor` is False for
-    what an operator started out of turn: what was due before it must not be passed over, and
-    it may overwrite a row that started no job (a plan that was missed is made up for). `beside` are
-    the unfinished jobs of its scope that the decision rests on: if they are others by the time it
-    is recorded it is refused, and must be decided anew. None: it rests on none.
+    - `cancel`: predecessors that are cancelled with it (overlap: replace).
+    - `moves_cursor`: False for a plan that an operator fires out of turn (trigger, backfill). Plans
+      that were due before it stay due, and it may overwrite a row that started no job: a missed
+      plan is made up for.
+    - `beside`: the unfinished jobs of its scope that the decision depends on. If other jobs are
+      unfinished when the plan is recorded, the store refuses it, and it must be decided again.
+      None: the decision depends on no jobs.
     """
 
     schedule: str
@@ -192,7 +206,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """One row of the ledger, with what became of its job as far as the store still knows."""
+    """One row of the ledger. `state` and the fields after it are about its job: None if there was
+    no job, or if the store no longer has it."""
 
     schedule: str
     scope: str

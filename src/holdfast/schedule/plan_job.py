@@ -1,4 +1,5 @@
-"""The job that a plan starts: what the definition froze, with the scope and plan time put in."""
+"""The job that a plan starts: the definition's task, arguments and options, with the scope and the
+plan time filled in."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
 
 
 class PlanJobs:
-    """Makes the jobs of one schedule: what is the same for all is read once."""
+    """Makes the jobs of one schedule. The parts that all jobs share are decoded once."""
 
     def __init__(self, name: str, definition: Definition) -> None:
         self._name = name
@@ -30,7 +31,7 @@ class PlanJobs:
         chosen = self._definition
         headers = self._headers | {SCOPE: scope, PLAN: at.astimezone(UTC).isoformat()}
         return NewJob(
-            new_job_id(beside=self._name),  # a store in parts starts it where the schedule is
+            new_job_id(beside=self._name),  # in the partition of the schedule, for one transaction
             chosen.task,
             chosen.queue,
             self._arguments(scope, at) if self._takes else chosen.args,

@@ -1,4 +1,4 @@
-"""Plans to come, as people read them: in UTC, on the wall, and what the change of clocks does."""
+"""Future plans for people to read: in UTC and in local time, with what a change of clocks does."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from holdfast.schedule.model import Rule
 from holdfast.schedule.rule import ElapsedCron, WallCron, between, shift_of, times_of
 from holdfast.schedule.zone import MICRO, last_change, offset_at, wall_at, zone_of
 
-FAR = timedelta(days=366 * 60)
+PREVIEW_SPAN = timedelta(days=366 * 60)
+"""How far ahead plans are searched if a preview has no end."""
 
 
 class Previewed(msgspec.Struct, frozen=True):
-    """One plan: its instant, the wall clock's reading, when it is due, and any oddity.
+    """One plan: its instant, its local time, when it is due, and a note on a change of clocks.
 
-    `note` is `gap` for a time that the wall clock skips and that was moved to the end of the
-    gap, `fold 1` or `fold 2` for the first or second pass of a time that comes twice.
+    `note` is `gap` if the wall clock skips the time, so that the plan was moved to the end of the
+    gap. It is `fold 1` or `fold 2` for the first or second pass of a time that comes twice.
     """
 
     at: datetime
@@ -34,7 +35,7 @@ def preview(
     """At most `limit` plans from `since` up to `until`."""
     times, zone, shift = times_of(rule), zone_of(rule.timezone), shift_of(rule, name)
     start = since.astimezone(UTC) - MICRO
-    moments = between(times, start, until.astimezone(UTC) if until else start + FAR)
+    moments = between(times, start, until.astimezone(UTC) if until else start + PREVIEW_SPAN)
     return [
         Previewed(at, at.astimezone(zone), at + shift, note_on(rule, at))
         for at in islice(moments, limit)
@@ -42,6 +43,7 @@ def preview(
 
 
 def note_on(rule: Rule, at: datetime) -> str:
+    """What a change of clocks does to this plan, as in `Previewed.note`."""
     times = times_of(rule)
     if isinstance(times, WallCron) and _moved_from_gap(times, at):
         return "gap"
@@ -63,5 +65,5 @@ def _pass_of_fold(zone: ZoneInfo, at: datetime) -> str:
     local = at.astimezone(zone)
     first, second = local.replace(fold=0).utcoffset(), local.replace(fold=1).utcoffset()
     if first is None or second is None or first <= second:
-        return ""  # in a gap the second reading is the larger, elsewhere both are the same
+        return ""  # no fold: the two offsets are equal, or (in a gap) the second is larger
     return "fold 2" if local.fold else "fold 1"

@@ -1,8 +1,9 @@
-"""Providers of scopes and planner hooks: what this program has registered, and their answers.
+"""Scope providers and planners: the functions that this program registered, and their answers.
 
-A provider may be a coroutine function, an async generator, a plain function or a plain generator.
-All that a look asks of them is bounded: in time, in the number of values, and in how often one that
-fails is asked (`reconcile/attention.py`). What exceeds a bound is an error of the schedule.
+A function may be a coroutine function, an async generator, a plain function or a plain generator.
+Every question to it is bounded: in time and in the number of values (`bounded_calls.py`), and in
+how often a failing one is asked (`Entry.next_evaluation` in `agenda.py`). An answer beyond a bound
+is an error of the schedule.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import BadOption
-from holdfast.schedule.asking import Asking, TooSlow
+from holdfast.schedule.bounded_calls import BoundedCalls, TooSlow
 
-PAGE = 1_000
-LIMIT = 30.0
+SCOPES_PAGE = 1_000
+ANSWER_SECONDS = 30.0
+ANSWERS_PER_EVALUATION = 4
+"""All planner calls of one evaluation together may take as long as this many single answers."""
 MOST_SCOPES = 100_000
 SCOPE_LENGTH = 256
 MOST_PLANS = 10_000
@@ -30,48 +33,51 @@ Planner = Callable[[str, datetime, datetime], Any]
 class Providers:
     """What this program has registered, by name."""
 
-    def __init__(self, *, page: int = PAGE, limit: float = LIMIT) -> None:
+    def __init__(self, *, page: int = SCOPES_PAGE, limit: float = ANSWER_SECONDS) -> None:
         self.scopes: dict[str, ScopeProvider] = {}
         self.planners: dict[str, Planner] = {}
         self._page = page
         self._limit = limit
-        self._asking = Asking(limit)
+        self._calls = BoundedCalls(limit)
 
     @property
     def slow(self) -> int:
-        """How many looks wait for an answer that does not come at once."""
-        return self._asking.slow
+        """How many evaluations wait for a slow answer at this moment."""
+        return self._calls.slow
 
-    def knows(self, scopes: str | None, planner: str | None) -> bool:
-        return (scopes is None or scopes in self.scopes) and (
-            planner is None or planner in self.planners
-        )
+    def missing(self, scopes: str | None, planner: str | None) -> list[str]:
+        """Which of the two this program has not registered, as words for people."""
+        missing: list[str] = []
+        if scopes is not None and scopes not in self.scopes:
+            missing.append(f"scope provider {scopes!r}")
+        if planner is not None and planner not in self.planners:
+            missing.append(f"planner {planner!r}")
+        return missing
 
     async def pages(self, name: str) -> AsyncIterator[list[str]]:
-        """The scopes in pages, none empty, each scope once."""
+        """The scopes in pages: no page is empty, and no scope comes twice."""
         what = f"scope provider {name!r}"
-        given = await self._asking.ask(what, self.scopes[name], most=MOST_SCOPES)
+        given = await self._calls.values(what, self.scopes[name], most=MOST_SCOPES)
         scopes = list(dict.fromkeys(_checked(what, scope) for scope in given))
         for first in range(0, len(scopes), self._page):
             yield scopes[first : first + self._page]
 
-    async def planned(
+    async def plan_times(
         self, name: str, scope: str, after: datetime, now: datetime
     ) -> list[datetime]:
-        """The plan times that a planner gives for one scope, of the time it was asked about."""
-        what = f"planner {name!r}"
-        given = await self._asking.ask(
-            what, self.planners[name], scope, after, now, most=MOST_PLANS
-        )
+        """The plan times that a planner gives for one scope. Times outside of what it was asked
+        for are dropped."""
+        what, planner = f"planner {name!r}", self.planners[name]
+        given = await self._calls.values(what, planner, scope, after, now, most=MOST_PLANS)
         return [moment for moment in map(_aware, given) if after < moment <= now]
 
     def patience(self) -> Patience:
-        """How long one look may go on asking planners, scope by scope."""
-        return Patience(4 * self._limit)
+        """How long one evaluation may go on asking planners, scope by scope."""
+        return Patience(ANSWERS_PER_EVALUATION * self._limit)
 
 
 class Patience:
-    """Is at its end once, and stays so."""
+    """Raises TooSlow once its time is over."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

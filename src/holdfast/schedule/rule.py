@@ -1,15 +1,15 @@
-"""When a schedule is due: instants that follow from its rule alone.
+"""Plan times: the instants that follow from a schedule's rule alone.
 
-Cron expressions speak of the wall clock of a time zone. Twice a year that clock skips or repeats
+A cron expression is about the wall clock of a time zone. Twice a year that clock skips or repeats
 some time, and each case has one rule:
 
-- An expression that *names hours* means wall-clock times, and each of them fires exactly once.
-  A time that is skipped (the gap) fires at the first instant after the gap; a time that comes
+- An expression that *names hours* means wall-clock times, and each of them fires exactly once. A
+  time that the clock skips (the gap) fires at the first instant after the gap. A time that comes
   twice (the fold) fires the first time.
 - An expression that matches *every hour* means elapsed time: it fires at exactly those instants
-  whose wall clock matches. Nothing is put in for the gap, and both passes of the fold count.
+  whose wall clock matches. Nothing fires for the gap, and both passes of the fold count.
 
-Intervals know no wall clock: they are multiples of `every` counted from the anchor.
+An interval has no wall clock: its times are multiples of `every`, counted from the anchor.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from holdfast.schedule.zone import (
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_FOLD = timedelta(hours=26)
-"""More than any zone ever set its clock back at once."""
+"""No zone ever set its clock back by more than this at once."""
 
 
 class Times(Protocol):
-    """Instants in order. Both searches leave the instant they start from out."""
+    """Instants in order. Both searches exclude the instant from which they start."""
 
     def after(self, moment: datetime) -> datetime | None: ...
 
@@ -48,7 +48,8 @@ class Times(Protocol):
 
 
 class Interval:
-    """Every so long, aligned to an anchor: plan times do not depend on who started when."""
+    """Every so many seconds, counted from an anchor: plan times do not depend on when a program
+    started."""
 
     def __init__(self, every: float, anchor: datetime | None) -> None:
         self._step = timedelta(seconds=every)
@@ -62,7 +63,7 @@ class Interval:
 
 
 def anchor_in_utc(anchor: datetime) -> datetime:
-    """At the edge of the calendar it may have no place there."""
+    """At the edge of the calendar a time zone's time may have no equivalent in UTC."""
     try:
         return anchor.astimezone(UTC)
     except OverflowError:
@@ -72,8 +73,9 @@ def anchor_in_utc(anchor: datetime) -> datetime:
 class ElapsedCron:
     """An expression that matches every hour: the instants whose wall clock matches.
 
-    While the offset stays the wall clock and time run alike, so one search answers; where it
-    changes before the answer, the search goes on from the change.
+    While the zone's offset stays the same, the wall clock and time run alike, so one search finds
+    the answer. If the offset changes before the instant found, the search starts again from the
+    change.
     """
 
     def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
@@ -110,8 +112,8 @@ class ElapsedCron:
 class WallCron:
     """An expression that names hours: each matching wall-clock time fires once.
 
-    `instant_of` never runs backwards, so a search on the wall clock is a search in time; what
-    the gap pushes onto one instant counts once.
+    A later wall-clock time never has an earlier instant (`instant_of`), so a search on the wall
+    clock is a search in time. Several times of one gap have the same instant, which counts once.
     """
 
     def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
@@ -122,7 +124,8 @@ class WallCron:
         first = wall.replace(tzinfo=self.zone, fold=0).astimezone(UTC)
         if wall_at(self.zone, first) == wall:
             return first
-        # Read with the offset from before the gap, the time lies behind the change.
+        # The wall-clock time is in a gap. Read with the offset from before the gap, it lies after
+        # the change of the offset.
         change = last_change(self.zone, first - LONGEST_FOLD, first)
         assert change is not None, "a time that does not exist lies in a gap"
         return change
@@ -134,7 +137,7 @@ class WallCron:
         return None if wall is None else found
 
     def before(self, moment: datetime) -> datetime | None:
-        # In the second pass of a fold, all that the first pass showed lies behind.
+        # In the second pass of a fold, all wall-clock times of the first pass are in the past.
         offset = max(offset_at(self.zone, moment), offset_at(self.zone, moment - LONGEST_FOLD))
         wall = self.cron.before((moment + offset + MICRO).replace(tzinfo=None))
         while wall is not None and (found := self.instant_of(wall)) >= moment:
@@ -143,7 +146,7 @@ class WallCron:
 
 
 class Listed:
-    """Instants that a planner hook computed."""
+    """Instants that a planner computed."""
 
     def __init__(self, moments: Iterable[datetime]) -> None:
         self._moments = sorted({_aware(moment) for moment in moments})
@@ -159,7 +162,7 @@ class Listed:
 
 @lru_cache(maxsize=16_384)
 def times_of(rule: Rule) -> Times:
-    """The instants of a rule; a bad expression or zone is a BadOption."""
+    """The instants of a rule. Raises BadOption for a bad expression or time zone."""
     if rule.every is not None:
         return Interval(rule.every, rule.anchor)
     assert rule.cron is not None, "a rule has an expression or an interval"
@@ -168,15 +171,15 @@ def times_of(rule: Rule) -> Times:
 
 
 def shift_of(rule: Rule, name: str) -> timedelta:
-    """How long after its plan time a plan is due: the delay, and a share of the jitter that is
-    the same for a schedule on every machine and forever."""
+    """How long after its plan time a plan is due: the delay, and a share of the jitter. The share
+    follows from the schedule's name, so it is the same on every machine and never changes."""
     digest = hashlib.sha256(name.encode()).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return timedelta(seconds=rule.delay, milliseconds=int(rule.jitter * share * 1000))
 
 
 def between(times: Times, after: datetime, until: datetime) -> Iterator[datetime]:
-    """The instants later than `after`, up to and with `until`, as they are asked for."""
+    """The instants later than `after`, up to and including `until`, computed one by one."""
     moment = times.after(after)
     while moment is not None and moment <= until:
         yield moment

@@ -1,4 +1,4 @@
-"""How a schedule stands: what is to be known about it besides its rule."""
+"""How a schedule stands: its next and newest plans, and what doctor and `list` say about it."""
 
 from __future__ import annotations
 
@@ -7,44 +7,49 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from holdfast.schedule.model import DECLARED_FOR, Definition, Schedule
+from holdfast.schedule.model import DECLARATION_SECONDS, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract.records import WorkerInfo
 
-FORGOTTEN = timedelta(seconds=DECLARED_FOR)
+FORGOTTEN = timedelta(seconds=DECLARATION_SECONDS)
 
 
-def next_due(schedule: Schedule, now: datetime) -> datetime | None:
-    """When its next plan is due; None if never, or while it is paused."""
+def next_plan_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """When the next plan is due, paused or not: a plan of a pause is due too, and recorded as
+    skipped. None if the rule has no more plans."""
     rule = schedule.definition.rule
     shift = shift_of(rule, schedule.name)
-    following = None if schedule.paused else times_of(rule).after(now - shift)
+    following = times_of(rule).after(now - shift)
     return None if following is None else following + shift
 
 
+def next_due(schedule: Schedule, now: datetime) -> datetime | None:
+    """When the next plan that may fire is due; None if never, or while the schedule is paused."""
+    return None if schedule.paused else next_plan_due(schedule, now)
+
+
 def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
-    """The newest plan that is due by now, if any has been since its rule counts."""
+    """The newest plan that is due by now; None if none has been due since the rule counts."""
     rule = schedule.definition.rule
     shift = shift_of(rule, schedule.name)
     newest = times_of(rule).before(now - shift + MICRO)
-    since = max(filter(None, (schedule.created_at, schedule.changed_at)))
-    return None if newest is None or newest + shift <= since else newest
+    return None if newest is None or newest + shift <= schedule.counts_from else newest
 
 
 def undecided_for(schedule: Schedule, cursor: datetime | None, now: datetime) -> timedelta:
-    """How long its oldest plan after the cursor has been due; not at all: zero or less."""
+    """How long the oldest plan after the cursor has been due; zero or less if none is."""
     rule = schedule.definition.rule
     shift = shift_of(rule, schedule.name)
-    since = max(filter(None, (schedule.created_at, schedule.changed_at))) - shift
+    since = schedule.counts_from - shift
     first = times_of(rule).after(since if cursor is None else max(cursor, since))
     return timedelta(0) if first is None else now - shift - first
 
 
 def undeclared(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime) -> bool:
-    """Whether code declared it once and no live worker's code does any more.
+    """Whether code declared the schedule once and the code of no live worker does any more.
 
-    Without a live worker nobody can know, so it is not said.
+    Without a live worker nobody can know, so the answer is False.
     """
     started = [w.started_at for w in workers if w.alive and w.started_at is not None]
     if schedule.declared_at is None or not started:
@@ -53,19 +58,19 @@ def undeclared(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime)
 
 
 def contested(schedule: Schedule, now: datetime) -> str | None:
-    """What an older program that still runs declares instead; None if none does."""
-    rival, told_at = schedule.rival, schedule.rival_at
-    if rival is None or told_at is None or now - told_at > FORGOTTEN:
+    """How an older program that still runs declares the schedule differently; None if none does."""
+    rival, declared_at = schedule.rival, schedule.rival_at
+    if rival is None or declared_at is None or now - declared_at > FORGOTTEN:
         return None
     stands, other = _fields(schedule.definition), _fields(rival)
-    told = [
+    differences = [
         f"{name} {other[name]!r} instead of {stands[name]!r}" for name in _differ(stands, other)
     ]
-    return f"older code that still runs declares {', '.join(told) or 'it differently'}"
+    return f"older code that still runs declares {', '.join(differences) or 'it differently'}"
 
 
 def _fields(definition: Definition) -> dict[str, object]:
-    """Of the definition and of its rule, by name."""
+    """The fields of the definition and of its rule, by name."""
     named: dict[str, object] = msgspec.structs.asdict(definition)
     return {**msgspec.structs.asdict(definition.rule), **named}
 

@@ -1,4 +1,4 @@
-"""Time zones: their offsets, and the instants at which these change."""
+"""Time zones: their offsets from UTC, and the instants at which an offset changes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def offset_at(zone: ZoneInfo, moment: datetime) -> timedelta:
 
 
 def wall_at(zone: ZoneInfo, moment: datetime) -> datetime:
-    """What the clock on the wall shows, without a zone."""
+    """What the clock on the wall shows, as a datetime without a zone."""
     return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def last_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
-    """The last change of the offset later than `after`, up to and with `until`."""
+    """The last change of the offset later than `after`, up to and including `until`."""
     for year in range(until.year, after.year - 1, -1):
         for change in reversed(changes(zone, year)):
             if after < change <= until:
@@ -42,7 +42,7 @@ def last_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | 
 
 
 def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
-    """The first change of the offset later than `after`, up to and with `until`."""
+    """The first change of the offset later than `after`, up to and including `until`."""
     for year in range(after.year, until.year + 1):
         for change in changes(zone, year):
             if after < change <= until:
@@ -54,7 +54,8 @@ def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime |
 def changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
     """The first instants of each new offset in a year (UTC), in order.
 
-    A zone does not tell its changes, so days are compared and a day that differs is halved.
+    A ZoneInfo does not list its changes. So the offsets of neighbouring days are compared, and the
+    change between two days that differ is found by halving.
     """
     start = datetime(year, 1, 1, tzinfo=UTC) - MICRO
     days = 366 if year < MAXYEAR else 364

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, assert_never
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.context import Context
 from holdfast.enqueue.maker import JobMaker
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import Claimed, Progress
+from holdfast.job.requests import Answer, ProgressKept, ReportProgress, Request
 from holdfast.task import Task
 
 R = TypeVar("R")
@@ -25,22 +26,23 @@ class Ran(msgspec.Struct, Generic[R], frozen=True):
     progress: tuple[Progress, ...]
 
 
-class RecordingDesk:
-    """Keeps what the handler reports; never asks it to stop."""
+class RecordingLink:
+    """Answers as a worker whose store takes everything, and keeps what the handler reported."""
+
+    must_stop = False
 
     def __init__(self) -> None:
         self.reports: list[Progress] = []
 
-    @property
-    def told_to_stop(self) -> bool:
-        return False
+    async def ask(self, request: Request) -> Answer:
+        return self.ask_sync(request)
 
-    async def report(self, progress: Progress) -> bool:
-        return self.report_sync(progress)
-
-    def report_sync(self, progress: Progress) -> bool:
-        self.reports.append(progress)
-        return True
+    def ask_sync(self, request: Request) -> Answer:
+        match request:
+            case ReportProgress(progress):
+                self.reports.append(progress)
+                return ProgressKept()
+        assert_never(request)
 
 
 async def run_inline(
@@ -48,13 +50,13 @@ async def run_inline(
 ) -> Ran[R]:
     signature = task.handler.signature
     text = signature.encode(args, kwargs)
-    desk = RecordingDesk()
-    call_args, call_kwargs = signature.call_arguments(text, Context(_claimed(task, text), desk))
+    link = RecordingLink()
+    call_args, call_kwargs = signature.call_arguments(text, Context(_claimed(task, text), link))
     value = task.function(*call_args, **call_kwargs)
     if inspect.isawaitable(value):
         value = await value
     result = task.read_result(signature.encode_result(value))
-    return Ran(result, tuple(desk.reports))
+    return Ran(result, tuple(link.reports))
 
 
 def _claimed(task: Task[..., Any], text: str) -> Claimed:

@@ -1,39 +1,135 @@
-"""Which of the jobs that a claim brought begin here, and what becomes of the others. Pure.
+"""Which of the claimed jobs begin here, and what becomes of the others.
 
-**Careful jobs.** A job that was claimed ahead of its slot pays nothing when its
-worker dies, because it had not begun. It may have begun meanwhile, without a
-word to the store. For most jobs that is one free attempt. It is not for a job
-whose next attempt or crash is its last, nor for one that came back from a worker
-before: it could kill one worker after another and never pay. These
-never begin from the line: claimed ahead, they go back, and are claimed again when
-a slot is free. So for them "claimed" means "begins now".
+**Careful jobs.** A job that was claimed ahead of its slot pays nothing when its worker dies,
+because the store believes that it had not begun. In truth it may have begun. For most jobs that
+is one free attempt. It is too much for a job whose next attempt or crash is its last, and for a
+job that came back from a worker before: such a job could kill one worker after another and never
+pay. So these jobs never begin when they were claimed ahead. They go back, and are claimed again
+when a slot is free. For them "claimed" means "begins now".
 
-**Suspects.** A job that was running when a worker died may be why. Where two of
-those run in one worker, the next death does not tell which it was. So a worker
-holds one suspect at a time, and the others are put off for a moment. A suspect
-of one crash that has run for a while is no longer waited for: most are
-innocent, and long jobs must not queue for hours behind each other.
+**Suspects.** A job that was running when a worker died may be the reason. If two suspects run in
+one worker, its death does not tell which of them it was. So a worker holds one suspect at a time
+and puts the others off for a moment. A suspect of one crash that has run for a while keeps nobody
+waiting any longer: most suspects are innocent, and long jobs must not queue for hours behind each
+other.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.handlers.registry import Mode
+from holdfast.job.ends import PutOff
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import leave
+from holdfast.job.record import Claimed
 from holdfast.job.retry import UniformRandom
-from holdfast.reconcile.judging import SUSPECTED_FOR
-from holdfast.worker.attempt import Attempt
+from holdfast.reconcile.ruling import SUSPECT_SECONDS
+from holdfast.worker.attempt import Answers, Attempt
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.lost_claims import LostClaims
+from holdfast.worker.permits import Permits
+from holdfast.worker.runner import Runner
+from holdfast.worker.setup import WorkerSetup
 
 STAGGER = 0.1
 """Seconds between the suspects of one claim, when they are put off."""
+WRITTEN_CHECK_SECONDS = 0.005
+"""Seconds between two checks whether the ends that a suspect waits for are written."""
+
+
+class Admission:
+    """Takes what the fetcher claimed, and passes on to the runner what may begin.
+    `put_off_until` is when the last suspect that was put off is due again."""
+
+    def __init__(
+        self,
+        setup: WorkerSetup,
+        permits: Permits,
+        runner: Runner,
+        finisher: Finisher,
+        lost_claims: LostClaims,
+        answers: Answers,
+    ) -> None:
+        self._registry = setup.registry
+        self._events = setup.events
+        self._permits = permits
+        self._runner = runner
+        self._finisher = finisher
+        self._lost_claims = lost_claims
+        self._answers = answers
+        self._loop = asyncio.get_running_loop()
+        self._apart: set[asyncio.Task[None]] = set()
+        self.put_off_until = 0.0
+
+    def receive(self, claimed: Sequence[Claimed]) -> None:
+        now = self._loop.time()
+        attempts = self._in_time(self._attempts(claimed, now))
+        if attempts:
+            self._begin(admit(attempts, self._runner.running.values(), now), now)
+
+    def _attempts(self, claimed: Sequence[Claimed], now: float) -> list[Attempt]:
+        attempts: list[Attempt] = []
+        for job in claimed:
+            if self._lost_claims.has_returned(job):
+                self._permits.give(job.queue)
+                continue
+            try:
+                attempts.append(Attempt(job, self._registry[job.task], self._answers, now))
+            except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
+                self._permits.give(job.queue)
+                self._finisher.add(None, leave(job, problem))
+                self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
+        return attempts
+
+    def _in_time(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Hand back what may not begin here any more, and return the rest."""
+        runner = self._runner
+        if not runner.leaving and not runner.closes_any:
+            return attempts
+        late = [one for one in attempts if runner.leaving or runner.is_closed(one.job.queue)]
+        runner.hand_back(late)
+        return [one for one in attempts if not one.ended]
+
+    def _begin(self, admitted: Admitted, now: float) -> None:
+        self._permits.reads_ahead = not admitted.careful
+        self._runner.dispatch(admitted.begin)
+        self._runner.hand_back(admitted.hand_back)
+        for suspect, seconds in admitted.put_off:
+            self.put_off_until = max(self.put_off_until, now + seconds)
+            why = PutOff(seconds, "another job that may be why a worker died runs")
+            self._runner.hand_back([suspect], why)
+        if admitted.apart is not None:
+            self._hold_apart(admitted.apart, [one.job.id for one, _ in admitted.put_off])
+
+    def _hold_apart(self, suspect: Attempt, others: list[JobId]) -> None:
+        if not others:
+            self._runner.dispatch([suspect])
+            return
+        self._runner.hold(suspect)
+        task = asyncio.create_task(self._begin_apart(suspect, others), name="holdfast-suspect")
+        self._apart.add(task)
+        task.add_done_callback(self._apart.discard)
+
+    async def _begin_apart(self, suspect: Attempt, others: list[JobId]) -> None:
+        """Begin the suspect when it is written that the others were put off. If this worker died
+        before that, its death would be charged to the others too."""
+        while not suspect.ended and any(map(self._finisher.holds, others)):  # noqa: ASYNC110
+            await asyncio.sleep(WRITTEN_CHECK_SECONDS)
+        if not suspect.ended:
+            if self._runner.leaving:
+                self._runner.hand_back([suspect])
+            else:
+                self._runner.dispatch([suspect])
 
 
 @dataclass(slots=True)
 class Admitted:
-    """What is to be done with the attempts of one claim; `apart` is the suspect that begins once
-    those put off are written: till then its worker's death would be charged to them too."""
+    """What is to be done with the attempts of one claim. `apart` is the suspect that begins when
+    it is written that the others were put off. `careful`: some of these jobs are careful ones."""
 
     begin: list[Attempt] = field(default_factory=list)
     apart: Attempt | None = None
@@ -48,6 +144,7 @@ def admit(
     now: float,
     uniform: UniformRandom = random.random,
 ) -> Admitted:
+    """Decide about the attempts of one claim. Pure: nothing is begun or handed back here."""
     admitted = Admitted()
     suspects = []
     for attempt in attempts:
@@ -67,7 +164,7 @@ def admit(
 
 
 def is_careful(attempt: Attempt) -> bool:
-    """Whether it matters to this job that "claimed" means "begins now"."""
+    """Whether this job may begin only if it was not claimed ahead."""
     job, policy = attempt.job, attempt.policy
     return (
         job.crashes > 0
@@ -78,7 +175,7 @@ def is_careful(attempt: Attempt) -> bool:
 
 
 def is_suspect(attempt: Attempt) -> bool:
-    """Whether it may take its worker along. What runs in a child takes that child only."""
+    """Whether this job may kill its worker. A handler in a child process kills that child only."""
     return attempt.job.crashes > 0 and attempt.handler.mode is not Mode.PROCESS
 
 
@@ -90,14 +187,14 @@ def _choose(
     uniform: UniformRandom,
 ) -> None:
     for suspect in suspects:
-        if admitted.apart is None and all(_bears(one, suspect, now) for one in held):
+        if admitted.apart is None and all(_tolerates(one, suspect, now) for one in held):
             admitted.apart = suspect
         else:
             wait = STAGGER * (len(admitted.put_off) + 1 + uniform())
             admitted.put_off.append((suspect, wait))
 
 
-def _bears(held: Attempt, suspect: Attempt, now: float) -> bool:
-    """Whether a suspect that runs already may have this one beside it."""
-    long_enough = held.begun and now - held.since > SUSPECTED_FOR
+def _tolerates(held: Attempt, suspect: Attempt, now: float) -> bool:
+    """Whether this suspect may begin beside the suspect `held`, which runs already."""
+    long_enough = held.begun and now - held.since > SUSPECT_SECONDS
     return long_enough and held.job.crashes == suspect.job.crashes == 1

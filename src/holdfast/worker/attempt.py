@@ -9,7 +9,8 @@ from typing import Protocol
 
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.policy import Policy, decode_policy
-from holdfast.job.record import Claimed, Progress
+from holdfast.job.record import Claimed
+from holdfast.job.requests import Answer, Request
 
 NEVER = math.inf
 
@@ -21,32 +22,33 @@ class Stop(Enum):
     TIMEOUT = auto()  # the attempt used up its time
     DEADLINE = auto()  # the job's deadline passed
     HANDBACK = auto()  # the worker is leaving
-    LOST = auto()  # the attempt is no longer ours; whatever it ends in is not written
+    LOST = auto()  # the attempt is no longer this worker's: its end is not written
 
     @property
     def is_final(self) -> bool:
-        """Whether the attempt is over, also if its handler goes on."""
+        """Whether the attempt is over even if its handler goes on."""
         return self in (Stop.TIMEOUT, Stop.DEADLINE, Stop.LOST)
 
 
-class Reporter(Protocol):
-    """Where progress goes."""
+class Answers(Protocol):
+    """Who answers the requests of handlers (`Answering`)."""
 
-    async def report(self, attempt: Attempt, progress: Progress) -> bool: ...
+    async def answer(self, attempt: Attempt, request: Request) -> Answer: ...
 
-    def report_sync(self, attempt: Attempt, progress: Progress) -> bool: ...
+    def answer_sync(self, attempt: Attempt, request: Request) -> Answer: ...
 
 
 class Attempt:
-    """A claimed job with its handler; also the `Desk` its context turns to.
+    """A claimed job with its handler; also the `AttemptLink` of its context.
 
-    `since`, when it came from the store, and `ends_by` are on the loop's clock.
-    `task` is the slot that runs the handler, while it does. `begun` says whether
-    the function was called: it may have to wait for a slot, a thread or a child.
+    `since` is when the job came from the store, and `ends_by` when its time is over; both are on
+    the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that
+    the function was called: before that, the attempt may wait for a slot, a thread or a child.
     `stuck` says that the attempt was ended while its handler still holds its slot.
     """
 
     __slots__ = (
+        "_answers",
         "begun",
         "cancel_requested",
         "ended",
@@ -54,17 +56,16 @@ class Attempt:
         "handler",
         "job",
         "policy",
-        "reporter",
         "since",
         "stop",
         "stuck",
         "task",
     )
 
-    def __init__(self, job: Claimed, handler: Handler, reporter: Reporter, now: float) -> None:
+    def __init__(self, job: Claimed, handler: Handler, answers: Answers, now: float) -> None:
         self.job = job
         self.handler = handler
-        self.reporter = reporter
+        self._answers = answers
         self.since = now
         self.policy: Policy = decode_policy(job.policy)
         self.stop: Stop | None = None
@@ -76,10 +77,10 @@ class Attempt:
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None:
-            self._mind_deadline(now, (job.deadline_at - job.claimed_at).total_seconds())
+            self._set_deadline(now, (job.deadline_at - job.claimed_at).total_seconds())
 
-    def _mind_deadline(self, now: float, left: float) -> None:
-        """The store's clock measured `left`; from here on the loop's clock counts it down."""
+    def _set_deadline(self, now: float, left: float) -> None:
+        """`left` was measured by the store's clock; from now on the loop's clock counts it."""
         if left <= 0:
             self.stop = Stop.DEADLINE
         self.ends_by = min(self.ends_by, now + left)
@@ -99,7 +100,7 @@ class Attempt:
         """Stop the handler in the way its kind allows.
 
         A coroutine is cancelled where it waits. A child process is killed by the
-        slot that waits for it. A thread can only be told, and its slot waits for it.
+        slot that waits for it. A thread can only ask whether to stop, and its slot waits for it.
         """
         if why is Stop.CANCEL:
             self.cancel_requested = True
@@ -110,11 +111,11 @@ class Attempt:
             self.task.cancel()
 
     @property
-    def told_to_stop(self) -> bool:
+    def must_stop(self) -> bool:
         return self.stop is not None
 
-    async def report(self, progress: Progress) -> bool:
-        return await self.reporter.report(self, progress)
+    async def ask(self, request: Request) -> Answer:
+        return await self._answers.answer(self, request)
 
-    def report_sync(self, progress: Progress) -> bool:
-        return self.reporter.report_sync(self, progress)
+    def ask_sync(self, request: Request) -> Answer:
+        return self._answers.answer_sync(self, request)

@@ -6,52 +6,50 @@ import asyncio
 from collections.abc import Collection
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
-from holdfast.handlers.registry import Registry
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
-from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pipeline import Pipeline
 
-PROMOTE = 1_000
-GLANCE = 0.1
-"""Seconds between two looks while only others still have work of ours running."""
+PROMOTION_BATCH = 1_000
+CHECK_SECONDS = 0.1
+"""Seconds between two checks while only other workers still run jobs of these queues."""
 
 
-async def drained(
-    pipeline: Pipeline, store: Store, registry: Registry, options: WorkerOptions
-) -> int:
-    """Wait until these queues hold nothing ready, running or due for these tasks; returns how
-    many jobs this worker ended meanwhile.
+async def drained(pipeline: Pipeline) -> int:
+    """Wait until the worker's queues hold nothing ready, running or due for its tasks; returns
+    how many jobs the worker ended meanwhile.
 
-    What is due is made ready here too, so a worker without services drains as
-    well. Jobs that this worker put off for a moment are waited for. Jobs of a paused or
-    cooling queue cannot be run now and do not count.
+    Due jobs are made ready here too, so a worker without services drains as well. Jobs that this
+    worker put off for a moment are waited for. Jobs of a paused or cooling queue cannot run now
+    and do not count.
     """
+    store, outage = pipeline.setup.store, pipeline.setup.outage
+    tasks = tuple(pipeline.setup.registry)
     before = pipeline.finisher.counters.ended
     try:
-        while not pipeline.leaving:
+        while not pipeline.runner.leaving:
             await _quiet(pipeline)
             try:
-                promoted = (await store.jobs.promote_due(PROMOTE)).count
-                if not promoted and await _done(pipeline, store, options.queues, tuple(registry)):
+                promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
+                if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
                     break
             except (StoreUnavailable, StoreRefuses) as error:
-                pipeline.outage.failed("promote_due", error)
-                await pipeline.outage.pause()
+                outage.failed("promote_due", error)
+                await outage.pause()
                 continue
-            pipeline.outage.answered("promote_due")
-            pipeline.fetcher.wake("")
+            outage.answered("promote_due")
+            pipeline.fetcher.wake()
             if not promoted:
-                await asyncio.sleep(GLANCE)
+                await asyncio.sleep(CHECK_SECONDS)
     finally:
-        pipeline.outage.over("promote_due")
+        outage.over("promote_due")
     return pipeline.finisher.counters.ended - before
 
 
 async def _quiet(pipeline: Pipeline) -> None:
-    """Until the pipeline has claimed all it can get, run it, and written its ends."""
-    while not pipeline.leaving:
+    """Wait until the pipeline has claimed all it can get, run it, and written its ends."""
+    while not pipeline.runner.leaving:
         await pipeline.runner.quiet.wait()
         await pipeline.finisher.settled()
         if (
@@ -66,19 +64,20 @@ async def _quiet(pipeline: Pipeline) -> None:
 async def _done(
     pipeline: Pipeline, store: Store, served: Collection[str], tasks: tuple[str, ...]
 ) -> bool:
-    put_off = asyncio.get_running_loop().time() <= pipeline.put_off_until
+    put_off = asyncio.get_running_loop().time() <= pipeline.admission.put_off_until
     return not put_off and not await _work_left(store, served, tasks)
 
 
 async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
-    """Ready and running are counted in one look: between two a job could be claimed unseen."""
+    """Ready and running jobs are counted by one statement: a job that is claimed between two
+    statements would be seen by neither."""
     queues = await store.queues.list(tuple(served))
     closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
-    looks = (
+    questions = (
         (set(served) - closed, {JobState.READY, JobState.RUNNING}),
         (closed, {JobState.RUNNING}),
     )
-    for names, states in looks:
+    for names, states in questions:
         these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=tasks)
         if names and await store.jobs.count(these):
             return True

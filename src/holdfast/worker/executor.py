@@ -1,4 +1,4 @@
-"""Runs one attempt from its stored arguments to the transition that ends it."""
+"""One attempt becomes the transition that ends it: its handler runs, and its end is decided."""
 
 from __future__ import annotations
 
@@ -8,32 +8,43 @@ from typing import assert_never
 
 from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
+from holdfast.handlers import forks
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
-from holdfast.job.ends import End, HandedBack, Returned
-from holdfast.job.outcome import Transition, succeed
-from holdfast.worker import forks
+from holdfast.job.ends import (
+    Cancelled,
+    DeadlinePassed,
+    End,
+    HandedBack,
+    Raised,
+    Returned,
+    TimedOut,
+)
+from holdfast.job.outcome import Transition, decide, undecidable
 from holdfast.worker.attempt import Attempt, Stop
-from holdfast.worker.settle import settle
+from holdfast.worker.options import WorkerOptions
 
 
 class Executor:
-    """Knows the three places a handler can run in."""
+    """Knows the three modes that a handler can run in, and owns the pools of two of them.
+    `capacity` says how many handlers of a mode can run at once; the loop has no limit."""
 
-    def __init__(self, threads: Threads, processes: Processes, *, max_result: int) -> None:
-        self._threads = threads
-        self._processes = processes
-        self._max_result = max_result
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self.capacity = _capacity(options, options.slots)
+        self._threads = Threads(self.capacity[Mode.THREAD])
+        self._processes = Processes(self.capacity[Mode.PROCESS])
+        self._max_result = options.max_payload
         self._process = forks.process
 
     async def run(self, attempt: Attempt) -> Transition | None:
-        """None when the attempt is no longer ours to end.
+        """None when the attempt is no longer this worker's to end.
 
-        Nothing a handler raises passes through: whatever it is ends the attempt, also a
-        cancellation that the handler brought upon its own task. A slot that the worker closes
-        has nothing to write: its attempt was given up before.
+        Nothing that a handler raises passes through: it ends the attempt, whatever it is, also a
+        cancellation that the handler brought upon its own task. Only a slot that the interpreter
+        discards passes its `GeneratorExit` on: its attempt was given up before.
         """
         if attempt.stop is not None:
             return settle(attempt, HandedBack())
@@ -49,9 +60,23 @@ class Executor:
             end = end_of(error)
         if forks.process != self._process:
             forks.leave(None)
-        if type(end) is Returned:
-            return self._succeed(attempt, end.result)
+        if isinstance(end, Returned) and end.result is not None:
+            end = self._within_limit(attempt, end, end.result)
         return settle(attempt, end)
+
+    def resize(self, slots: int) -> None:
+        """Fit the pools to so many slots, unless the options fix their sizes. What runs goes
+        on."""
+        self.capacity.update(_capacity(self._options, slots))
+        self._threads.resize(self.capacity[Mode.THREAD])
+        self._processes.resize(self.capacity[Mode.PROCESS])
+
+    def close_threads(self) -> int:
+        """Let idle threads go; returns how many are still busy with a handler."""
+        return self._threads.close()
+
+    async def close_processes(self) -> None:
+        await self._processes.close()
 
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
@@ -61,7 +86,7 @@ class Executor:
                 job,
                 keep_result=attempt.policy.keep_result,
                 begin=attempt.begin,
-                report=attempt.report,
+                ask=attempt.ask,
             )
         try:
             signature = handler.signature
@@ -85,21 +110,57 @@ class Executor:
         except BadResult as error:
             return refused(error)
 
-    def _succeed(self, attempt: Attempt, result: str | None) -> Transition | None:
-        """A return that happened stands, also after a timeout or a cancel that came too late;
-        only an attempt that is no longer ours has nothing to say."""
-        if attempt.stop is Stop.LOST:
-            return None
-        if result is not None and len(result) * 4 > self._max_result:
-            size = len(result.encode())
-            if size > self._max_result:
-                what = f"task {attempt.job.task!r}: the result"
-                return settle(attempt, refused(PayloadTooLarge(what, size, self._max_result)))
-        return succeed(attempt.job, attempt.policy, result)
+    def _within_limit(self, attempt: Attempt, end: End, result: str) -> End:
+        """The same end, unless its result is too large to keep."""
+        if len(result) * 4 <= self._max_result:  # no character takes more than four bytes
+            return end
+        size = len(result.encode())
+        if size <= self._max_result:
+            return end
+        what = f"task {attempt.job.task!r}: the result"
+        return refused(PayloadTooLarge(what, size, self._max_result))
+
+
+def _capacity(options: WorkerOptions, slots: int) -> dict[Mode, int]:
+    return {Mode.THREAD: options.threads_for(slots), Mode.PROCESS: options.processes_for(slots)}
+
+
+def settle(attempt: Attempt, end: End) -> Transition | None:
+    """How the attempt ended, and what it was told to do, together give the transition to write.
+    None when the attempt is no longer this worker's to end."""
+    if attempt.stop is Stop.LOST:
+        return None
+    if not isinstance(end, Returned):  # a return stands, also if a stop came too late for it
+        end = _given_stop(attempt, end)
+    return decided(attempt, end)
+
+
+def decided(attempt: Attempt, end: End) -> Transition:
+    """The transition of this end, whatever the attempt was told to do."""
+    try:
+        return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
+    except Exception as problem:  # noqa: BLE001 - an undecidable job must still end, visibly
+        return undecidable(attempt.job, problem)
+
+
+def _given_stop(attempt: Attempt, end: End) -> End:
+    match attempt.stop:
+        case Stop.TIMEOUT if not attempt.begun:
+            return HandedBack()  # it waited for a thread or a child: no attempt was made
+        case Stop.TIMEOUT:
+            return TimedOut(attempt.policy.timeout or 0.0)
+        case Stop.DEADLINE:
+            return DeadlinePassed()
+        case Stop.CANCEL:
+            return Cancelled()
+        case Stop.HANDBACK if isinstance(end, Raised) and not end.final:
+            return HandedBack()
+        case _:
+            return end
 
 
 def _slot_is_discarded(attempt: Attempt) -> bool:
-    """The loop is gone and the interpreter clears up: no handler raised this."""
+    """Whether the loop is gone and the interpreter clears up, so that no handler raised this."""
     try:
         return asyncio.current_task() is not attempt.task
     except RuntimeError:

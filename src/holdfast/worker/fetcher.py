@@ -1,37 +1,37 @@
-"""Claims jobs for free slots.
+"""Claims jobs for free slots, and passes them on to `Admission`.
 
-Permits come before claims: a job is only claimed when its queue has room for
-it, as `Permits` counts. One call asks for all queues that have room and may have
-work, so a full or empty queue never holds up another. It asks for no more than a
-batch in all: while those run the next are claimed. A queue is *hungry* while
-it may have work: from a wakeup (the poller's is one), or a claim that got all it
-asked for, until a claim gets less.
+A job is claimed only when its queue has a permit for it (`Permits`). One claim asks for all
+queues that have room and may have work, so a full or empty queue never holds up another. A claim
+asks for at most one batch; the next claim is sent while that batch runs. A queue is *hungry*
+while it may have work: from a wakeup (the poller sends some too), or from a claim that got all
+that it asked for, until a claim gets less.
 
-A claim says how many of the jobs will begin at once: as many as find a slot free, and
-a thread or a child where tasks need one. The others are claimed ahead. While claims bring
-jobs that must not be, nothing is claimed but what will begin.
+A claim says how many of its jobs will begin at once: as many as find a free slot, and a free
+thread or child process if their task needs one. The others are claimed ahead. While claims bring
+jobs that may not be claimed ahead, the fetcher claims only jobs that begin at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from holdfast.background.outage import Outage
 from holdfast.errors import StoreUnavailable
-from holdfast.events import Events
 from holdfast.handlers.registry import Mode
-from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.job.text import describe
 from holdfast.store.contract.records import ALL, Want
-from holdfast.store.contract.store import Store
-from holdfast.worker.permits import Permits
-from holdfast.worker.places import Places
+from holdfast.worker.admission import Admission
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.identity import Identity
+from holdfast.worker.lost_claims import LostClaims
+from holdfast.worker.permits import Permits, Places
+from holdfast.worker.runner import Runner
+from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
 
-PACE = 0.005
-"""Seconds between two claims that would each bring only a small part of what may be held."""
+PACE_SECONDS = 0.005
+"""Seconds between two claims if each would bring only a small part of what may be held."""
 
 
 class Fetcher:
@@ -39,95 +39,106 @@ class Fetcher:
 
     def __init__(
         self,
-        store: Store,
-        slots: Permits,
+        setup: WorkerSetup,
+        permits: Permits,
         places: Places,
-        events: Events,
-        outage: Outage,
+        runner: Runner,
+        finisher: Finisher,
+        identity: Identity,
+        lost_claims: LostClaims,
+        admission: Admission,
         watch: Watch,
-        *,
-        poll: float,
-        batch: int,
-        worker_id: Callable[[], WorkerId],
-        deliver: Callable[[list[Claimed]], None],
-        may_claim: Callable[[], bool],
-        is_open: Callable[[str], bool],
-        after_doubt: Callable[[], None],
     ) -> None:
-        self._store = store
-        self._slots = slots
-        self._places = places
-        self._events = events
-        self._outage = outage
+        self._store = setup.store
+        self._events = setup.events
+        self._outage = setup.outage
+        self._poll = setup.options.poll
+        self._batch = setup.options.batch
+        self._permits = permits
+        self._identity = identity
+        self._runner = runner
+        self._finisher = finisher
+        self._lost_claims = lost_claims
+        self._admission = admission
         self._watch = watch
-        self._poll = poll
-        self._batch = batch
-        self._worker_id = worker_id
-        self._deliver = deliver
-        self._may_claim = may_claim
-        self._is_open = is_open
-        self._after_doubt = after_doubt
+        self._places = places
         self._loop = asyncio.get_running_loop()
-        self._hungry = set(slots.sizes)
+        self._hungry = set(permits.slots)
         self._woken: set[str] = set()
-        self._order = sorted(slots.sizes)
+        self._order = sorted(permits.slots)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._last_claim = self._loop.time()
         self._pacing = False
-        self._passed_over = False
-        self.claiming = False
+        self._left_out = False
+        permits.on_room = self._room_in
+        finisher.on_room = self.wake_up
+        identity.on_renewal = self.wake
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._fetch(), name="holdfast-fetcher")
 
     def stop_soon(self) -> None:
-        """No claim starts after this. One on its way is still delivered, to be handed back."""
+        """Start no claim after this. The jobs of a claim on its way are received and handed
+        back."""
         self._stopping = True
-        self.look()
+        self.wake_up()
 
     async def stopped(self) -> None:
         if self._task is not None:
             await asyncio.wait((self._task,))
 
     async def close(self, patience: float) -> None:
-        """Wait for a last claim so long; then its answer is given up."""
+        """Wait so many seconds for a last claim, then give its answer up."""
         if self._task is not None:
             await asyncio.wait((self._task,), timeout=patience)
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    def wake(self, queue: str) -> None:
-        """Jobs may have come to this queue; an empty name means to any. Who has no room keeps it
-        in mind."""
+    def wake(self, queue: str = "") -> None:
+        """Jobs may have come to this queue, or to any queue if no name is given. A queue that has
+        no room now is asked when it has."""
         if not queue:
-            self._hungry.update(self._slots.sizes)
-        elif queue in self._slots.sizes:
+            self._hungry.update(self._permits.slots)
+        elif queue in self._permits.slots:
             self._hungry.add(queue)
             self._woken.add(queue)
         else:
             return
-        self.look()
+        self.wake_up()
 
-    def room_in(self, queue: str) -> None:
-        """A job of this queue has ended."""
-        if self._passed_over:
-            self._passed_over = False
-            self._hungry.update(self._slots.sizes)
+    def resized(self, queue: str) -> None:
+        """The slots of this queue have changed: it may be new here, or served no longer."""
+        if queue in self._permits.slots:
+            if queue not in self._order:
+                self._order.insert(0, queue)
+            self._hungry.add(queue)
+            self.wake_up()
+        elif queue in self._order:
+            self._order.remove(queue)
+            self._hungry.discard(queue)
+            self._woken.discard(queue)
+
+    def _room_in(self, queue: str) -> None:
+        """An attempt of this queue is over."""
+        if self._left_out:
+            self._left_out = False
+            self._hungry.update(self._permits.slots)
         if self._waiter is None or queue not in self._hungry:
             return
-        if not self._pacing or self._slots.worthwhile(queue):
-            self.look()
+        if not self._pacing or self._permits.worth_a_claim(queue):
+            self.wake_up()
 
-    def look(self) -> None:
+    def wake_up(self) -> None:
+        """End the fetcher's wait, so that it checks again what it may claim."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @property
     def idle(self) -> bool:
         """Nothing is being claimed, and nothing is known that could be."""
-        return not self.claiming and not self._hungry
+        return not self._lost_claims.claiming and not self._hungry
 
     @property
     def last_claim_age(self) -> float:
@@ -152,74 +163,77 @@ class Fetcher:
             await self._claim(wants, self._tasks(free))
 
     def _wants(self, free: Mapping[Mode, int]) -> list[Want]:
-        if not self._may_claim():
+        if not self._identity.trusted or self._finisher.full:
             return []
-        self._slots.reckon()
-        begin = _least(free, self._slots.cautious)
-        wants, left = list[Want](), min(self._batch, begin) if self._slots.cautious else self._batch
+        self._permits.adapt()
+        ahead = self._permits.reads_ahead
+        begin = _least(free, ahead)
+        wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
         for queue in self._order:
-            if queue not in self._hungry or not self._is_open(queue):
+            if queue not in self._hungry or not self._runner.opens(queue):
                 continue
-            if (room := min(self._slots.room(queue), left)) > 0:
-                at_once = min(self._slots.free(queue), begin)
+            if (room := min(self._permits.room(queue), left)) > 0:
+                at_once = min(self._permits.free(queue), begin)
                 wants.append(Want(queue, room, at_once))
                 begin -= min(room, at_once)
                 left -= room
         return wants
 
     def _tasks(self, free: Mapping[Mode, int]) -> Sequence[str]:
-        """All, unless nothing may be claimed ahead and some have no place to begin in."""
-        return self._places.tasks_that_could_begin(free if self._slots.cautious else {})
+        """All tasks, unless nothing may be claimed ahead and some could not begin at once."""
+        return self._places.tasks_that_could_begin({} if self._permits.reads_ahead else free)
 
     def _is_soon(self, wants: list[Want]) -> bool:
-        """Soon after a claim, with little room anywhere, waiting a little fills a batch."""
-        if self.last_claim_age >= PACE:
+        """Whether to wait a little for a fuller batch: the last claim was a moment ago, and no
+        queue has much room."""
+        if self.last_claim_age >= PACE_SECONDS:
             return False
-        return not any(self._slots.worthwhile(want.queue) for want in wants)
+        return not any(self._permits.worth_a_claim(want.queue) for want in wants)
 
     async def _fill_up(self) -> None:
         self._pacing = True
         try:
-            await self._wait(PACE - self.last_claim_age)
+            await self._wait(PACE_SECONDS - self.last_claim_age)
         finally:
             self._pacing = False
 
     async def _claim(self, wants: list[Want], tasks: Sequence[str]) -> None:
         for want in wants:
-            self._slots.take(want.queue, want.limit)
+            self._permits.take(want.queue, want.limit)
             # Before the call, so that a wakeup that comes during it is not forgotten.
             self._hungry.discard(want.queue)
         asked = {want.queue for want in wants}
-        self._order.sort(key=asked.__contains__)  # those a full batch left out come first now
+        self._order.sort(key=asked.__contains__)  # queues that a full batch left out come first now
         try:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
             self._give_back(wants, ())
-            self._hungry.update(want.queue for want in wants)
+            self._hungry.update(asked & self._permits.slots.keys())
             await self._recover(error)
         else:
             self._outage.answered("claim")
             self._give_back(wants, claimed)
-            self._passed_over = self._places.passes_over(tasks)
+            self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
-            self._deliver(claimed)
+            self._admission.receive(claimed)
 
     async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
-        self.claiming = True
+        self._lost_claims.claiming = True
         try:
-            return await self._store.jobs.claim(self._worker_id(), wants, tasks)
+            return await self._store.jobs.claim(self._identity.id, wants, tasks)
         finally:
-            self.claiming = False
+            self._lost_claims.claiming = False
             self._last_claim = self._loop.time()
 
     def _give_back(self, wants: list[Want], claimed: Sequence[Claimed]) -> None:
-        """Return the permits that no job came for; a queue that gave all asked may have more."""
+        """Give back the permits for which no job came. A queue that gave all that was asked for
+        may have more."""
         got = dict.fromkeys((want.queue for want in wants), 0)
         for job in claimed:
             got[job.queue] += 1
         for want in wants:
-            self._slots.give(want.queue, want.limit - got[want.queue])
-            if got[want.queue] == want.limit:
+            self._permits.give(want.queue, want.limit - got[want.queue])
+            if got[want.queue] == want.limit and want.queue in self._permits.slots:
                 self._hungry.add(want.queue)
 
     def _learn(self, asked: set[str], claimed: Sequence[Claimed]) -> None:
@@ -230,20 +244,20 @@ class Fetcher:
         self._woken -= asked
 
     async def _recover(self, error: Exception) -> None:
-        """The claim may have been applied although its answer was lost: that has to be
-        looked into once the store is back, or those jobs would wait for this worker forever."""
+        """The store may have applied the claim although its answer was lost. `LostClaims` finds
+        out when the store is back, or those jobs would wait for this worker forever."""
         if not isinstance(error, StoreUnavailable):
             self._events.error("fetcher.claim_failed", error=describe(error))
         self._outage.failed("claim", error)
-        self._after_doubt()
+        self._lost_claims.suspect()
         await self._wait(self._outage.wait())
 
     async def _wait(self, seconds: float | None = None) -> None:
-        """Until `look`, or so long."""
+        """Until `wake_up`, or for so many seconds."""
         if self._stopping:
             return
         self._waiter = self._loop.create_future()
-        timer = None if seconds is None else self._loop.call_later(seconds, self.look)
+        timer = None if seconds is None else self._loop.call_later(seconds, self.wake_up)
         try:
             await self._waiter
         finally:
@@ -252,7 +266,7 @@ class Fetcher:
             self._waiter = None
 
 
-def _least(free: Mapping[Mode, int], cautious: bool) -> int:
-    """How many jobs begin at once, whatever their kind. A cautious claim leaves out tasks that
-    have no place."""
-    return max(0, min((n for n in free.values() if n > 0 or not cautious), default=ALL))
+def _least(free: Mapping[Mode, int], ahead: bool) -> int:
+    """How many jobs could begin at once, whatever their mode. If nothing is claimed ahead, tasks
+    whose mode has no free place are left out of the claim, and do not count."""
+    return max(0, min((n for n in free.values() if n > 0 or ahead), default=ALL))

@@ -1,42 +1,39 @@
-"""Writes the ends of attempts: batched, guarded by their fences, repeated over outages.
+"""Writes the ends of attempts: in batches, guarded by their fences, repeated over outages.
 
-A flush starts as soon as there is something to write; what ends meanwhile
-shares the next one. An end is never dropped while the worker lives: its fence
-decides at the store whether it still counts, so trying late is harmless and
-saves a second run of a job whose end we already know. That holds for every error
-of the store, whatever it says, but one: `RowRefused` is about a value of the end
-itself, and would come again for ever. Such an end is replaced by a plain failure
-that says so.
+A flush starts as soon as there is something to write; ends that come during a flush share the
+next one. No end is dropped while the worker lives. The store compares fences, so it is harmless
+to write an end late, and it saves a second run of a job whose end is known. So the finisher tries
+again after every error of the store but one: `RowRefused` is about a value of the end itself and
+would come again for ever. Such an end is replaced by a plain failure that says so.
+
+When the store has answered, the finisher tells its listeners `(attempt, transition, verdict)`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 
 import msgspec
 
-from holdfast.background.outage import Outage
 from holdfast.errors import RowRefused, StoreRefuses, StoreUnavailable
-from holdfast.events import Events
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import Transition
-from holdfast.job.policy import DAY
+from holdfast.job.outcome import UNWRITABLE, Transition, unwritable
 from holdfast.job.state import ENDED, JobState
-from holdfast.job.text import clean, describe
+from holdfast.job.text import describe
 from holdfast.store.contract.records import Verdict
-from holdfast.store.contract.store import Store
-
-OVERLAP_FROM = 50
-"""A second flush beside the first pays only for a batch of at least this size."""
+from holdfast.worker.attempt import Attempt
+from holdfast.worker.setup import WorkerSetup
 
 UNKNOWN_TRIES = 3
-"""How often a batch is sent that meets an error nobody knows, before its rows are sent apart."""
+"""How often a batch that meets an unknown error is sent, before its rows are sent apart."""
 
 FINISH = "finish"
-"""Our name in an outage that we notice."""
+"""The finisher's name in an outage that it notices."""
 
 
 class Counters(msgspec.Struct):
@@ -49,49 +46,62 @@ class Counters(msgspec.Struct):
     dropped: int = 0
 
 
-class Finisher:
-    """Collects transitions and flushes them, at most two flushes at a time."""
+def _nobody() -> None:
+    """Until somebody listens."""
 
-    def __init__(
-        self,
-        store: Store,
-        events: Events,
-        outage: Outage,
-        *,
-        batch: int,
-        most_unwritten: int,
-        on_room: Callable[[], None],
-        on_given_up: Callable[[], None],
-    ) -> None:
-        self._store = store
-        self._events = events
-        self._outage = outage
-        self._batch = batch
-        self._most = most_unwritten
-        self._on_room = on_room
-        self._on_given_up = on_given_up
-        self._pending: list[Transition] = []
-        self._flying: list[Sequence[Transition]] = []
+
+Unwritten = tuple[Attempt | None, Transition]
+"""An end on its way to the store. There is no attempt for a job that never became one here: this
+program could not read it, or the answer to its claim was lost."""
+
+Listener = Callable[[Attempt | None, Transition, Verdict], None]
+"""Told of each end when the store has answered, on the worker's loop. It must not wait."""
+
+
+class Finisher:
+    """Collects ends and flushes them, one batch at a time.
+
+    `on_room` is called after each flush: there may be room for more ends. `on_given_up` is
+    called when an end could not be written at all, so that its job may look as if it still ran.
+    """
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._store = setup.store
+        self._events = setup.events
+        self._outage = setup.outage
+        self._batch = setup.options.batch
+        self._most = setup.options.max_unwritten
+        self.on_room: Callable[[], None] = _nobody
+        self.on_given_up: Callable[[], None] = _nobody
+        self._pending: list[Unwritten] = []
+        self._flying: Sequence[Unwritten] = ()
+        self._listeners: tuple[Listener, ...] = ()
         self._since = 0.0
-        self._flying_since: list[float] = []
-        self._flushes: set[asyncio.Task[None]] = set()
+        self._flying_since = math.inf
+        self._flush: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._settled.set()
         self.counters = Counters()
 
-    def add(self, transition: Transition) -> None:
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell this listener of every end that the store answers; returns how to stop that."""
+        self._listeners += (listener,)
+        return partial(self._forget, listener)
+
+    def _forget(self, listener: Listener) -> None:
+        self._listeners = tuple(one for one in self._listeners if one != listener)
+
+    def add(self, attempt: Attempt | None, transition: Transition) -> None:
         if not self._pending:
             self._since = time.monotonic()
-        self._pending.append(transition)
-        if not self._flushes:
+        self._pending.append((attempt, transition))
+        if self._flush is None:
             self._settled.clear()
-            self._start_flush()
-        elif len(self._pending) == OVERLAP_FROM and len(self._flushes) == 1:
             self._start_flush()
 
     @property
     def unwritten(self) -> int:
-        return len(self._pending) + sum(map(len, self._flying))
+        return len(self._pending) + len(self._flying)
 
     @property
     def full(self) -> bool:
@@ -102,15 +112,15 @@ class Finisher:
         """Whether an end that was handed in before that moment of the monotonic clock may still
         be unwritten. Asked from the heartbeat's thread."""
         waits = bool(self._pending) and self._since <= moment
-        return waits or any(since <= moment for since in self._flying_since.copy())
+        return waits or self._flying_since <= moment
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
-        return any(job_id == end.id for end in chain(self._pending, *self._flying))
+        return any(job_id == end.id for _, end in chain(self._pending, self._flying))
 
     def kept(self) -> list[Transition]:
-        """Ends that are not known to be written; for another thread to copy."""
-        return [*self._pending, *chain(*tuple(self._flying))]
+        """Ends that are not known to be written; another thread may ask for them."""
+        return [end for _, end in (*self._pending, *self._flying)]
 
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
@@ -122,48 +132,45 @@ class Finisher:
             async with asyncio.timeout(patience):
                 await self.settled()
         except TimeoutError:
-            for flush in self._flushes:
-                flush.cancel()
-            await asyncio.gather(*self._flushes, return_exceptions=True)
+            if self._flush is not None:
+                self._flush.cancel()
+                await asyncio.gather(self._flush, return_exceptions=True)
         left = self.unwritten
         self.counters.dropped += left
         return left
 
     def _start_flush(self) -> None:
-        flush = asyncio.create_task(self._flush_all(), name="holdfast-finisher")
-        self._flushes.add(flush)
-        flush.add_done_callback(self._flush_ended)
+        self._flush = asyncio.create_task(self._flush_all(), name="holdfast-finisher")
+        self._flush.add_done_callback(self._flush_ended)
 
     def _flush_ended(self, flush: asyncio.Task[None]) -> None:
-        self._flushes.discard(flush)
-        if not self._flushes:
-            if self._pending and not flush.cancelled():
-                self._start_flush()
-            else:
-                self._settled.set()
+        self._flush = None
+        if self._pending and not flush.cancelled():
+            self._start_flush()
+        else:
+            self._settled.set()
 
     async def _flush_all(self) -> None:
         while self._pending:
-            batch, since = self._pending[: self._batch], self._since
-            self._flying_since.append(since)
+            # First here and then gone there: another thread that asks must not miss an end.
+            self._flying_since = self._since
+            self._flying = batch = self._pending[: self._batch]
             del self._pending[: self._batch]
-            self._flying.append(batch)
             try:
                 await self._write(batch)
             except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
                 self._events.error("finisher.flush_failed", error=repr(error))
-                self._on_given_up()
-            self._flying.remove(batch)
-            self._flying_since.remove(since)
-            self._on_room()
+                self.on_given_up()
+            self._flying, self._flying_since = (), math.inf
+            self.on_room()
 
     async def _write(
-        self, batch: Sequence[Transition], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
+        self, batch: Sequence[Unwritten], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
     ) -> None:
-        """Until the store has answered; only then are the ends off our hands."""
+        """Try until the store has answered; until then the ends are kept."""
         while True:
             try:
-                verdicts = await self._store.jobs.finish(batch)
+                verdicts = await self._store.jobs.finish([end for _, end in batch])
             except RowRefused as error:
                 self._outage.over(FINISH)
                 await self._without_the_row(batch, error)
@@ -181,44 +188,62 @@ class Finisher:
                 self._count(batch, verdicts, repeated)
                 return
 
-    async def _apart(self, batch: Sequence[Transition], error: Exception) -> None:
-        """Nobody knows this error, and one row may be its cause: the others are written without
-        it. It goes to the end of the line, for it may be good all the same."""
+    async def _apart(self, batch: Sequence[Unwritten], error: Exception) -> None:
+        """The error is unknown, and one row may be its cause: the other rows are written without
+        it. That row goes behind all others and is tried again: it may be good all the same."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True, tries=1)
             return
-        self._events.error("job.end_kept", job=batch[0].id, to=batch[0].to, error=describe(error))
+        [(_, end)] = batch
+        self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
+        self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
-    async def _without_the_row(self, batch: Sequence[Transition], error: Exception) -> None:
-        """The store cannot take this batch: halve it until the row at fault stands alone."""
+    async def _without_the_row(self, batch: Sequence[Unwritten], error: Exception) -> None:
+        """The store cannot take this batch: halve it until the row at fault is alone."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True)
             return
-        [transition] = batch
+        [(attempt, transition)] = batch
         self._events.error(
             "job.end_unwritable", job=transition.id, to=transition.to, error=describe(error)
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
-            self._on_given_up()
+            self.on_given_up()
             return
-        await self._write([_plain_failure(transition, error)])
+        await self._write([(attempt, unwritable(transition, error))])
 
     def _count(
-        self, batch: Sequence[Transition], verdicts: Sequence[Verdict], repeated: bool
+        self, batch: Sequence[Unwritten], verdicts: Sequence[Verdict], repeated: bool
     ) -> None:
         counters = self.counters
-        for transition, verdict in zip(batch, verdicts, strict=True):
-            if not (verdict.accepted or (repeated and _is_own(transition, verdict))):
+        if repeated:
+            verdicts = [
+                _own_is_accepted(end, it) for (_, end), it in zip(batch, verdicts, strict=True)
+            ]
+        for (_, transition), verdict in zip(batch, verdicts, strict=True):
+            if not verdict.accepted:
                 self._refused(transition, verdict)
             elif transition.to in ENDED:
                 counters.ended += 1
             else:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
+        if self._listeners:
+            for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
+                self._tell(attempt, transition, verdict)
+
+    def _tell(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
+        for listener in self._listeners:
+            try:
+                listener(attempt, transition, verdict)
+            except Exception as error:  # noqa: BLE001 - a listener may harm neither ends nor others
+                self._events.error(
+                    "finisher.listener_failed", job=transition.id, error=describe(error)
+                )
 
     def _refused(self, transition: Transition, verdict: Verdict) -> None:
         self.counters.refused += 1
@@ -232,26 +257,14 @@ class Finisher:
         )
 
 
-UNWRITABLE = "the store could not take this attempt's end"
-
-
-def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence[Transition]]:
+def _halves(batch: Sequence[Unwritten]) -> tuple[Sequence[Unwritten], Sequence[Unwritten]]:
     half = len(batch) // 2
     return batch[:half], batch[half:]
 
 
-def _is_own(transition: Transition, verdict: Verdict) -> bool:
-    """The write whose reply was lost had been applied after all."""
-    return verdict.state is transition.to and verdict.fence == transition.fence + transition.bump
-
-
-def _plain_failure(transition: Transition, error: Exception) -> Transition:
-    reason = clean(f"{UNWRITABLE} ({transition.to}): {describe(error)}", 2_000)
-    return Transition(
-        transition.id,
-        transition.fence,
-        JobState.FAILED,
-        spend=1,
-        keep_for=30 * DAY,
-        reason=reason.encode("ascii", "replace").decode(),
-    )
+def _own_is_accepted(transition: Transition, verdict: Verdict) -> Verdict:
+    """A store refuses an end that it has applied before, when the answer to that write was lost.
+    This worker knows the end as its own, and takes it as accepted."""
+    fence = transition.fence + transition.bump
+    own = verdict.state is transition.to and verdict.fence == fence
+    return Verdict(transition.id, accepted=True) if own else verdict

@@ -1,8 +1,8 @@
 """Keeps the worker's lease alive from a thread of its own.
 
-The thread has its own event loop and its own store connection: a handler that
-hogs the worker's loop or its connections cannot cost it the lease. What the
-store answers is handed to the worker's loop.
+The thread has its own event loop and its own store connection, so a handler that blocks the
+worker's loop or uses up its connections cannot cost the worker its lease. What the store answers
+is passed on to the worker's loop.
 """
 
 from __future__ import annotations
@@ -10,58 +10,62 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from holdfast.errors import StoreUnavailable
-from holdfast.events import Events
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
 from holdfast.store.contract.records import Beat, Held
 from holdfast.store.contract.store import Store
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.rescue import Rescue
+from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen, Watchdog
 
 
-class Listener(Protocol):
-    """Whom the heartbeat tells, always on the worker's own loop."""
+class BeatListener(Protocol):
+    """Whose heart beats (`Identity`)."""
 
-    def on_beat(self, worker: WorkerId, beat: Beat, held: list[Held]) -> None: ...
+    def on_beat(self, worker: WorkerId, beat: Beat, held: list[Held]) -> None:
+        """What the store answered to a beat; always called on the worker's own loop."""
+        ...
+
+    def held(self) -> list[Held]:
+        """The attempts that the worker holds; called from the heartbeat's thread."""
+        ...
+
+    def stuck(self) -> dict[str, int]:
+        """Stuck handlers by queue; called from the heartbeat's thread."""
+        ...
+
+    def suspects(self) -> list[str]:
+        """Handlers that may block the loop; called from the heartbeat's thread."""
+        ...
 
 
 class Heartbeat:
     """One beat every third of the lease, each with less time than that to succeed."""
 
     def __init__(
-        self,
-        store: Store,
-        events: Events,
-        listener: Listener,
-        *,
-        lease: float,
-        max_block: float,
-        held: Callable[[], list[Held]],
-        stuck: Callable[[], dict[str, int]],
-        is_behind: Callable[[float], bool],
-        suspects: Callable[[], list[str]],
-        give_up: Callable[[Store, Frozen], Awaitable[None]],
+        self, setup: WorkerSetup, listener: BeatListener, finisher: Finisher, rescue: Rescue
     ) -> None:
-        self._store = store
-        self._events = events
-        self._listener = listener
+        lease, max_block = setup.options.lease, setup.options.longest_block
+        self._store = setup.store
+        self._events = setup.events
         self._lease = lease
-        self._held = held
-        self._stuck = stuck
-        self._is_behind = is_behind
+        self._listener = listener
+        self._finisher = finisher
         self._worker_loop = asyncio.get_running_loop()
         self.watchdog = Watchdog(
             self._worker_loop,
-            events,
+            setup.events,
             tolerance=max(0.1, min(1.0, lease / 3, max_block / 2)),
             limit=max_block,
-            suspects=suspects,
+            suspects=listener.suspects,
             give_up=self._give_up,
         )
-        self._rescue = give_up
+        self._rescue = rescue
         self._given_up = False
         self._worker: WorkerId | None = None
         self._thread: threading.Thread | None = None
@@ -75,7 +79,7 @@ class Heartbeat:
     def start(self, worker: WorkerId, registered_at: float) -> None:
         """`registered_at`: when the registration was sent, which the lease counts from."""
         self.follow(worker, registered_at)
-        # Made here and not in the thread, so that what is told before the thread runs is kept.
+        # Made here and not in the thread, so that calls before the thread runs are kept.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self._thread.start()
@@ -114,7 +118,7 @@ class Heartbeat:
             try:
                 runner.run(self._main())
             except RuntimeError as error:
-                # The worker's loop was closed under us: nobody is left to beat for.
+                # The worker's loop is closed: nobody is left to beat for.
                 self._events.error("heartbeat.ended", error=describe(error))
 
     async def _main(self) -> None:
@@ -155,28 +159,30 @@ class Heartbeat:
         await self._stop.wait()
 
     async def _give_up(self, store: Store, frozen: Frozen) -> None:
-        """No beat and no claim after this: what is handed on must not come back to us."""
+        """No beat and no claim after this: jobs that are handed back must not come here again."""
         self._given_up = True
-        await self._rescue(store, frozen)
+        assert self._worker is not None
+        await self._rescue.save(store, self._worker, frozen)
 
     async def _beat(self, store: Store) -> None:
-        """A beat also says whether all is written that was decided when the answer to the beat
-        before it came; if that answer was not heard, nothing can be said."""
+        """A beat also says whether everything is written that was decided when the answer to the
+        beat before it came. If that answer was not heard, nothing can be said."""
         worker = self._worker
         assert worker is not None
-        held, sent = self._held(), time.monotonic()
+        held, sent = self._listener.held(), time.monotonic()
         heard, self._heard = self._heard, None
-        caught_up = heard is not None and not self._is_behind(heard)
-        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, self._stuck())
+        caught_up = heard is not None and not self._finisher.is_behind(heard)
+        stuck = self._listener.stuck()
+        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, stuck)
         self.last_answer = time.monotonic()
         if worker != self._worker:
-            return  # renewed meanwhile: this answer is about a name we no longer use
+            return  # renewed meanwhile: this answer is about the old name
         if beat.known:
             self.last_beat, self._heard = sent, self.last_answer
         if self._failing:
             self._failing = self._lapsed = False
             self._events.info("heartbeat.recovered", worker=worker)
-        if beat.cancel or beat.lost or not beat.known:
+        if beat.cancel or beat.lost or beat.orders or not beat.known:
             self._worker_loop.call_soon_threadsafe(self._listener.on_beat, worker, beat, held)
 
     def _failed(self, error: Exception) -> None:

@@ -1,12 +1,11 @@
-"""The name under which a worker holds its lease, and what follows from losing it.
+"""The name under which a worker holds its lease, and what happens when the lease is lost.
 
-A lease that ran out while the store was out of reach is no reason to stop what
-runs: whether another has taken the jobs over, only the store can say. Until it
-answers nothing is claimed. Its first answer revives the lease under the same
-name and says what was taken meanwhile. Only when the store no longer knows the
-name, everything held under it is given up and the worker goes on under a new
-one: were the old name used again, jobs whose handlers were stopped would look
-as if they were still running.
+A lease that lapsed while the store was out of reach is no reason to stop running handlers: only
+the store can say whether another worker has taken the jobs over. Until the store answers, nothing
+is claimed. Its first answer revives the lease under the same name and says which jobs were taken
+meanwhile. Only when the store no longer knows the name, the worker gives up everything that it
+holds and goes on under a new name. Under the old name, jobs whose handlers were stopped would
+look as if they were still running.
 """
 
 from __future__ import annotations
@@ -16,60 +15,55 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
-from holdfast.background.outage import Outage
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.events import Events
-from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
-from holdfast.store.contract.records import Beat, Held, WorkerInfo
-from holdfast.store.contract.store import Store
+from holdfast.store.contract.records import Beat, Held, Order, WorkerInfo
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.finisher import Finisher
 from holdfast.worker.heartbeat import Heartbeat
-from holdfast.worker.options import WorkerOptions
+from holdfast.worker.permits import Permits
+from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
-from holdfast.worker.watchdog import Frozen
+from holdfast.worker.setup import WorkerSetup
+
+
+def _nobody() -> None:
+    """Until somebody listens."""
+
+
+def _nothing(order: Order) -> None:
+    """Until somebody obeys."""
 
 
 class Identity:
-    """Registers the worker, listens to its heartbeats, and renews it when it is lost."""
+    """Registers the worker, hears the answers to its heartbeats, and takes a new name when the
+    store has forgotten the old one. Then `on_renewal` is called: claiming may go on. `on_order`
+    is called with each order that an answer brings."""
 
     def __init__(
         self,
-        store: Store,
-        registry: Registry,
-        options: WorkerOptions,
-        events: Events,
-        outage: Outage,
+        setup: WorkerSetup,
+        permits: Permits,
         runner: Runner,
-        is_behind: Callable[[float], bool],
-        on_renewal: Callable[[], None],
-        give_up: Callable[[Store, Frozen], Awaitable[None]],
+        finisher: Finisher,
+        rescue: Rescue,
     ) -> None:
-        self._store = store
-        self._registry = registry
-        self._options = options
-        self._events = events
-        self._outage = outage
+        self._store = setup.store
+        self._registry = setup.registry
+        self._options = setup.options
+        self._events = setup.events
+        self._outage = setup.outage
+        self._permits = permits
         self._runner = runner
-        self._on_renewal = on_renewal
         self._renewal: asyncio.Task[None] | None = None
+        self.on_renewal: Callable[[], None] = _nobody
+        self.on_order: Callable[[Order], None] = _nothing
         self.id: WorkerId = new_worker_id()
-        self.heartbeat = Heartbeat(
-            store,
-            events,
-            self,
-            lease=options.lease,
-            max_block=options.longest_block,
-            held=self._held,
-            stuck=self._stuck,
-            is_behind=is_behind,
-            suspects=self._suspects,
-            give_up=give_up,
-        )
+        self.heartbeat = Heartbeat(setup, self, finisher, rescue)
 
     async def begin(self) -> None:
         sent = time.monotonic()
@@ -86,7 +80,7 @@ class Identity:
 
     @property
     def trusted(self) -> bool:
-        """Whether the store still lets this worker run jobs, as far as we can know."""
+        """Whether the worker's lease is alive, as far as the worker can know."""
         return self._renewal is None and self.heartbeat.lease_left > 0
 
     def on_beat(self, worker: WorkerId, beat: Beat, held: list[Held]) -> None:
@@ -103,6 +97,8 @@ class Identity:
             attempt = self._runner.running.get(job_id)
             if attempt is not None and attempt.job.fence == fences.get(job_id):
                 self._lose(attempt)
+        for order in beat.orders:
+            self.on_order(order)
 
     def _lose(self, attempt: Attempt) -> None:
         if attempt.stop is Stop.LOST:
@@ -136,7 +132,7 @@ class Identity:
         self.heartbeat.follow(new, sent)
         self._renewal = None
         self._events.info("worker.renewed", former=former, worker=new)
-        self._on_renewal()
+        self.on_renewal()
         await self._deregister(former)
 
     async def _register(self, worker: WorkerId) -> None:
@@ -145,7 +141,7 @@ class Identity:
             name=self._options.name,
             host=platform.node() or "localhost",
             pid=os.getpid(),
-            queues=dict(self._options.queues),
+            queues=dict(self._permits.slots),
             tasks=tuple(self._registry),
             version=own_version(),
         )
@@ -159,15 +155,15 @@ class Identity:
         except StoreError as error:
             self._events.warning("worker.not_deregistered", worker=worker, error=str(error))
 
-    def _held(self) -> list[Held]:
-        """Called from the heartbeat's thread: `copy` is one step for the interpreter."""
+    def held(self) -> list[Held]:
+        """Copying a dict is one step for the interpreter, so another thread may do it."""
         running = self._runner.running.copy()
         return [Held(one.job.id, one.job.fence) for one in running.values()]
 
-    def _stuck(self) -> dict[str, int]:
+    def stuck(self) -> dict[str, int]:
         return dict(Counter(one.job.queue for one in self._runner.stuck.copy()))
 
-    def _suspects(self) -> list[str]:
+    def suspects(self) -> list[str]:
         running = self._runner.running.copy()
         started = [one for one in running.values() if one.task is not None]
         return [f"{one.job.task} {one.job.id}" for one in started][:10]

@@ -1,86 +1,116 @@
 """The slots of one queue.
 
-A slot is a long-lived coroutine that pulls one attempt after another. That
-costs a microsecond a job where a task of its own would cost five, and a
-handler that never waits runs to its end without a turn of the loop. There are
-never more of them than the queue has slots, so no more handlers run at once.
-A slot whose handler left traces in it (context variables set, a cancellation
-not consumed) is replaced, so that no job ever sees another's.
+A slot is a long-lived coroutine that runs one attempt after another. That costs a microsecond a
+job, where a task for each job would cost five, and a handler that never waits runs to its end
+within one turn of the loop. A lane has no more of these coroutines than its queue has slots, so
+no more handlers run at once.
+
+A handler may leave traces in the coroutine that ran it: context variables that it set, or a
+cancellation that it did not consume. Such a slot is replaced, so that no job ever sees traces of
+another.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
+from typing import Protocol
 
+from holdfast.job.outcome import Transition, undecidable
 from holdfast.worker.attempt import Attempt
 
 LONGEST_WAIT = 0.1
 """Seconds that an attempt waits behind handlers that all turned out slow, before it goes back."""
 
 SLOT: ContextVar[asyncio.Task[None]] = ContextVar("holdfast-slot")
-"""The slot that a task belongs to, also one that a handler started."""
+"""The slot that a task belongs to, also a task that a handler started."""
 
-Run = Callable[[Attempt, "asyncio.Task[None]"], Awaitable[None]]
+
+class Runs(Protocol):
+    """What a lane does with an attempt (`Executor`)."""
+
+    async def run(self, attempt: Attempt) -> Transition | None: ...
+
+
+class Holder(Protocol):
+    """Who holds the attempts of a lane (`Runner`), and hears later what became of them."""
+
+    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None: ...
+
+    def hand_back(self, attempts: Iterable[Attempt]) -> None: ...
 
 
 class Lane:
-    """Attempts of one queue, first come first served; `run` is awaited for each in a slot,
-    `on_stuck` gets those that no slot came free for."""
+    """Attempts of one queue, first come first served."""
 
-    def __init__(
-        self, size: int, variables: Variables, run: Run, on_stuck: Callable[[list[Attempt]], None]
-    ) -> None:
+    def __init__(self, size: int, variables: Variables, executor: Runs, holder: Holder) -> None:
         self._size = size
         self._variables = variables
-        self._run = run
-        self._on_stuck = on_stuck
+        self._executor = executor
+        self._holder = holder
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[Attempt] = deque()
         self._idle: list[asyncio.Future[None]] = []
-        self._watch: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._waking = False
         self._closed = False
         self.slots: set[asyncio.Task[None]] = set()
 
     def put(self, attempts: Iterable[Attempt]) -> None:
-        """They start in this order."""
+        """Run these attempts, in this order, as slots come free."""
         self._inbox.extend(attempts)
         self._wake_a_slot()
-        if self._watch is None:
-            self._watch = self._loop.call_later(LONGEST_WAIT, self._look)
+        if self._timer is None:
+            self._timer = self._loop.call_later(LONGEST_WAIT, self._check_waiting)
 
     def take_waiting(self) -> list[Attempt]:
-        """What has not started yet is no longer this lane's."""
+        """Remove the attempts that have not started yet from this lane, and return them."""
         waiting = list(self._inbox)
         self._inbox.clear()
         return waiting
 
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def resize(self, size: int) -> None:
+        """Run so many attempts at once from now on. Nothing that runs is cancelled: a surplus
+        slot ends when its handler has ended."""
+        self._size = size
+        surplus = max(0, len(self.slots) - size)
+        ending, self._idle[:surplus] = self._idle[:surplus], []
+        for waiter in ending:
+            if not waiter.done():
+                waiter.set_result(None)  # its slot sees that it is one too many
+        if self._inbox:
+            self._wake_a_slot()
+
     def close(self) -> None:
         self._closed = True
-        if self._watch is not None:
-            self._watch.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for slot in self.slots:
             slot.cancel()
 
-    def _look(self) -> None:
-        """Only while every slot is busy: where handlers hog the loop, some slot is idle and
-        gets its turn, and handing back would only make work."""
-        self._watch = None
+    def _check_waiting(self) -> None:
+        """Hand waiting attempts back, but only if every slot is busy. If a slot is idle, the
+        event loop is blocked: the slot will run the attempt as soon as the loop turns, and
+        handing it back would cost two writes for nothing."""
+        self._timer = None
         if not self._inbox:
             return
-        busy = len(self.slots) == self._size and not self._idle
+        busy = len(self.slots) >= self._size and not self._idle
         if busy and self._inbox[0].since + LONGEST_WAIT <= self._loop.time():
-            self._on_stuck(self.take_waiting())
+            self._holder.hand_back(self.take_waiting())
         else:
-            self._watch = self._loop.call_later(LONGEST_WAIT, self._look)
+            self._timer = self._loop.call_later(LONGEST_WAIT, self._check_waiting)
 
     def _wake_a_slot(self) -> None:
-        """One at a time: a woken slot wakes the next before it starts a handler that may wait,
-        and if handlers do not wait, the first slot empties the inbox alone."""
+        """Wake one slot at a time. A woken slot wakes the next one before it starts a handler
+        that may wait. If handlers do not wait, the first slot empties the inbox alone."""
         if self._waking:
             return
         while self._idle:
@@ -109,18 +139,28 @@ class Lane:
         assert slot is not None
         SLOT.set(slot)
         clean = copy_context()
-        inbox = self._inbox
-        attempt: Attempt | None
-        while not self._closed:
+        inbox, slots = self._inbox, self.slots
+        run, ended = self._executor.run, self._holder.handler_ended
+        while True:
             self._waking = False
+            if self._closed or len(slots) > self._size:
+                break
             while inbox:
                 attempt = inbox.popleft()
                 if inbox:
                     self._wake_a_slot()
-                await self._run(attempt, slot)
-                if copy_context() != clean or slot.cancelling():
+                attempt.task = slot
+                try:
+                    transition = await run(attempt)
+                except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job
+                    transition = undecidable(attempt.job, problem)
+                attempt.task = None
+                ended(attempt, transition)
+                del attempt, transition  # what they carry must not live on in an idle slot
+                if copy_context() != clean or slot.cancelling() or len(slots) > self._size:
+                    slots.discard(slot)
                     return
-            attempt = None  # what it carries must not live on while the slot is idle
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter
+        slots.discard(slot)

@@ -1,70 +1,69 @@
-"""Jobs that the store gave us and we never heard of.
+"""Jobs that the store gave to this worker and that the worker never heard of.
 
-When the answer to a claim is lost, the claim may still have been applied: the
-store then shows jobs as running under our name, our heartbeats keep their lease
-alive, and nobody would ever run them. So after every claim in doubt the running
-jobs are compared with those we hold, and strays are handed back.
+When the answer to a claim is lost, the store may still have applied the claim. It then shows the
+jobs as running under this worker's name, the heartbeats keep their lease alive, and nobody would
+ever run them. So after every claim without an answer the worker compares the jobs that run under
+its name with those that it holds, and hands back the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from holdfast.background.outage import Outage
 from holdfast.errors import StoreUnavailable
-from holdfast.events import Events
 from holdfast.job.ends import HandedBack
-from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.records import JobFilter
-from holdfast.store.contract.store import Store
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.identity import Identity
+from holdfast.worker.permits import Permits
+from holdfast.worker.runner import Runner
+from holdfast.worker.setup import WorkerSetup
 
-PAGE = 500
+SEARCH_BATCH = 500
 
 
 class LostClaims:
-    """Looks for strays when told to, once the store answers, and again a little later: a
-    statement whose answer was given up may be applied after we first looked."""
+    """Searches for lost jobs when told to, as soon as the store answers, and once more a lease
+    later: the store may apply a claim after the first search, although its answer was given up.
+    `claiming` says that a claim is on its way; the fetcher sets it."""
 
     def __init__(
         self,
-        store: Store,
-        queues: Sequence[str],
-        events: Events,
-        outage: Outage,
-        *,
-        again_after: float,
-        worker_id: Callable[[], WorkerId],
-        is_known: Callable[[JobId], bool],
-        is_claiming: Callable[[], bool],
-        hand_back: Callable[[Transition], None],
+        setup: WorkerSetup,
+        permits: Permits,
+        identity: Identity,
+        runner: Runner,
+        finisher: Finisher,
     ) -> None:
-        self._store = store
-        self._queues = tuple(queues)
-        self._events = events
-        self._outage = outage
-        self._again_after = again_after
-        self._worker_id = worker_id
-        self._is_known = is_known
-        self._is_claiming = is_claiming
-        self._hand_back = hand_back
+        self._store = setup.store
+        self._permits = permits
+        self._events = setup.events
+        self._outage = setup.outage
+        self._again_after = setup.options.lease
+        self._identity = identity
+        self._runner = runner
+        self._finisher = finisher
         self._doubted = asyncio.Event()
         self._returned: set[tuple[JobId, int]] = set()
         self._task: asyncio.Task[None] | None = None
+        self.claiming = False
+        finisher.on_given_up = self.suspect
 
     def suspect(self) -> None:
+        """Search: a claim got no answer, or an end could not be written."""
         self._doubted.set()
         if self._task is None:
-            self._task = asyncio.create_task(self._look(), name="holdfast-strays")
+            self._task = asyncio.create_task(self._search(), name="holdfast-lost-claims")
 
     def has_returned(self, job: Claimed) -> bool:
-        """Whether this very attempt is on its way back. A store may answer a claim late, or
-        again, after we took it for lost: were it run now, it would run twice."""
+        """Whether this very attempt was handed back as a lost one. A store may answer a claim
+        late, or answer it again. If the job began now, it would run twice."""
         return bool(self._returned) and (job.id, job.fence) in self._returned
 
     async def stop(self) -> None:
@@ -72,7 +71,7 @@ class LostClaims:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _look(self) -> None:
+    async def _search(self) -> None:
         try:
             while self._doubted.is_set():
                 self._doubted.clear()
@@ -84,7 +83,7 @@ class LostClaims:
             self._returned.clear()
 
     async def _doubted_again(self) -> bool:
-        """Whether another claim came in doubt before it was time to look again."""
+        """Whether another claim got no answer before it was time to search again."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._again_after):
                 await self._doubted.wait()
@@ -93,36 +92,39 @@ class LostClaims:
     async def _until_answered(self) -> None:
         while True:
             try:
-                await self._return_strays()
+                await self._hand_back_lost()
                 self._outage.answered("page")
                 return
-            except Exception as error:  # noqa: BLE001 - until it has looked, strays may be stuck
+            except Exception as error:  # noqa: BLE001 - until the search is done, jobs may be lost
                 if not isinstance(error, StoreUnavailable):
                     self._events.error("worker.stray_search_failed", error=describe(error))
                 self._outage.failed("page", error)
                 await self._outage.pause()
 
-    async def _return_strays(self) -> None:
-        """A job that is claimed while we look is no stray: it is only counted when it was
-        unknown before and after, with no claim on its way in between."""
-        strays = [job_id for job_id in await self._unknown() if not self._is_known(job_id)]
-        while strays and self._is_claiming():  # noqa: ASYNC110 - a claim ends within moments
+    async def _hand_back_lost(self) -> None:
+        """A job that is claimed during the search is not lost. So a job counts as lost only if
+        it was unknown before and after a moment without a claim on its way."""
+        lost = [job_id for job_id in await self._unknown() if not self._runner.holds(job_id)]
+        while lost and self.claiming:  # noqa: ASYNC110 - a claim ends within moments
             await asyncio.sleep(0.01)
-        strays = [job_id for job_id in strays if not self._is_known(job_id)]
-        for live in await self._store.jobs.live(strays):
-            if live.worker_id == self._worker_id() and not self._is_known(live.id):
+        lost = [job_id for job_id in lost if not self._runner.holds(job_id)]
+        for live in await self._store.jobs.live(lost):
+            if live.worker_id == self._identity.id and not self._runner.holds(live.id):
                 self._returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
-                self._hand_back(decide(live, HandedBack(), cancel_requested=live.cancel_requested))
+                cancel = live.cancel_requested
+                self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
 
     async def _unknown(self) -> list[JobId]:
-        which = JobFilter(states=frozenset({JobState.RUNNING}), queues=self._queues)
+        which = JobFilter(
+            states=frozenset({JobState.RUNNING}), queues=tuple(self._permits.ever_served)
+        )
         found: list[JobId] = []
         cursor: str | None = None
         while True:
-            page = await self._store.jobs.page(which, PAGE, cursor)
-            mine = [job.id for job in page.jobs if job.worker_id == self._worker_id()]
-            found += [job_id for job_id in mine if not self._is_known(job_id)]
+            page = await self._store.jobs.page(which, SEARCH_BATCH, cursor)
+            mine = [job.id for job in page.jobs if job.worker_id == self._identity.id]
+            found += [job_id for job_id in mine if not self._runner.holds(job_id)]
             cursor = page.next_cursor
             if cursor is None:
                 return found

@@ -1,4 +1,4 @@
-"""What a worker may be told, checked once at the edge."""
+"""The options of a worker, checked once at the edge."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ def own_name() -> str:
 class WorkerOptions:
     """How one worker works. Times are seconds.
 
-    `queues` gives each queue its slots. `lease` is how long the store trusts the
-    worker without a heartbeat; `grace` how long running work may go on after a
-    stop; `poll` how often the store is asked for what no wakeup told of.
-    `patience` is how long a handler that was told to stop is waited for before
-    its attempt is ended without it; the handler is then stuck and keeps its slot.
-    When `stuck_share` of a queue's slots are lost that way, the worker leaves.
-    `max_block` is how long a handler may keep the event loop to itself before the
-    worker is given up: one lease, and at least 5 seconds, unless it is said.
+    `queues` gives each queue its slots; `Worker.resize` may change them later. `lease` is how long
+    the store trusts the worker without a heartbeat, `grace` how long handlers may go on after a
+    stop, and `poll` how often the worker asks the store what is new. `patience` is how long a
+    worker waits for a handler that was told to stop, before it ends the attempt without it. The
+    handler is then stuck and keeps its slot. When `stuck_share` of a queue's slots are lost that
+    way, the worker leaves. `max_block` is how long a handler may block the event loop before the
+    worker is given up; without a value it is one lease, but at least 5 seconds.
     """
 
     queues: Mapping[str, int]
@@ -77,13 +76,13 @@ class WorkerOptions:
         """Seconds from the first signal to the end of everything, whatever the store does."""
         return self.grace + self.patience + 5.0
 
-    @property
-    def thread_count(self) -> int:
-        return self.threads or min(self.slots, MOST_THREADS)
+    def threads_for(self, slots: int) -> int:
+        """How many threads a worker with so many slots in all may start."""
+        return self.threads or max(1, min(slots, MOST_THREADS))
 
-    @property
-    def process_count(self) -> int:
-        return self.processes or min(self.slots, os.cpu_count() or 1)
+    def processes_for(self, slots: int) -> int:
+        """How many child processes a worker with so many slots in all may start."""
+        return self.processes or max(1, min(slots, os.cpu_count() or 1))
 
 
 def _require_slots(queues: object) -> None:

@@ -1,70 +1,136 @@
-"""How many jobs of each queue this worker may hold. A permit is taken before a job is claimed.
+"""How many jobs a worker may claim: permits per queue, places in threads and child processes.
 
-Permits bound how many handlers run; that bound is the lanes' to keep. Were they
-the bound of claims too, short handlers would spend most of their slots' time
-waiting for the next claim. So a worker may hold what its slots got through in
-the last few milliseconds, and at least as many jobs as it has slots: by
-Little's law that is more than the slots only while handlers take less than
-`REACH` on average, and a job claimed ahead waits about that long. Not while
-claims bring jobs that must not be claimed ahead (`admission`).
+A lane limits how many handlers of its queue run at once. If claims were limited to the same
+number, short handlers would leave their slots idle during every round trip of a claim. So a
+worker may hold more jobs than it has slots: as many as ended in the last `READ_AHEAD_SECONDS`.
+By Little's law that is more than its slots only while handlers take less than that on average,
+and a job claimed ahead waits about that long.
+
+There is one exception. While claims bring jobs that may not be claimed ahead (`admission` says
+which, and why), a worker claims no more jobs than begin at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
-REACH = 0.02
+from holdfast.handlers.registry import Mode, Registry
+from holdfast.worker.attempt import Attempt
+
+READ_AHEAD_SECONDS = 0.02
 """Seconds of work that a worker may hold."""
 
 
-class Permits:
-    """Permits to hold jobs, counted per queue; `clock` gives seconds."""
+def _nobody(queue: str) -> None:
+    """Until somebody waits for room."""
 
-    def __init__(self, sizes: Mapping[str, int], clock: Callable[[], float]) -> None:
-        self.sizes = dict(sizes)
-        self._held = dict.fromkeys(sizes, 0)
-        self._most = dict(sizes)
+
+class Permits:
+    """Permits to hold jobs, counted per queue. A permit is taken before its job is claimed and
+    given back when the handler ends. `clock` gives seconds.
+
+    `slots` says which queues this worker serves, and with how many slots each. `on_room` is
+    called with a queue's name when one of its attempts is over.
+    """
+
+    def __init__(self, slots: Mapping[str, int], clock: Callable[[], float]) -> None:
+        self.slots = dict(slots)
+        self.on_room: Callable[[str], None] = _nobody
+        self.reads_ahead = True
+        self._held = dict.fromkeys(slots, 0)
+        self._most = dict(slots)
         self._clock = clock
-        self._ended = dict.fromkeys(sizes, 0)
+        self._ended = dict.fromkeys(slots, 0)
         self._since = clock()
-        self.cautious = False
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Permits that are
+        taken stay taken, also if they are more than the new slots."""
+        if slots == 0:
+            self.slots.pop(queue, None)
+            return
+        self.slots[queue] = self._most[queue] = slots
+        self._held.setdefault(queue, 0)
+        self._ended.setdefault(queue, 0)
+
+    @property
+    def ever_served(self) -> Iterable[str]:
+        """Also queues that are served no longer: jobs of theirs may still run here."""
+        return self._held.keys()
 
     def take(self, queue: str, count: int) -> None:
         self._held[queue] += count
 
     def give(self, queue: str, count: int = 1) -> None:
-        """Permits come back unused."""
+        """Take permits back for which no job came. Nobody is told: the fetcher itself gives."""
         self._held[queue] -= count
 
-    def ended(self, queue: str) -> None:
-        """A job has ended, and its permit comes back."""
+    def ended(self, queue: str, ran: bool = True) -> None:
+        """Take back the permit of an attempt that is over. Only attempts whose handlers `ran`
+        say how fast this queue's handlers are."""
         self._held[queue] -= 1
-        self._ended[queue] += 1
+        self._ended[queue] += ran
+        self.on_room(queue)
 
     def room(self, queue: str) -> int:
-        """How many to ask for. No more than half of what may be held, unless that is fewer
-        than the slots: one half is claimed while the other runs."""
+        """How many jobs to ask for. That is at most half of what may be held, so that one half
+        is claimed while the other runs, but never less than the slots because of that."""
         most = self._most_of(queue)
-        return min(most - self._held[queue], max(self.sizes[queue], most // 2))
+        return min(most - self._held[queue], max(self.slots[queue], most // 2))
 
     def free(self, queue: str) -> int:
         """How many more jobs would find a slot free."""
-        return max(0, self.sizes[queue] - self._held[queue])
+        return max(0, self.slots[queue] - self._held[queue])
 
-    def worthwhile(self, queue: str) -> bool:
-        """Whether so much room is left that a claim is worth its round trip."""
+    def worth_a_claim(self, queue: str) -> bool:
+        """Whether a quarter of the room is free: a claim for less is not worth its round trip."""
         most = self._most_of(queue)
         return (most - self._held[queue]) * 4 >= most
 
     def _most_of(self, queue: str) -> int:
-        return self.sizes[queue] if self.cautious else self._most[queue]
+        return self._most[queue] if self.reads_ahead else self.slots[queue]
 
-    def reckon(self) -> None:
-        """Look how fast jobs end, and let each queue reach accordingly far."""
+    def adapt(self) -> None:
+        """Measure how fast jobs end, and let each queue read ahead accordingly."""
         elapsed = self._clock() - self._since
-        if elapsed < REACH:
+        if elapsed < READ_AHEAD_SECONDS:
             return
-        for queue, size in self.sizes.items():
-            self._most[queue] = max(size, int(self._ended[queue] * REACH / elapsed))
-        self._ended = dict.fromkeys(self.sizes, 0)
+        for queue, slots in self.slots.items():
+            self._most[queue] = max(slots, int(self._ended[queue] * READ_AHEAD_SECONDS / elapsed))
+        self._ended = dict.fromkeys(self._ended, 0)
         self._since += elapsed
+
+
+class Places:
+    """Threads and child processes, as far as the registered tasks need them. An attempt has its
+    place from the claim on, also while it waits for a slot. A stuck handler keeps its place.
+    `held` are live views of the attempts that have one."""
+
+    def __init__(
+        self, registry: Registry, capacity: Mapping[Mode, int], *held: Iterable[Attempt]
+    ) -> None:
+        self._mode_of = {task: registry[task].mode for task in registry}
+        self._used = capacity.keys() & set(self._mode_of.values())
+        self._capacity = capacity
+        self._held = held
+        self._tasks = tuple(registry)
+
+    def free(self) -> dict[Mode, int]:
+        """How many more handlers could begin at once, of each mode that has a limit."""
+        left = {mode: self._capacity[mode] for mode in self._used}
+        if left:
+            for attempt in chain(*self._held):
+                mode = attempt.handler.mode
+                if mode in left:
+                    left[mode] -= 1
+        return left
+
+    def leaves_out(self, tasks: Sequence[str]) -> bool:
+        """Whether a claim for these tasks leaves other tasks of this worker out."""
+        return len(tasks) < len(self._tasks)
+
+    def tasks_that_could_begin(self, free: Mapping[Mode, int]) -> Sequence[str]:
+        if all(number > 0 for number in free.values()):
+            return self._tasks
+        return [task for task, mode in self._mode_of.items() if free.get(mode, 1) > 0]

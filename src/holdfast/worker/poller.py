@@ -1,58 +1,48 @@
-"""Looks every `poll` seconds for what no wakeup told of: polling is the truth, wakeups are hints.
+"""Asks the store every `poll` seconds what is new: polling is the truth, wakeups are hints.
 
-One statement asks for everything: ready jobs, due times, cancels, changed schedules. What it finds
-is told to the listeners of this process as a wakeup, so there is one way to hear of it. A worker
-that hears nothing, behind a pooler or with a broken line, is no later than its polls.
+One statement asks for everything: ready jobs, due times, cancels, changed schedules. The poller
+passes what it finds on to the listeners of this process as a wakeup, so all news come the same
+way. A worker that hears no wakeups, behind a pooler or with a broken connection, is late by one
+poll at most.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
 
-from holdfast.background.outage import Outage
-from holdfast.background.replicas import Replicas
 from holdfast.errors import StoreUnavailable
-from holdfast.events import Events
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
 from holdfast.store.contract.records import News, Topic, Wakeup
-from holdfast.store.contract.store import Store
+from holdfast.worker.identity import Identity
+from holdfast.worker.permits import Permits
+from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
 
-CENSUS = 10.0
-"""Seconds between two looks at who else serves these queues, in a fleet of one; see `stretched`."""
+CENSUS_SECONDS = 10.0
+"""Seconds between two counts of the workers that serve these queues, for a single worker; many
+workers count less often (`Replicas.stretched`)."""
 JITTER = 0.1
-"""How much a pause is shortened at random, so that workers do not poll in step."""
+"""By how much of itself a pause is shortened at random, so that workers do not poll in step."""
 
 
 class Poller:
-    """Of one worker; it keeps `replicas` and says what changed since its last look."""
+    """Keeps the count of replicas, and tells what changed since the poll before."""
 
     def __init__(
-        self,
-        store: Store,
-        queues: Sequence[str],
-        tasks: Sequence[str],
-        events: Events,
-        outage: Outage,
-        replicas: Replicas,
-        watch: Watch,
-        *,
-        poll: float,
-        worker_id: Callable[[], WorkerId],
+        self, setup: WorkerSetup, permits: Permits, identity: Identity, watch: Watch
     ) -> None:
-        self._store = store
-        self._queues = queues
-        self._tasks = tasks
-        self._events = events
-        self._outage = outage
-        self._replicas = replicas
+        self._store = setup.store
+        self._permits = permits
+        self._tasks = tuple(setup.registry)
+        self._events = setup.events
+        self._outage = setup.outage
+        self._replicas = setup.replicas
+        self._poll = setup.options.poll
+        self._identity = identity
         self._watch = watch
         self._next_census = 0.0
-        self._poll = poll
-        self._worker_id = worker_id
         self._asked: tuple[WorkerId, int] | None = None
         self._schedules: int | None = None
         self._task: asyncio.Task[None] | None = None
@@ -66,12 +56,14 @@ class Poller:
             await asyncio.wait((self._task,))
 
     async def _keep_polling(self) -> None:
-        """The first look comes within a pause: the fetcher's first claim is on its way."""
+        """The first poll comes within one pause. There is no hurry: the fetcher's first claim is
+        on its way."""
         await asyncio.sleep(self._poll * random.random())
         while True:
-            worker = self._worker_id()
+            worker = self._identity.id
             try:
-                news = await self._store.workers.poll(worker, self._queues, self._tasks)
+                queues = tuple(self._permits.slots)
+                news = await self._store.workers.poll(worker, queues, self._tasks)
                 self._outage.answered("poll")
                 self._tell(worker, news)
                 await self._keep_watch()
@@ -83,7 +75,7 @@ class Poller:
     async def _keep_watch(self) -> None:
         loop = asyncio.get_running_loop()
         if self._watch.is_crowd and loop.time() >= self._next_census:
-            self._next_census = loop.time() + self._replicas.stretched(CENSUS)
+            self._next_census = loop.time() + self._replicas.stretched(CENSUS_SECONDS)
             self._watch.recount(await self._store.workers.list())
         self._watch.polled()
 
@@ -99,7 +91,7 @@ class Poller:
         if news.ready:
             tell(Wakeup(Topic.READY))
         if news.due_in is not None and news.due_in <= self._poll:
-            tell(Wakeup(Topic.DUE))  # it comes before the next look
+            tell(Wakeup(Topic.DUE))  # before the next poll
         if news.cancels and self._asked != (worker, news.cancels):
             tell(Wakeup(Topic.CANCEL, worker))
         if self._schedules != news.schedules:

@@ -1,8 +1,9 @@
-"""What is still done for the jobs of a worker whose event loop does not turn.
+"""Saves the jobs of a worker whose event loop does not turn.
 
-It is done in the heartbeat's thread, with the heartbeat's store. Ends that wait to be written are
-written. The attempt whose task keeps the loop is charged like one that took its worker down: it
-did. Every other attempt is handed back and loses nothing. Then the worker leaves the store's list.
+All of this happens in the heartbeat's thread, with the heartbeat's store. Ends that wait to be
+written are written. The attempt whose task blocks the loop is charged as if it had killed its
+worker, because it did. Every other attempt is handed back and loses nothing. Then the worker
+leaves the store's list.
 """
 
 from __future__ import annotations
@@ -15,58 +16,53 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition, decide
+from holdfast.job.outcome import Transition
 from holdfast.job.text import describe
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.executor import decided
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import SLOT
 from holdfast.worker.runner import Runner
-from holdfast.worker.settle import undecidable
 from holdfast.worker.watchdog import Frozen
 
-PATIENCE = 5.0
-"""Seconds for all of it: a store that does not answer learns of the worker's end by its lease."""
-LITTLE = 1.5
+FROZEN_SECONDS = 5.0
+"""Seconds for all writes. A store that does not answer in time sees the worker's lease lapse."""
+LATE_SECONDS = 1.5
 """The same when the worker was told to leave, and its time is over."""
 
 
 class Rescue:
-    """Made on the worker's loop, used from another thread. `then` is called there at the end."""
+    """Made on the worker's loop, used from the heartbeat's thread. `then` is called there last."""
 
     def __init__(
-        self,
-        runner: Runner,
-        finisher: Finisher,
-        events: Events,
-        worker_id: Callable[[], WorkerId],
-        then: Callable[[Frozen], None],
+        self, runner: Runner, finisher: Finisher, events: Events, then: Callable[[Frozen], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._runner = runner
         self._finisher = finisher
         self._events = events
-        self._worker_id = worker_id
         self._then = then
 
-    async def __call__(self, store: Store, frozen: Frozen) -> None:
+    async def save(self, store: Store, worker: WorkerId, frozen: Frozen) -> None:
         held = list(self._runner.running.copy().values())
         blamed = [] if frozen.leaving else culprits(self._loop, held)
-        self._report(frozen, blamed)
+        self._report(worker, frozen, blamed)
         for attempt in held:
-            # Threads see it, and should the loop turn again, nothing of these is written.
+            # Threads see this, and if the loop turns again, no end of these is written.
             attempt.stop = Stop.LOST
         moves = [_move(one, frozen if one in blamed else None) for one in held]
         try:
-            async with asyncio.timeout(LITTLE if frozen.leaving else PATIENCE):
+            async with asyncio.timeout(LATE_SECONDS if frozen.leaving else FROZEN_SECONDS):
                 await self._write(store, [*self._finisher.kept(), *moves])
-                await store.workers.deregister(self._worker_id())
+                await store.workers.deregister(worker)
         except Exception as error:  # noqa: BLE001 - what could not be written lapses with the lease
             self._events.error("worker.rescue_failed", error=describe(error))
         self._then(frozen)
 
     async def _write(self, store: Store, moves: Sequence[Transition]) -> None:
-        """Halved where the store refuses a row, so that it cannot keep the others."""
+        """If the store refuses a row, halve the batch until that row is alone: the others must be
+        written."""
         if not moves:
             return
         try:
@@ -79,10 +75,10 @@ class Rescue:
             await self._write(store, moves[:half])
             await self._write(store, moves[half:])
 
-    def _report(self, frozen: Frozen, blamed: Iterable[Attempt]) -> None:
+    def _report(self, worker: WorkerId, frozen: Frozen, blamed: Iterable[Attempt]) -> None:
         self._events.error(
             "worker.loop_frozen",
-            worker=self._worker_id(),
+            worker=worker,
             seconds=round(frozen.seconds, 3),
             blamed=[f"{one.job.task} {one.job.id}" for one in blamed],
             leaving=frozen.leaving,
@@ -91,8 +87,9 @@ class Rescue:
 
 
 def culprits(loop: asyncio.AbstractEventLoop, held: Sequence[Attempt]) -> list[Attempt]:
-    """The attempt whose task, or a task of whose making, the loop is running. An older Python
-    does not tell who made a task: there all that run on the loop are suspects."""
+    """The attempt that blocks the loop: the loop runs its task, or a task that its handler
+    started. Before Python 3.12 nothing tells who started a task; there, every attempt whose
+    handler runs on the loop is blamed."""
     current = asyncio.current_task(loop)
     context = getattr(current, "get_context", None)  # since Python 3.12
     if context is not None:
@@ -102,15 +99,11 @@ def culprits(loop: asyncio.AbstractEventLoop, held: Sequence[Attempt]) -> list[A
 
 
 def _move(attempt: Attempt, frozen: Frozen | None) -> Transition:
-    end = HandedBack() if frozen is None else WorkerLost(_how(frozen))
-    try:
-        return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
-    except Exception as problem:  # noqa: BLE001 - one that cannot be read must not keep the others
-        return undecidable(attempt.job, problem)
+    return decided(attempt, HandedBack() if frozen is None else WorkerLost(_how(frozen)))
 
 
 def _how(frozen: Frozen) -> str:
-    """With the last place of the stack, which is where the loop stands."""
+    """The text names the last place of the stack: there the loop stands."""
     place = [line.strip() for line in frozen.stack.splitlines() if line.strip().startswith("File")]
     where = f" at {place[-1]}" if place else ""
     return f"worker lost: the handler kept its event loop for {frozen.seconds:.1f} s{where}"

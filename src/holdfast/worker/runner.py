@@ -1,62 +1,85 @@
-"""Runs claimed attempts: each queue's in a lane of its own, and each of them is ended once.
+"""Runs admitted attempts, each queue's in a lane of its own, and ends every attempt once.
 
-A handler that is told to stop may go on: a plain function cannot be stopped, and a
-coroutine can swallow its cancellation. When its time is over its attempt is ended all
-the same, a plain function's at once and a coroutine's after the patience, and the handler
-is *stuck*: it keeps its slot until it returns, so that no more handlers than slots run.
+A handler that is told to stop may go on: a plain function cannot be stopped, and a coroutine can
+swallow its cancellation. When its time is over, its attempt is ended all the same: a plain
+function's at once, a coroutine's after the patience. The handler is then *stuck* and keeps its
+slot until it returns, so that no more handlers run than there are slots.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextvars import copy_context
 
 from holdfast.handlers.registry import Mode
-from holdfast.job.ends import HandedBack
+from holdfast.job.ends import End, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.worker.attempt import NEVER, Attempt, Stop
-from holdfast.worker.executor import Executor
+from holdfast.worker.executor import Executor, settle
+from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import Lane
-from holdfast.worker.settle import settle, undecidable
-from holdfast.worker.timeouts import Alarm
+from holdfast.worker.permits import Permits
+from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.stuck import OnExhausted, StuckHandlers
+from holdfast.worker.timeouts import Timeouts
 
-Ended = Callable[[Attempt, Transition | None], None]
-Returned = Callable[[Attempt], None]
+UNFINISHED = HandedBack()
 
 
 class Runner:
-    """Holds every attempt of this worker from its claim to its end."""
+    """Holds every attempt of this worker from its admission to its end.
+
+    `leaving` says that nothing may begin here any more. `discarded` counts attempts that were
+    not this worker's any more when they ended, so that nothing was written.
+    """
 
     def __init__(
         self,
-        sizes: Mapping[str, int],
+        setup: WorkerSetup,
+        permits: Permits,
         executor: Executor,
-        *,
-        patience: float,
-        on_end: Ended,
-        on_return: Returned,
+        finisher: Finisher,
+        on_exhausted: OnExhausted,
     ) -> None:
-        self._executor = executor
-        self._patience = patience
-        self._on_end = on_end
-        self._on_return = on_return
+        self._events = setup.events
+        self._patience = setup.options.patience
+        self._permits = permits
+        self._finisher = finisher
         self._loop = asyncio.get_running_loop()
+        self._closed: dict[str, JobId | None] = {}
+        self._executor = executor
+        self._variables = copy_context()
+        self._lanes = {queue: self._new_lane(size) for queue, size in permits.slots.items()}
+        self.leaving = False
+        self.discarded = 0
         self.running: dict[JobId, Attempt] = {}
-        self.stuck: dict[Attempt, float] = {}
+        self.stuck = StuckHandlers(setup, permits, executor, on_exhausted)
         self.quiet = asyncio.Event()
         self.quiet.set()
-        variables = copy_context()
-        self._lanes = {
-            queue: Lane(size, variables, self._run, self.hand_back) for queue, size in sizes.items()
-        }
-        self._alarm = Alarm(
-            self.running.values, lambda attempt: self.stop(attempt, attempt.overdue_by())
-        )
+        self._timeouts = Timeouts(self.running.values(), self._stop_overdue)
+
+    def _new_lane(self, size: int) -> Lane:
+        return Lane(size, self._variables, self._executor, self)
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Give this queue so many slots. Nothing that runs is cancelled. With 0 slots, what has
+        not started goes back."""
+        lane = self._lanes.get(queue)
+        if lane is None:
+            self._lanes[queue] = self._new_lane(slots)
+            return
+        if lane.size == 0:
+            self._closed.pop(queue, None)
+        lane.resize(slots)
+        if slots == 0:
+            self.close_queue(queue)
+
+    # Beginning ------------------------------------------------------------------------------
 
     def dispatch(self, attempts: Iterable[Attempt]) -> None:
-        """Hand attempts to their lanes, in this order."""
+        """Give attempts to their lanes, in this order."""
         by_queue: dict[str, list[Attempt]] = {}
         soonest = NEVER
         for attempt in attempts:
@@ -65,19 +88,53 @@ class Runner:
             by_queue.setdefault(job.queue, []).append(attempt)
             soonest = min(soonest, attempt.ends_by)
         if soonest != NEVER:
-            self._alarm.watch(soonest)
+            self._timeouts.watch(soonest)
         for queue, some in by_queue.items():
             self.quiet.clear()
             self._lanes[queue].put(some)
 
     def hold(self, attempt: Attempt) -> None:
-        """It is ours from now on, and will be dispatched later."""
+        """Count this attempt as running although it will be dispatched later."""
         self.running[attempt.job.id] = attempt
         self.quiet.clear()
 
+    def holds(self, job_id: JobId) -> bool:
+        """Whether an attempt of this job runs here, or its end is not written yet."""
+        return job_id in self.running or self._finisher.holds(job_id)
+
+    # Queues that give nothing -----------------------------------------------------------------
+
+    def close_queue(self, queue: str, until_written: JobId | None = None) -> None:
+        """Begin nothing of this queue: it was paused, or the end of the job `until_written` will
+        make it cool down. What was claimed before goes back."""
+        self._closed[queue] = until_written
+        self.hand_back_waiting(queue)
+
+    @property
+    def closes_any(self) -> bool:
+        """Whether any queue is closed; mostly none is, and nothing more need be asked."""
+        return bool(self._closed)
+
+    def is_closed(self, queue: str) -> bool:
+        return queue in self._closed
+
+    def opens(self, queue: str) -> bool:
+        """Whether the queue may be claimed from. A closed queue opens again when the end that
+        closed it is written: from then on the store itself gives nothing while the queue is
+        paused or cools down."""
+        if not self._closed:
+            return True
+        written = self._closed.get(queue)
+        if written is not None and self._finisher.holds(written):
+            return False
+        self._closed.pop(queue, None)
+        return True
+
+    # Stopping -------------------------------------------------------------------------------
+
     def stop(self, attempt: Attempt, why: Stop) -> None:
-        """Tell the handler to stop, and end the attempt without it if it must end and does not.
-        What only waits to run ends without having started."""
+        """Tell the handler to stop. If the attempt must end now and the handler goes on, end the
+        attempt without it. An attempt that still waits for its slot ends without a start."""
         attempt.tell_to_stop(why)
         if not why.is_final:
             return
@@ -90,24 +147,38 @@ class Runner:
         for attempt in tuple(self.running.values()):
             self.stop(attempt, why)
 
+    def _stop_overdue(self, attempt: Attempt) -> None:
+        self.stop(attempt, attempt.overdue_by())
+
+    def _give_up(self, attempt: Attempt) -> None:
+        if attempt.ended or attempt.task is None:
+            return
+        self.stuck.add(attempt)
+        self.end(attempt, settle(attempt, HandedBack()))
+
     def hand_back_waiting(self, queue: str | None = None) -> None:
-        """Give up what has not started yet, of one queue or of all; it loses nothing by
+        """Hand back what has not started yet, of one queue or of all. It loses nothing by
         running later or elsewhere."""
         for name, lane in self._lanes.items():
             if queue in (None, name):
                 self.hand_back(lane.take_waiting())
 
+    def hand_back(self, attempts: Iterable[Attempt], end: End = UNFINISHED) -> None:
+        for attempt in attempts:
+            self.end(attempt, settle(attempt, end))
+
     def abandon(self) -> list[Attempt]:
-        """Hand back what would not stop; returns it. Its later end is not written."""
+        """Hand back attempts whose handlers would not stop, and return them. What their handlers
+        do later is not written."""
         stubborn = list(self.running.values())
         for attempt in stubborn:
-            self._finish(attempt, settle(attempt, HandedBack()))
+            self.end(attempt, settle(attempt, HandedBack()))
             attempt.tell_to_stop(Stop.LOST)
         return stubborn
 
     async def close(self, patience: float) -> int:
         """End the slots; returns how many still run a handler that does not stop."""
-        self._alarm.stop()
+        self._timeouts.stop()
         for lane in self._lanes.values():
             lane.close()
         slots = [slot for lane in self._lanes.values() for slot in lane.slots]
@@ -116,35 +187,47 @@ class Runner:
         _, left = await asyncio.wait(slots, timeout=patience)
         return len(left)
 
-    async def _run(self, attempt: Attempt, slot: asyncio.Task[None]) -> None:
-        attempt.task = slot
-        try:
-            transition = await self._executor.run(attempt)
-        except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job forever
-            transition = undecidable(attempt.job, problem)
-        attempt.task = None
+    # Ending ---------------------------------------------------------------------------------
+
+    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None:
         if not attempt.ended:
-            self._finish(attempt, transition)
+            self.end(attempt, transition)
         elif attempt.stuck:
-            self.stuck.pop(attempt, None)
-            self._on_return(attempt)
+            self.stuck.remove(attempt)
+            if not self.leaving:  # a leaving worker ends slots whose handlers may still go on
+                self.stuck.report_returned(attempt)
+                self._permits.ended(attempt.job.queue)
 
-    def _give_up(self, attempt: Attempt) -> None:
-        if attempt.ended or attempt.task is None:
-            return
-        attempt.stuck = True
-        self.stuck[attempt] = self._loop.time()
-        self._finish(attempt, settle(attempt, HandedBack()))
-
-    def hand_back(self, attempts: Iterable[Attempt]) -> None:
-        for attempt in attempts:
-            self._finish(attempt, settle(attempt, HandedBack()))
-
-    def _finish(self, attempt: Attempt, transition: Transition | None) -> None:
-        """Once for each attempt. A lost one may have been claimed anew under the same id."""
+    def end(self, attempt: Attempt, transition: Transition | None) -> None:
+        """Free the slot and have the transition written: once for each attempt. The slot is free
+        when the handler ends, not when that is written. A stuck handler keeps its slot."""
         attempt.ended = True
-        if self.running.get(attempt.job.id) is attempt:
-            del self.running[attempt.job.id]
-        self._on_end(attempt, transition)
+        job = attempt.job
+        if self.running.get(job.id) is attempt:  # a lost job may have been claimed here anew
+            del self.running[job.id]
+        if not attempt.stuck:
+            self._permits.ended(job.queue, attempt.begun)
+        if transition is None:
+            self.discarded += 1
+        else:
+            self._finisher.add(attempt, transition)
+            if transition.cool is not None:
+                self.close_queue(job.queue, job.id)
+            if transition.error is not None:
+                self._report_failure(attempt, transition)
         if not self.running:
             self.quiet.set()
+
+    def _report_failure(self, attempt: Attempt, transition: Transition) -> None:
+        job, error = attempt.job, transition.error
+        assert error is not None
+        self._events.warning(
+            "job.attempt_failed",
+            job=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            error=error.kind,
+            message=error.message,
+            next=transition.to,
+        )

@@ -1,24 +1,22 @@
 """One timer for all attempts that may run only so long.
 
-A timer per job would cost more than a small job itself. Here starting an
-attempt costs a comparison: the timer is set for the first that can be overdue,
-and when it goes off all running attempts are looked over once.
+A timer per job would cost more than a small job itself. With one timer, starting an attempt
+costs a comparison: the timer is set for the first attempt that can be overdue, and when it
+fires, all running attempts are checked once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from holdfast.worker.attempt import NEVER, Attempt
 
 
-class Alarm:
-    """Calls `overdue` with each attempt that has used up its time."""
+class Timeouts:
+    """Calls `overdue` once with each attempt of `running` that has used up its time."""
 
-    def __init__(
-        self, running: Callable[[], Iterable[Attempt]], overdue: Callable[[Attempt], None]
-    ) -> None:
+    def __init__(self, running: Collection[Attempt], overdue: Callable[[Attempt], None]) -> None:
         self._running = running
         self._overdue = overdue
         self._loop = asyncio.get_running_loop()
@@ -26,25 +24,25 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, ends_by: float) -> None:
-        """Make sure to look again by then."""
+        """Make sure that the attempts are checked at this time of the loop's clock."""
         if ends_by < self._at:
             self.stop()
             self._at = ends_by
-            self._timer = self._loop.call_at(ends_by, self._look)
+            self._timer = self._loop.call_at(ends_by, self._check)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._at = None, NEVER
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer, self._at = None, NEVER
         now, soonest = self._loop.time(), NEVER
-        for attempt in tuple(self._running()):
+        for attempt in tuple(self._running):
             if attempt.ends_by > now:
                 soonest = min(soonest, attempt.ends_by)
             else:
-                attempt.ends_by = NEVER  # once is enough
+                attempt.ends_by = NEVER  # it is told once
                 self._overdue(attempt)
         if soonest != NEVER:
             self.watch(soonest)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from holdfast.background.outage import Outage
 from holdfast.background.replicas import Replicas
 from holdfast.background.service import Service
 from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalled
@@ -21,23 +22,27 @@ from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
+from holdfast.worker import health
 from holdfast.worker.attempt import Stop
 from holdfast.worker.drain import drained
+from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
 from holdfast.worker.pipeline import Pipeline
+from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen
 
-AT_ONCE = 1.5
-"""Seconds from a second signal to the end of the process, if there is a last resort."""
-CLOSING = 2.0
-"""Seconds from the end of a departure to the end of the process: the app closes its store."""
+AT_ONCE_SECONDS = 1.5
+"""From a second signal to the end of the process, if there is a last resort."""
+CLOSING_SECONDS = 2.0
+"""From the end of a departure to the end of the process; meanwhile the app closes its store."""
 
 
 class Worker:
-    """One process's worker. It can be started once."""
+    """One process's worker. It can be started once. `listeners` hear of each end of an attempt
+    when the store has answered it (`finisher.Listener`)."""
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class Worker:
         events: Events,
         services: Sequence[Service] = (),
         replicas: Replicas | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         self._store = store
         self._registry = registry
@@ -54,6 +60,7 @@ class Worker:
         self._events = events
         self._services = tuple(services)
         self._replicas = replicas or Replicas()
+        self._listeners = tuple(listeners)
         self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -85,15 +92,17 @@ class Worker:
         if self._pipeline is not None:
             return
         self._loop = asyncio.get_running_loop()
-        pipeline = self._pipeline = Pipeline(
+        setup = WorkerSetup(
             self._store,
             self._registry,
             self.options,
             self._events,
+            Outage(self._events),
             self._replicas,
-            on_frozen=self._on_frozen,
-            on_exhausted=self._exhausted,
         )
+        pipeline = self._pipeline = Pipeline(setup, self._on_frozen, self._on_exhausted)
+        for listener in self._listeners:
+            pipeline.finisher.listen(listener)
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
@@ -125,7 +134,7 @@ class Worker:
         await asyncio.shield(self._departure)
 
     def request_stop(self, *, now: bool = False) -> None:
-        """Ask `run` to end: at once claiming stops; with `now` running work is not waited for."""
+        """Ask `run` to end. Claiming stops at once. With `now`, handlers are not waited for."""
         self._asked.set()
         if now:
             self._hurry.set()
@@ -153,32 +162,21 @@ class Worker:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
         many jobs ended meanwhile."""
         await self.start()
-        ended = await drained(self._running_pipeline, self._store, self._registry, self.options)
+        ended = await drained(self._running_pipeline)
         self._raise_failure()
         return ended
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs
+        is cancelled. The store's list of workers keeps the numbers of the registration."""
+        self._running_pipeline.resize(queue, slots)
 
     def health(self) -> dict[str, object]:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
         if self._pipeline is None:
             return {"alive": False, "reason": "not started"}
-        pipeline, heartbeat = self._pipeline, self._pipeline.identity.heartbeat
-        return {
-            "alive": pipeline.identity.trusted
-            and not self._stalled_for
-            and self._departure is None,
-            "worker": pipeline.identity.id,
-            "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
-            "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
-            "store_out_of_reach_for": round(pipeline.outage.lasted, 3),
-            "store_says": pipeline.outage.reason,
-            "running": len(pipeline.runner.running),
-            "unwritten": pipeline.finisher.unwritten,
-            "stuck": len(pipeline.runner.stuck),
-            "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
-            "ended": pipeline.finisher.counters.ended,
-            "refused": pipeline.finisher.counters.refused,
-            "discarded": pipeline.discarded,
-        }
+        facts = health.facts(self._pipeline)
+        return facts | {"alive": facts["alive"] and self._departure is None}
 
     @property
     def _running_pipeline(self) -> Pipeline:
@@ -188,18 +186,9 @@ class Worker:
 
     @property
     def _stalled_for(self) -> float:
-        """Seconds without an answer to claims or to heartbeats, once they are too many."""
-        if self._pipeline is None:
-            return 0.0
-        unheard = time.monotonic() - self._pipeline.identity.heartbeat.last_answer
-        lasted = max(self._pipeline.outage.lasted, unheard - self.options.lease / 3)
-        return lasted if lasted > 2 * self.options.lease else 0.0
-
-    @property
-    def _holds_anything(self) -> bool:
-        """What runs, and ends that are not written yet, would be lost by leaving."""
+        """Seconds without the store, if they are too many and leaving would lose nothing."""
         pipeline = self._running_pipeline
-        return bool(pipeline.runner.running) or bool(pipeline.finisher.unwritten)
+        return 0.0 if health.holds_anything(pipeline) else health.stalled_for(pipeline)
 
     async def _until_asked(self, burst: bool) -> None:
         asked = asyncio.create_task(_wait_for(self._asked))
@@ -217,9 +206,9 @@ class Worker:
                 waiting -= done - {asked}
                 # Twice in a row: a process that was stopped and goes on has not tried yet, and
                 # one that has just written its last end has not beaten yet.
-                stalled = 0.0 if self._holds_anything else self._stalled_for
+                stalled = self._stalled_for
                 if suspicious and stalled:
-                    raise WorkerStalled(stalled, self._running_pipeline.outage.reason)
+                    raise WorkerStalled(stalled, self._running_pipeline.setup.outage.reason)
                 suspicious = bool(stalled)
         finally:
             for task in waiting:
@@ -229,10 +218,13 @@ class Worker:
         await self.drain()
         self._asked.set()
 
-    def _exhausted(self, queue: str, stuck: int, slots: int) -> None:
+    def _on_exhausted(self, queue: str, stuck: int, slots: int) -> None:
+        runner = self._running_pipeline.runner
+        if runner.leaving:
+            return
         self._failure = SlotsLost(queue, stuck, slots)
         self._events.error("worker.slots_lost", queue=queue, stuck=stuck, slots=slots)
-        self._running_pipeline.leaving = True
+        runner.leaving = True
         self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -241,17 +233,17 @@ class Worker:
         self.request_stop(now=again)
 
     def _on_signal_at_once(self, number: signal.Signals) -> None:
-        """In the thread that hears signals: a blocked loop must be left all the same."""
+        """Called by the thread that hears signals: a worker with a blocked loop must leave too."""
         self._signals += 1
         grace = self.options.grace if self._signals == 1 else 0.0
         if self._pipeline is not None:
             self._pipeline.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
         if self._last_resort is not None:
-            patience = {1: self.options.leaves_within, 2: AT_ONCE}
+            patience = {1: self.options.leaves_within, 2: AT_ONCE_SECONDS}
             self._last_resort.arm(patience.get(self._signals, 0.0))
 
     def _on_frozen(self, frozen: Frozen) -> None:
-        """In the heartbeat's thread, when all that can be saved is saved."""
+        """Called in the heartbeat's thread, when all that can be saved is saved."""
         error = WorkerFrozen(frozen.seconds, self.options.longest_block)
         if self._last_resort is not None and frozen.leaving:
             self._last_resort.leave(LATE, "the worker's loop was blocked when it had to leave")
@@ -260,13 +252,13 @@ class Worker:
         self._loop.call_soon_threadsafe(self._give_up, None if frozen.leaving else error)
 
     def _give_up(self, error: WorkerFrozen | None) -> None:
-        """On the loop, which turns again: nothing that it holds is ours any more."""
+        """Called on the loop if it turns again: nothing on it is this worker's any more."""
         self._failure = error
         self._running_pipeline.runner.stop_all(Stop.LOST)
         self._leave_soon()
 
     def _leave_soon(self) -> None:
-        """Also where nobody waits in `run` to be asked."""
+        """Leave also if nobody waits in `run`."""
         self.request_stop()
         if self._departure is None:
             leaving = self._leave(self._running_pipeline)
@@ -280,10 +272,10 @@ class Worker:
         if self._last_resort is not None:
             self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
-        departure = Departure(pipeline, self._services, self.options, self._events, self._hurry)
+        departure = Departure(pipeline, self._services, self._hurry)
         await departure.leave()
         if self._last_resort is not None and self._signals:
-            self._last_resort.arm(CLOSING)
+            self._last_resort.arm(CLOSING_SECONDS)
         counters = pipeline.finisher.counters
         self._events.info(
             "worker.stopped",

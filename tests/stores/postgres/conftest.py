@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends import PostgresDatabase
+from tests.support.backends import PostgresDatabase
 
 
 @pytest.fixture(scope="module")

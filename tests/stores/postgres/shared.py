@@ -17,7 +17,7 @@ from tests.conformance.builders import (
     TASK,
     new_worker,
 )
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @asynccontextmanager

@@ -29,9 +29,9 @@ from holdfast.store.borrowing import (
 )
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
-from tests.backends import PostgresDatabase
 from tests.conformance.builders import QUEUE, Scene, new_job
-from tests.waiting import wait_until
+from tests.support.backends import PostgresDatabase
+from tests.support.waiting import wait_until
 
 
 class Caller:

@@ -30,7 +30,7 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.stores.postgres.shared import connected, hired, opened, until_blocked
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_every_connection_says_whose_it_is(postgres: PostgresServer) -> None:

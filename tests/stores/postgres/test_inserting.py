@@ -20,7 +20,7 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.stores.postgres.shared import claim, connected, hired, opened, until_blocked
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from holdfast.schedule.providers import Providers
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.store import PostgresStore
-from tests.backends import opened
+from tests.support.backends import opened
 
 DAILY = Definition(Rule(cron="@daily"), task="task", queue="default")
 
@@ -23,10 +23,10 @@ async def test_a_trigger_whose_reply_was_lost_fires_once(
 ) -> None:
     async with opened(url) as store:
         verbs = ScheduleVerbs(store, Providers())
-        await verbs.create_schedule("job", DAILY)
+        await verbs.create("job", DAILY)
         lose_a_reply(monkeypatch, store)
-        started = await verbs.trigger_schedule("job")
-        [row] = await verbs.schedule_history("job")
+        started = await verbs.trigger("job")
+        [row] = await verbs.history("job")
         assert (row.job_id, row.decision) == (started, Decision.FIRED)
         assert sum((await store.jobs.count(JobFilter())).values()) == 1
 

@@ -13,7 +13,7 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.stores.postgres.shared import connected, opened, terminate
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def test_a_listener_that_lost_its_connection_comes_back_and_says_look_at_everything(

@@ -11,7 +11,7 @@ import pytest
 from holdfast.store.postgres import sweeping
 from holdfast.store.postgres.store import PostgresStore
 from tests.stores.postgres.shared import connected, opened
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 ROWS, BATCH = 5_000, 50
 

@@ -11,7 +11,7 @@ from holdfast.store.postgres import pool as pools
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.store import PostgresStore
 from tests.stores.postgres.shared import connected, opened, terminate
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 async def backend(store: PostgresStore, seconds: float = 0.0) -> int:

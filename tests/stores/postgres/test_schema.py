@@ -23,7 +23,7 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.stores.postgres.shared import connected, opened
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "postgres_schema.txt"
 

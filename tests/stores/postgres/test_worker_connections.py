@@ -15,7 +15,7 @@ from holdfast.events import Event
 from holdfast.store.postgres import pool
 from tests.stores.postgres.shared import connected, opened
 from tests.stores.postgres.test_pool import backend, count
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 IDLE, BUSY = 3, 5
 

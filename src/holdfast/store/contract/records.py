@@ -170,16 +170,29 @@ class Held(msgspec.Struct, frozen=True):
     fence: int
 
 
+class Resize(msgspec.Struct, frozen=True, tag=True):
+    """Serve this queue with so many slots from now on, or with 0 no longer. What runs goes on."""
+
+    queue: str
+    slots: int
+
+
+Order = Resize
+"""What a worker may be told to do. A new kind of order makes this a union."""
+
+
 class Beat(msgspec.Struct, frozen=True):
     """The store's answer to a heartbeat.
 
     `known` False: the worker's row is gone; all it held was given up, and it must
     register again under a new id. `lost` are held attempts that are no longer its own.
+    `orders` are obeyed in this order. No store sends any yet.
     """
 
     known: bool
     cancel: tuple[JobId, ...] = ()
     lost: tuple[JobId, ...] = ()
+    orders: tuple[Order, ...] = ()
 
 
 LATELY = 60.0

@@ -10,7 +10,7 @@ from holdfast.job.policy import DAY
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     Definition,
     LedgerEntry,
     Plan,
@@ -37,7 +37,7 @@ class PostgresSchedules:
     ) -> None:
         if schedules:
             columns = map(list, zip(*map(_values, schedules.values()), strict=True))
-            values = (self._channel, [*schedules], *columns, since, DECLARED_FOR)
+            values = (self._channel, [*schedules], *columns, since, DECLARATION_SECONDS)
             await self._connections.timed("schedules/declare", *values)
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:

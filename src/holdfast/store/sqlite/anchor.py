@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreUnavailable
 
-LOOK_EVERY = 0.2
+LOOK_EVERY_SECONDS = 0.2
 
 _File = tuple[int, int]
 
@@ -39,7 +39,7 @@ class Anchor:
         """False once another file is at the path; StoreUnavailable while there is none, because
         a file that was moved away may be moved back."""
         now = time.monotonic()
-        if self._file is None or now - self._looked < LOOK_EVERY:
+        if self._file is None or now - self._looked < LOOK_EVERY_SECONDS:
             return True
         if self._found() != self._file:
             self._require_other_log()

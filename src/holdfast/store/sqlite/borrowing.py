@@ -9,71 +9,84 @@ commit as they notice any commit of another connection.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import BadOption, NotCapable, StoreUnavailable
-from holdfast.job.record import Inserted, NewJob
 from holdfast.store.contract.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
-from holdfast.store.sqlite.engine import Engine, bump
-from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.transaction import Transaction
+
+T = TypeVar("T")
 
 _EXPECTED = "an open sqlite3.Connection, or a SQLAlchemy Session or Connection on SQLite"
 
 
-async def insert_within(engine: Engine, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
-    """A connection of SQLAlchemy's async kind runs the same code on its own greenlet."""
+async def run_on(connection: Any, work: Callable[[Any], T]) -> T:
+    """Run `work` with a connection that needs no loop. A connection of SQLAlchemy's async kind
+    runs it on its own greenlet."""
     if _is_from_sqlalchemy(connection) and hasattr(connection, "run_sync"):
-        answers: list[Inserted] = await connection.run_sync(
-            lambda inner: insert_within_sync(engine, inner, jobs)
-        )
-        return answers
-    return insert_within_sync(engine, connection, jobs)
-
-
-def insert_within_sync(engine: Engine, connection: Any, jobs: Sequence[NewJob]) -> list[Inserted]:
-    if engine.location.path is None:
-        raise NotCapable("sqlite in memory", Capability.TRANSACTIONAL_ENQUEUE.value)
-    lent = _recognise(connection)
-    cursor = lent.connection.cursor()
-    try:
-        _require_same_file(cursor, engine)
-        if not jobs:
-            return []
-        with _named_lock(), _transaction(lent, cursor):
-            return _insert(Transaction(cursor, engine.now()), jobs)
-    finally:
-        cursor.close()
-
-
-def _insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
-    answers = insert(tx, jobs)
-    bump(tx)
-    return answers
+        answer: T = await connection.run_sync(work)
+        return answer
+    return work(connection)
 
 
 @contextmanager
-def _transaction(lent: Lent, cursor: Any) -> Iterator[None]:
-    """The caller's, which is begun if there is none. It takes the write lock at once: one that
-    begins by reading may lose its turn. A driver in autocommit makes every statement a
-    transaction, and `commit()` does nothing there: so the enqueue is a transaction too."""
-    if lent.in_transaction:
-        yield
-        return
-    cursor.execute("BEGIN IMMEDIATE")
-    if not lent.autocommit:
-        yield
-        return
+def borrow(connection: Any, location: Location) -> Iterator[Lent]:
+    """Use the caller's connection, which has to be open on the store's own file."""
+    if location.path is None:
+        raise NotCapable("sqlite in memory", Capability.TRANSACTIONAL_ENQUEUE.value)
+    lent = _recognise(connection)
     try:
-        yield
-    except BaseException:
-        cursor.execute("ROLLBACK")
-        raise
-    cursor.execute("COMMIT")
+        _require_same_file(lent.cursor, location)
+        yield lent
+    finally:
+        lent.cursor.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A cursor of the driver's connection, and how the connection stands."""
+
+    cursor: Any
+    in_transaction: bool
+    autocommit: bool
+
+    @classmethod
+    def of(cls, connection: Any, driver: Any) -> Lent:
+        autocommit = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        return cls(connection.cursor(), driver.in_transaction, autocommit)
+
+    @contextmanager
+    def transaction(self, now: int) -> Iterator[Transaction]:
+        """What a verb sees. It leaves word for other processes like any commit of the store."""
+        with _named_lock(), self._begun():
+            tx = Transaction(self.cursor, now)
+            yield tx
+            tx.bump_counters()
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """The caller's transaction, which is begun if there is none. It takes the write lock at
+        once: a transaction that begins by reading may find the lock taken later. A driver in
+        autocommit makes every statement a transaction, and `commit()` does nothing there: so
+        the enqueue is a transaction of its own."""
+        if self.in_transaction:
+            yield
+            return
+        self.cursor.execute("BEGIN IMMEDIATE")
+        if not self.autocommit:
+            yield
+            return
+        try:
+            yield
+        except BaseException:
+            self.cursor.execute("ROLLBACK")
+            raise
+        self.cursor.execute("COMMIT")
 
 
 @contextmanager
@@ -87,20 +100,6 @@ def _named_lock() -> Iterator[None]:
             "the caller's transaction cannot write: another has written since it began, or holds "
             "the file; roll back and try again, and begin it with BEGIN IMMEDIATE"
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Lent:
-    """The driver's connection that makes cursors, and how it stands."""
-
-    connection: Any
-    in_transaction: bool
-    autocommit: bool
-
-    @classmethod
-    def of(cls, connection: Any, driver: Any) -> Lent:
-        autocommit = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
-        return cls(connection, driver.in_transaction, autocommit)
 
 
 def _recognise(connection: Any) -> Lent:
@@ -121,14 +120,14 @@ def _is_from_sqlalchemy(connection: object) -> bool:
     return any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__)
 
 
-def _require_same_file(cursor: Any, engine: Engine) -> None:
+def _require_same_file(cursor: Any, location: Location) -> None:
     if isinstance(cursor, sqlite3.Cursor):
         cursor.row_factory = None  # positions are what is read, whatever the caller chose
     cursor.execute("PRAGMA database_list")
-    main = next((row[2] for row in cursor.fetchall() if row[1] == "main"), "")
-    ours = engine.location.path
+    main = next((path for _, name, path in cursor.fetchall() if name == "main"), "")
+    ours = location.path
     Anchor(ours).require_file()
     if not main or ours is None or not ours.samefile(main):
         raise BadOption(
-            "connection", f"open on {engine.location.shown}, the store's own file", main or "memory"
+            "connection", f"open on {location.shown}, the store's own file", main or "memory"
         )

@@ -23,12 +23,12 @@ from typing import Protocol
 from holdfast.events import logger
 
 IN_MODIFY = 0x2
-LOOK_AGAIN = 0.002  # for a commit whose log was written but which could not be seen yet
+LOOK_AGAIN_SECONDS = 0.002  # for a commit whose log was written but which could not be seen yet
 LOOKS = 4
-A_GAP = 2  # looks without news, after which the next write is a lone one again
-SAFETY = 1.0
-SHORTEST, LONGEST = 0.0005, 0.008
-BRISK, CALM, BRISK_FOR = 0.004, 0.010, 2.0
+GAP_LOOKS = 2  # looks without news, after which the next write is a lone one again
+DOZE_SECONDS = 1.0
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.0005, 0.008
+BRISK_PAUSE_SECONDS, CALM_PAUSE_SECONDS, BRISK_FOR_SECONDS = 0.004, 0.010, 2.0
 
 
 class Changes(Protocol):
@@ -66,9 +66,9 @@ class PolledChanges:
     def pause(self, stirred: bool) -> None:
         moment = time.monotonic()
         if stirred:
-            self._calm_at = moment + BRISK_FOR
-        awake = BRISK if moment < self._calm_at else CALM
-        self._stopped.wait(SAFETY if self._dozes else awake)
+            self._calm_at = moment + BRISK_FOR_SECONDS
+        awake = BRISK_PAUSE_SECONDS if moment < self._calm_at else CALM_PAUSE_SECONDS
+        self._stopped.wait(DOZE_SECONDS if self._dozes else awake)
 
     def doze(self, dozes: bool) -> None:
         self._dozes = dozes
@@ -97,15 +97,15 @@ class InotifyChanges:
 
     def pause(self, stirred: bool) -> None:
         if self._dozes:
-            self._heard(SAFETY, self._bell_alone)
-        elif self._heard(LOOK_AGAIN if self._quiet < LOOKS else SAFETY, self._both):
+            self._heard(DOZE_SECONDS, self._bell_alone)
+        elif self._heard(LOOK_AGAIN_SECONDS if self._quiet < LOOKS else DOZE_SECONDS, self._both):
             self._quiet = 0
-            time.sleep(min(SHORTEST * 2**self._streak, LONGEST))
+            time.sleep(min(SHORTEST_PAUSE_SECONDS * 2**self._streak, LONGEST_PAUSE_SECONDS))
             self._heard(0, self._both)  # the look that follows sees what was written meanwhile
             self._streak = min(self._streak + 1, 8)
         else:
             self._quiet += 1
-            if self._quiet >= A_GAP:
+            if self._quiet >= GAP_LOOKS:
                 self._streak = 0
 
     def stop(self) -> None:

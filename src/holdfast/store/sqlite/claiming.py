@@ -1,19 +1,20 @@
 """Giving ready jobs to a worker.
 
-Each line (queue and priority) is read in order of arrival. Jobs of tasks that the worker
-does not know are passed over; how far a line has been read is remembered, so thousands of
-them are read once and not at every claim. Nothing claimable is left before a mark: arrival
-numbers are given under the write lock, so newcomers come behind it, and what returns to a
-place of its own bumps a counter that makes every claimer forget its marks.
+Each line (queue and priority) is read in order of arrival. For each line a mark remembers the
+arrival number up to which every job has been claimed or belongs to a task that the worker does
+not know, and the next claim starts there: thousands of jobs of unknown tasks are read once and
+not at every claim. That is safe. Arrival numbers are given under the write lock, so new jobs
+always stand behind the mark. A job that goes back to its old position increments the `return`
+counter, and a changed counter discards all marks.
 
-A claim that found nothing in open queues finds nothing again until somebody commits, so an
-idle worker's polls cost one look at the database's state and no transaction.
+A claim that found nothing in open queues finds nothing again until somebody commits, so the
+claims of an idle worker cost a look at the database's version and no transaction.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence, Set
 from datetime import datetime
 
 from holdfast.job.ids import JobId, WorkerId
@@ -28,124 +29,114 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, State, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered, Version
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 MOST_MARKS = 10_000
+SMALL_BATCH = 64
+"""So many jobs are claimed in less than a millisecond."""
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 
-_Line = tuple[str, int]
+_Line = tuple[str, int]  # queue and priority
+_Picked = tuple[int, Claimed]  # the job, after its arrival number
 
 
-class Claimer:
-    """Used only by who holds the engine's turn to write, so its memory needs no lock."""
+class SqliteClaiming(Verbs):
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._lines = MarkedLines()
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        if not wants or not tasks:
+            return []
+        return await self._writer.write(
+            lambda tx: self._lines.claim(tx, worker, wants, tasks),
+            small=sum(want.limit for want in wants) <= SMALL_BATCH,
+            if_unchanged=lambda version: self._lines.known_empty(version, wants, tasks),
+        )
+
+
+class MarkedLines:
+    """The lines of ready jobs, and how far each has been read. Used only by whoever has the
+    writer's connection at the moment, so its memory needs no lock."""
 
     def __init__(self) -> None:
         self._marks: dict[_Line, int] = {}
         self._hold_for: tuple[object, ...] = ()
-        self._looked_at: State | None = None
-        self._empty: tuple[State | None, Collection[str], tuple[str, ...]] = (None, (), ())
+        self._empty: Remembered[Set[str]] = Remembered()
 
-    def look(
-        self, state: State, wants: Sequence[Want], tasks: Sequence[str]
+    def known_empty(
+        self, version: Version, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed] | None:
         """No jobs, if that is known without a transaction."""
-        self._looked_at = state
-        then, queues, known = self._empty
-        same = then == state and known == tuple(tasks)
-        return [] if same and all(want.queue in queues for want in wants) else None
+        queues = self._empty.recall(version, tuple(tasks))
+        if queues is None or any(want.queue not in queues for want in wants):
+            return None
+        return []
 
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        [(trusted, returns, names)] = tx.rows(steps("claim")["gate"], (worker, tx.now))
+        [(trusted, returns, names)] = tx.rows(steps("jobs/claim")["gate"], (worker, tx.now))
         if not trusted:
             return []
         known, closed = to_json(tasks), set(to_texts(names))
         marks = self._marks_for(known, returns)
-        claimed_at = to_datetime(tx.now)
         claimed: list[Claimed] = []
         for want in wants:
             if want.queue not in closed and want.limit > 0:
-                # Taken from the line before the next want looks: two may name one queue.
-                rows = _pick(tx, want, known, marks)
-                _take(tx, worker, rows, rows[want.free] if len(rows) > want.free else None)
-                claimed += [_claimed(row, claimed_at, n >= want.free) for n, row in enumerate(rows)]
+                # Taken from the line before the next want is served: two may name one queue.
+                picked = _pick(tx, want, known, marks)
+                _take(tx, worker, picked)
+                claimed += [job for _, job in picked]
         kept = self._marks
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
         if not claimed and closed.isdisjoint(read):
-            # Looked at before the transaction: never newer than what it saw.
-            self._empty = (self._looked_at, read, tuple(tasks))
+            self._empty.keep(read, tuple(tasks))
         return claimed
 
     def _marks_for(self, tasks: str, returns: int) -> ChainMap[_Line, int]:
-        """The marks hold for one set of tasks and one opening of the store, until a job returns
-        to its place. New ones are kept apart, because they hold only if the claim is committed."""
-        hold_for = (tasks, returns, self._looked_at and self._looked_at[0])
+        """The marks hold for one set of tasks and one opening of the store, until a job goes back
+        to its old position. New marks are kept apart: they hold only if the claim commits."""
+        version = self._empty.asked_at
+        hold_for = (tasks, returns, version and version.opening)
         if self._hold_for != hold_for or len(self._marks) > MOST_MARKS:
             self._marks = {}
             self._hold_for = hold_for
         return ChainMap({}, self._marks)
 
 
-def _pick(tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]) -> list[Row]:
-    sql = steps("claim")
-    rows: list[Row] = []
+def _pick(
+    tx: Transaction, want: Want, tasks: str, marks: MutableMapping[_Line, int]
+) -> list[_Picked]:
+    sql = steps("jobs/claim")
+    claimed_at = to_datetime(tx.now)
+    picked: list[_Picked] = []
     priority: int | None = BEFORE_ALL
-    while len(rows) < want.limit:
+    while len(picked) < want.limit:
         [(priority,)] = tx.rows(sql["next priority"], (want.queue, priority))
         if priority is None:
             break
-        line, limit = (want.queue, priority), want.limit - len(rows)
-        found = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
-        last = found[-1][3] if len(found) == limit else tx.rows(sql["last"], line)[0][0]
+        line, limit = (want.queue, priority), want.limit - len(picked)
+        rows = tx.rows(sql["pick"], (*line, marks.get(line, 0), tasks, limit))
+        picked += [
+            _picked(row, claimed_at, n >= want.free) for n, row in enumerate(rows, len(picked))
+        ]
+        last = picked[-1][0] if len(rows) == limit else tx.rows(sql["last"], line)[0][0]
         marks[line] = last + 1
-        rows += found
-    return rows
+    return picked
 
 
-def _take(tx: Transaction, worker: WorkerId, rows: Sequence[Row], first_ahead: Row | None) -> None:
-    """From the line to the leases, all alike in one statement: a statement for each job would
-    also hand the interpreter to another thread and back for each. Of each line those are marked
-    as ahead that stand at the first such row or behind it."""
-    alike: dict[tuple[str, int, float | None], list[int]] = {}
-    for row in rows:
-        alike.setdefault((row[1], row[2], readable_part(row[9]).timeout), []).append(row[3])
-    sql = steps("claim")
-    for (queue, priority, timeout), numbers in alike.items():
-        line = (queue, priority, to_json(numbers))
-        timeout_at = None if timeout is None else after(tx.now, timeout)
-        ahead_from = AFTER_ALL if first_ahead is None else _place(first_ahead, priority)
-        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
-        tx.run(sql["leave"], line)
-
-
-def _place(first_ahead: Row, priority: int) -> int:
-    """The arrival number from which on jobs of this priority are ahead."""
-    if first_ahead[2] == priority:
-        return int(first_ahead[3])
-    return AFTER_ALL if priority < first_ahead[2] else BEFORE_ALL
-
-
-def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:
+def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
     (
-        job_id,
-        queue,
-        priority,
-        _,
-        task,
-        attempts,
-        crashes,
-        fence,
-        args,
-        policy,
-        created_at,
-        tags,
-        headers,
-        deadline_at,
-        checkpoint,
-    ) = row
-    return Claimed(
+        job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+        args, policy, created_at, tags, headers, deadline_at, checkpoint,
+    ) = row  # fmt: skip
+    return seq, Claimed(
         JobId(job_id),
         task,
         queue,
@@ -162,4 +153,29 @@ def _claimed(row: Row, claimed_at: datetime, ahead: bool) -> Claimed:
         headers,
         checkpoint,
         ahead,
+        ties,
     )
+
+
+def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked]) -> None:
+    """Move jobs of one queue from the line to the leases, all alike in one statement: a statement
+    for each job would also hand the interpreter to another thread and back for each."""
+    alike: dict[tuple[str, int, float | None], list[int]] = {}
+    for seq, job in picked:
+        timeout = readable_part(job.policy).timeout
+        alike.setdefault((job.queue, job.priority, timeout), []).append(seq)
+    first_ahead = next(((job.priority, seq) for seq, job in picked if job.ahead), None)
+    sql = steps("jobs/claim")
+    for (queue, priority, timeout), numbers in alike.items():
+        line = (queue, priority, to_json(numbers))
+        timeout_at = None if timeout is None else after(tx.now, timeout)
+        ahead_from = _ahead_from(first_ahead, priority)
+        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
+        tx.run(sql["leave"], line)
+
+
+def _ahead_from(first_ahead: tuple[int, int] | None, priority: int) -> int:
+    """The arrival number from which on the picked jobs of this priority are claimed ahead."""
+    if first_ahead is None or priority < first_ahead[0]:
+        return AFTER_ALL
+    return first_ahead[1] if priority == first_ahead[0] else BEFORE_ALL

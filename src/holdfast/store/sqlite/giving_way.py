@@ -10,12 +10,13 @@ leaves a gap of about one sleep before the next. A mark that is old is one of a 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-LONG = 0.002
-GAP = 0.004
-FRESH = 1.0
+LONG_SECONDS = 0.002
+GAP_SECONDS = 0.004
+FRESH_SECONDS = 1.0
 
 
 class GivingWay:
@@ -34,27 +35,32 @@ class GivingWay:
             with suppress(OSError):
                 self._mark.touch()
 
-    def served(self) -> None:
-        """Others who wait mark again at their next try."""
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Around a write of the writer's thread: begins with the gap that is due to others."""
+        gap = self._free_until - time.monotonic()
+        if gap > 0:
+            time.sleep(gap)
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._unmark()
+            now = time.monotonic()
+            if now - began > LONG_SECONDS and self._somebody_waits():
+                self._free_until = now + GAP_SECONDS
+
+    def _unmark(self) -> None:
+        """Other processes that wait set the mark again at their next try."""
         if self._mark is not None and self._is_marked:
             self._is_marked = False
             with suppress(OSError):
                 self._mark.unlink(missing_ok=True)
 
-    def wrote(self, began: float) -> None:
-        now = time.monotonic()
-        if now - began > LONG and self._somebody_waits():
-            self._free_until = now + GAP
-
-    def before_writing(self) -> None:
-        left = self._free_until - time.monotonic()
-        if left > 0:
-            time.sleep(left)
-
     def _somebody_waits(self) -> bool:
         if self._mark is None:
             return False
         try:
-            return time.time() - self._mark.stat().st_mtime < FRESH
+            return time.time() - self._mark.stat().st_mtime < FRESH_SECONDS
         except OSError:
             return False

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.migrate import load_migrations
-from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 WAL_LIMIT = 256 * 1024 * 1024
 FREE_SHARE = 0.5
@@ -28,12 +28,9 @@ _ROWS = (
 )
 
 
-class SqliteHealth:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteHealth(Verbs):
     async def check(self) -> list[Finding]:
-        return await self._engine.read(lambda tx: _check(tx, self._engine.location))
+        return await self._writer.read(lambda tx: _check(tx, self._writer.location))
 
 
 def _check(tx: Transaction, location: Location) -> list[Finding]:
@@ -48,7 +45,7 @@ def _check(tx: Transaction, location: Location) -> list[Finding]:
 
 
 def _schema(tx: Transaction) -> Finding:
-    [(version,)] = tx.rows(steps("check")["version"])
+    [(version,)] = tx.rows(steps("health/check")["version"])
     newest = load_migrations(__package__)[-1].version
     if version == newest:
         return Finding("schema", Severity.OK, f"version {version}")
@@ -61,7 +58,7 @@ def _schema(tx: Transaction) -> Finding:
 
 
 def _integrity(tx: Transaction) -> Finding:
-    found = [str(row[0]) for row in tx.rows("PRAGMA quick_check(5)")]
+    found = [str(problem) for (problem,) in tx.rows("PRAGMA quick_check(5)")]
     if found == ["ok"]:
         return Finding("integrity", Severity.OK, "quick_check found nothing")
     return Finding(
@@ -70,7 +67,7 @@ def _integrity(tx: Transaction) -> Finding:
 
 
 def _rows(tx: Transaction, step: str, check: str, severity: Severity, advice: str) -> Finding:
-    ids = [row[0] for row in tx.rows(steps("check")[step])]
+    ids = [job_id for (job_id,) in tx.rows(steps("health/check")[step])]
     if not ids:
         return Finding(check, Severity.OK, "none")
     return Finding(check, severity, f"at least {len(ids)}: {', '.join(ids)}", advice)

@@ -4,8 +4,8 @@ Handing a write to the writer's thread and its answer back costs twice what the 
 does. So a write of a few rows first tries a connection of its own: the write lock is taken if
 it is free at this moment, a commit does not sync (WAL at NORMAL or OFF), and the connection
 never checkpoints; the writer's thread does that for it now and then. Whatever stands in the
-way sends the write to the thread, which has the patience and names errors. If the disk turns
-out to be slow, the thread has all of them for a while.
+way sends the write to the thread, which waits for locks and names errors. After a slow write
+(a slow disk) the thread gets all writes for a while.
 """
 
 from __future__ import annotations
@@ -14,40 +14,46 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from holdfast.events import logger
 from holdfast.store.sqlite.anchor import Anchor
+from holdfast.store.sqlite.connection import Connector
 from holdfast.store.sqlite.options import Location
-from holdfast.store.sqlite.transaction import OF_THE_ROW
-
-T = TypeVar("T")
 
 UNSYNCED = frozenset({"NORMAL", "OFF"})
-TIDY_EVERY = 1_000  # pages, roughly: as often as SQLite would by itself
-MOST_PAGES = 16  # that one write is counted for: rows that are written together share them
-LONG, REST = 0.005, 10  # seconds; after a long write, so many times its duration
+CHECKPOINT_PAGES = 1_000
+"""Written pages after which a checkpoint is due: roughly as often as SQLite would by itself."""
+MOST_PAGES = 16
+"""Pages that one write is counted for: rows that are written together share them."""
+SLOW_SECONDS = 0.005
+REST_FACTOR = 10
+"""After a slow write, callers leave all writes to the thread for so many times its duration."""
 
 
 class InlineWriter:
-    """Opened in the writer's thread, used from any; one write at a time."""
+    """A connection that whoever calls `take` has alone until `give_back`. The writer's thread
+    opens it; any thread may use it."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, connector: Connector) -> None:
         self._fits = location.path is not None and location.synchronous in UNSYNCED
+        self._connector = connector
         self._anchor = Anchor(location.path)
         self._lock = threading.Lock()
-        self._barred = False
+        self._writer_waiting = False
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
-        self._untidy = 0
+        self._began = 0.0
+        self._changes_before = 0
+        self._pages = 0
         self._rest_until = 0.0
 
-    def open(self, connect: Callable[[Anchor], sqlite3.Connection]) -> None:
+    def open(self) -> None:
         """Again, if the file was replaced."""
         self.close()
         if self._fits:
-            self._connection = connect(self._anchor)
+            self._connection = self._connector.connect(self._anchor)
             self._connection.execute("PRAGMA wal_autocheckpoint = 0")
             self._pid = os.getpid()
 
@@ -57,54 +63,62 @@ class InlineWriter:
         if connection is not None and self._pid == os.getpid():
             connection.close()
 
-    def attempt(self, write: Callable[[sqlite3.Connection], T]) -> T | None:
-        """None if it is for the writer's thread to do; nothing has been written then."""
-        if self._barred or not self._lock.acquire(blocking=False):
+    def take(self) -> sqlite3.Connection | None:
+        """The connection, to be given back; None if the write is for the thread to do."""
+        if self._writer_waiting or not self._lock.acquire(blocking=False):
             return None
         try:
-            began = time.monotonic()
-            if self._connection is None or began < self._rest_until or self._pid != os.getpid():
-                return None
-            if not self._anchor.holds():
-                return None
-            before = self._connection.total_changes
-            answer = write(self._connection)
-            self._untidy += min(self._connection.total_changes - before, MOST_PAGES)
-            self._rest_after(time.monotonic() - began)
-            return answer
-        except (sqlite3.Error, *OF_THE_ROW):
-            # Rolled back. The thread waits for a lock, and says what else is wrong.
-            return None
-        finally:
+            connection = self._connection if self._is_usable() else None
+        except BaseException:
             self._lock.release()
+            raise
+        if connection is None:
+            self._lock.release()
+            return None
+        self._changes_before = connection.total_changes
+        return connection
 
-    def _rest_after(self, took: float) -> None:
-        if took > LONG:
-            self._rest_until = time.monotonic() + took * REST
+    def _is_usable(self) -> bool:
+        self._began = time.monotonic()
+        return (
+            self._connection is not None
+            and self._began >= self._rest_until
+            and self._pid == os.getpid()
+            and self._anchor.holds()
+        )
 
-    def alone(self, work: Callable[[], T]) -> T:
-        """For the writer's thread: callers stand back while it works and while it waits for one
+    def give_back(self) -> bool:
+        """True if a checkpoint is due by now."""
+        if self._connection is not None:
+            changes = self._connection.total_changes - self._changes_before
+            self._pages += min(changes, MOST_PAGES)
+        took = time.monotonic() - self._began
+        if took > SLOW_SECONDS:
+            self._rest_until = self._began + took * (1 + REST_FACTOR)
+        is_due = self._pages >= CHECKPOINT_PAGES
+        if is_due:
+            self._pages = 0
+        self._lock.release()
+        return is_due
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """For the writer's thread: callers stand back while it writes and while it waits for one
         of them, or a busy caller would always be there first."""
-        self._barred = True
+        self._writer_waiting = True
         try:
             with self._lock:
-                return work()
+                yield
         finally:
-            self._barred = False
+            self._writer_waiting = False
 
-    def is_untidy(self) -> bool:
-        """True once for every `TIDY_EVERY` pages written."""
-        if self._untidy < TIDY_EVERY:
-            return False
-        self._untidy = 0
-        return True
-
-    def tidy(self, connection: sqlite3.Connection) -> None:
-        """Checkpoint, in the writer's thread: most of it beside further writes, then what they
-        added with them held off, because only a log that was copied whole is used again."""
+    def checkpoint(self, connection: sqlite3.Connection) -> None:
+        """In the writer's thread: most of it beside further writes, then what they added with
+        callers held off, because only a log that was copied whole is used again."""
         try:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self.alone(lambda: connection.execute("PRAGMA wal_checkpoint(FULL)"))
+            with self.exclusive():
+                connection.execute("PRAGMA wal_checkpoint(FULL)")
         except sqlite3.Error as error:
             # The next one may succeed; what is committed is safe in the log.
             logger.warning("sqlite checkpoint failed: %s", error, extra={"error": str(error)})

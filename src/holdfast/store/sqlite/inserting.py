@@ -1,12 +1,9 @@
-"""Adding jobs, and what a unique key makes of them.
-
-A key row is lazy: nothing frees it when its job ends. Whoever meets it looks at where the
-holder is now; a holder outside the states it asked for has lost the key.
-"""
+"""Adding jobs, and what a unique key makes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
@@ -15,26 +12,43 @@ from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.finishing import (
-    NARROW,
-    finish,
-    locate,
-    take_numbers,
-    to_ready,
-    waiting_rows,
-)
+from holdfast.store.sqlite.borrowing import borrow, run_on
+from holdfast.store.sqlite.finishing import finish
+from holdfast.store.sqlite.keys import holder_of, states_of, take_key
+from holdfast.store.sqlite.operating import reschedule
+from holdfast.store.sqlite.places import take_numbers
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
-FEW, SHORT = 10, 8_192
+SMALL_BATCH, SMALL_ARGS = 10, 8_192
 
 
-def is_little(jobs: Sequence[NewJob]) -> bool:
-    """Whether they take a fraction of a millisecond. A key may be on a page nobody has read for
-    long; what has no key is written to the ends of its tables."""
-    return len(jobs) <= FEW and all(job.unique is None and len(job.args) <= SHORT for job in jobs)
+class SqliteInserting(Verbs):
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        if not jobs:
+            return []
+        return await self._writer.write(lambda tx: insert(tx, jobs), small=is_small(jobs))
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        return await run_on(connection, lambda inner: self.insert_within_sync(inner, jobs))
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        with borrow(connection, self._writer.location) as lent:
+            if not jobs:
+                return []
+            with lent.transaction(self._writer.now()) as tx:
+                return insert(tx, jobs)
+
+
+def is_small(jobs: Sequence[NewJob]) -> bool:
+    """Whether a batch is written in a fraction of a millisecond: few jobs, short arguments, no
+    unique keys. Looking up a key may read a cold page from disk; other inserts only append."""
+    return len(jobs) <= SMALL_BATCH and all(
+        job.unique is None and len(job.args) <= SMALL_ARGS for job in jobs
+    )
 
 
 def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -64,92 +78,64 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
 def _known(tx: Transaction, ids: Sequence[JobId]) -> dict[JobId, tuple[str, str]]:
     """The task and arguments of those that are there. Ids are made in order of time, so most are
     newer than any that is."""
-    [(newest,)] = tx.rows(steps("insert")["newest"])
+    [(newest,)] = tx.rows(steps("jobs/insert")["newest"])
     if newest is None or newest < min(ids):
         return {}
-    rows = tx.rows(steps("insert")["known"], (to_json(ids),))
+    rows = tx.rows(steps("jobs/insert")["known"], (to_json(ids),))
     return {JobId(job_id): (task, args) for job_id, task, args in rows}
 
 
-def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:
-    """Give the key back to a job that returns to life, unless another holds it by now."""
-    holder = _holder(tx, key)
-    if holder is not None and holder[0] != job_id:
-        return False
-    tx.run(steps("insert")["take key"], (key, job_id, states))
-    return True
-
-
 def _insert_unique(tx: Transaction, job: NewJob, unique: Unique) -> Inserted:
-    holder = _holder(tx, unique.key)
+    holder = holder_of(tx, unique.key)
     answer = Inserted(job.id, "created")
     if holder is not None:
         answer = _conflict(tx, job, unique, *holder)
         if answer.id != job.id:
             return answer
     _write(tx, [job])
-    tx.run(steps("insert")["take key"], (unique.key, job.id, _states(unique)))
+    take_key(tx, unique.key, job.id, states_of(unique))
     return answer
-
-
-def _holder(tx: Transaction, key: str) -> tuple[JobId, JobState] | None:
-    """The job that has the key by right: it exists and is in a state it asked for."""
-    row = tx.row(steps("insert")["holder"], (key,))
-    if row is None:
-        return None
-    job_id, states = JobId(row[0]), row[1].split(" ")
-    state, _ = locate(tx, [job_id]).get(job_id, (None, 0))
-    return (job_id, state) if state is not None and state in states else None
 
 
 def _conflict(
     tx: Transaction, job: NewJob, unique: Unique, holder: JobId, state: JobState
 ) -> Inserted:
-    if unique.on_conflict == "replace" and state in WAITING:
-        [held] = live(tx, [holder])
-        finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
-        return Inserted(job.id, "replaced")
-    if unique.on_conflict == "debounce" and state in (JobState.READY, JobState.SCHEDULED):
-        reschedule(tx, [holder], _due(job, tx.now))
-        return Inserted(holder, "debounced")
-    return Inserted(holder, "existing")
-
-
-def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
-    """Make ready or scheduled jobs due at a moment; one that has come means ready now."""
-    ready = waiting_rows(tx, JobState.READY, ids)
-    scheduled = waiting_rows(tx, JobState.SCHEDULED, ids)
-    if due <= tx.now:
-        if scheduled:
-            to_ready(tx, JobState.SCHEDULED, scheduled)
-    else:
-        sql = steps("finish")
-        for state, rows in ((JobState.READY, ready), (JobState.SCHEDULED, scheduled)):
-            tx.run(sql[f"drop {state}"], (to_json(row[0] for row in rows),))
-            tx.each(sql["schedule"], [(*row[:NARROW], None, due) for row in rows])
-        tx.wake(Topic.DUE)
-    return [JobId(row[0]) for row in (*ready, *scheduled)]
+    match unique.on_conflict:
+        case "replace" if state in WAITING:
+            [held] = live(tx, [holder])
+            finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
+            return Inserted(job.id, "replaced")
+        case "debounce" if state in (JobState.READY, JobState.SCHEDULED):
+            reschedule(tx, [holder], _due(job, tx.now))
+            return Inserted(holder, "debounced")
+        case "keep" | "replace" | "debounce":
+            return Inserted(holder, "existing")
+    assert_never(unique.on_conflict)
 
 
 def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
-    sql = steps("insert")
+    sql, enter = steps("jobs/insert"), steps("parts/enter")
     now = tx.now
     ready: list[Row] = []
     scheduled: list[Row] = []
+    blocked: list[Row] = []
     for seq, job in enumerate(jobs, take_numbers(tx, len(jobs))):
-        narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0)
+        narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0, job.ties)
         due = _due(job, now)
-        if due <= now:
+        if job.blocked:
+            blocked.append(narrow)
+        elif due <= now:
             ready.append((*narrow, now))
         else:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
-    tx.each(steps("finish")["ready"], ready)
-    tx.each(steps("finish")["schedule"], scheduled)
+    tx.each(enter[JobState.READY], ready)
+    tx.each(enter[JobState.SCHEDULED], scheduled)
+    tx.each(enter[JobState.BLOCKED], blocked)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
-    for row in ready:
-        tx.wake(Topic.READY, row[1])
+    for _, queue, *_ in ready:
+        tx.wake(Topic.READY, queue)
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
 
@@ -163,7 +149,7 @@ def _body(job: NewJob, now: int) -> Row:
         to_json(job.tags) if job.tags else None,
         job.headers,
         None if job.unique is None else job.unique.key,
-        None if job.unique is None else _states(job.unique),
+        None if job.unique is None else states_of(job.unique),
         job.args,
     )
 
@@ -182,7 +168,3 @@ def _deadlines(jobs: Sequence[NewJob], now: int) -> list[Row]:
         elif job.deadline_in is not None:
             rows.append((job.id, after(now, job.deadline_in)))
     return rows
-
-
-def _states(unique: Unique) -> str:
-    return " ".join(sorted(unique.states))

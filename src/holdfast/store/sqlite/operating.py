@@ -1,91 +1,122 @@
-"""What operators and running attempts ask of jobs that are not being ended."""
+"""What operators do to jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
-from holdfast.store.contract.records import ProgressReport, Topic
-from holdfast.store.sqlite.finishing import (
-    NARROW,
+from holdfast.job.state import WAITING, JobState
+from holdfast.store.contract.records import Topic
+from holdfast.store.sqlite.keys import retake_key
+from holdfast.store.sqlite.places import (
+    TABLES,
+    Narrow,
+    at,
+    in_places,
+    leave_all,
+    line_up,
+    make_ready,
     note_return,
-    take_numbers,
-    to_ready,
-    waiting_rows,
 )
-from holdfast.store.sqlite.inserting import retake_key
-from holdfast.store.sqlite.rows import to_json
+from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import MANY, Transaction
+from holdfast.store.sqlite.writer import Verbs
+
+
+class SqliteOperating(Verbs):
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._operate(lambda tx: resume(tx, ids), ids)
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._operate(lambda tx: request_cancel(tx, ids), ids)
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._operate(lambda tx: requeue(tx, ids), ids)
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        return await self._operate(lambda tx: reschedule(tx, ids, after(tx.now, delay)), ids)
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        return await self._operate(lambda tx: reprioritise(tx, ids, priority), ids)
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        return await self._operate(lambda tx: move(tx, ids, queue), ids)
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._operate(lambda tx: delete(tx, ids), ids)
+
+    async def _operate(
+        self, verb: Callable[[Transaction], list[JobId]], ids: Sequence[JobId]
+    ) -> list[JobId]:
+        return await self._writer.write(verb) if ids else []
 
 
 def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
-    rows = waiting_rows(tx, JobState.SUSPENDED, set(ids))
-    if rows:
-        to_ready(tx, JobState.SUSPENDED, rows)
-    return [JobId(row[0]) for row in rows]
+    jobs = in_places(tx.rows(script("jobs/resume"), (to_json(ids),)), order=ids)
+    make_ready(tx, jobs)
+    return [JobId(row.job_id) for _, row in jobs]
 
 
-def request_cancel(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
-    marked = tx.rows(script("request_cancel"), (to_json(ids), tx.now))
+def request_cancel(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
+    marked = tx.rows(script("jobs/request_cancel"), (to_json(ids), tx.now))
     for worker in {worker for _, worker, is_there in marked if is_there}:
         tx.wake(Topic.CANCEL, worker)
     return [JobId(job_id) for job_id, *_ in marked]
 
 
-def requeue(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
-    """One at a time, because of two jobs with one key only the first may return."""
-    sql = steps("requeue")
-    returned: list[JobId] = []
-    for row in tx.rows(sql["find"], (to_json(dict.fromkeys(ids)),)):
-        job_id, queue, key, states = row[0], row[1], row[NARROW], row[NARROW + 1]
-        if key is not None and not retake_key(tx, key, job_id, states):
+def requeue(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
+    """One at a time and in the order named: of two jobs with one key only the first returns."""
+    sql = steps("jobs/requeue")
+    requeued: list[JobId] = []
+    for *columns, key, states in tx.rows(sql["find"], (to_json(dict.fromkeys(ids)),)):
+        row = Narrow._make(columns)
+        if key is not None and not retake_key(tx, key, row.job_id, states):
             continue
-        tx.run(sql["drop outcome"], (job_id,))
-        tx.run(steps("finish")["drop deadline"], (job_id,))
-        narrow = (*row[:3], take_numbers(tx, 1), *row[4:NARROW])
-        tx.run(steps("finish")["ready"], (*narrow, tx.now))
-        tx.run(steps("schedules_record")["restart"], (job_id,))
-        tx.wake(Topic.READY, queue)
-        returned.append(JobId(job_id))
-    return returned
+        tx.run(sql["drop outcome"], (row.job_id,))
+        tx.run(sql["drop deadline"], (row.job_id,))
+        line_up(tx, [row._replace(attempts=0, crashes=0)])
+        tx.run(steps("schedules/record")["restart"], (row.job_id,))
+        requeued.append(JobId(row.job_id))
+    return requeued
 
 
-def reprioritise(tx: Transaction, ids: Sequence[JobId], priority: int) -> list[JobId]:
-    """Its place within the new priority is by arrival, as if it had always been there."""
-    wanted = (to_json(ids), priority)
-    changed = [row for sql in steps("reprioritise").values() for row in tx.rows(sql, wanted)]
+def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
+    """Make ready and scheduled jobs due at a moment; one that has come means ready now."""
+    jobs = in_places(tx.rows(script("jobs/reschedule"), (to_json(ids),)), order=ids)
+    if due <= tx.now:
+        make_ready(tx, [(place, row) for place, row in jobs if place is JobState.SCHEDULED])
+    else:
+        leave_all(tx, jobs)
+        rows = [(*row, None, due) for _, row in jobs]
+        tx.each(steps("parts/enter")[JobState.SCHEDULED], rows)
+        tx.wake(Topic.DUE)
+    return [JobId(row.job_id) for _, row in jobs]
+
+
+def reprioritise(tx: Transaction, ids: Iterable[JobId], priority: int) -> list[JobId]:
+    """A job's position within the new priority is by arrival, as if it had always been there."""
+    changed = _update("jobs/reprioritise", tx, ids, priority)
     note_return(tx)
-    return [JobId(job_id) for (job_id,) in changed]
+    return changed
 
 
-def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
-    wanted = (to_json(ids), queue)
-    moved = [row for sql in steps("move").values() for row in tx.rows(sql, wanted)]
+def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
+    moved = _update("jobs/move", tx, ids, queue)
     note_return(tx)
     tx.wake(Topic.READY, queue, MANY)
-    return [JobId(job_id) for (job_id,) in moved]
+    return moved
 
 
-def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[bool]:
-    sql = steps("report_progress")
-    fences: dict[str, int] = dict(
-        tx.rows(sql["fences"], (to_json({report.id for report in reports}),))
-    )
-    kept = [fences.get(report.id) == report.fence for report in reports]
-    tx.each(
-        sql["keep"],
-        [
-            (
-                report.id,
-                report.progress.fraction,
-                report.progress.message,
-                report.progress.checkpoint,
-                tx.now,
-            )
-            for report, ours in zip(reports, kept, strict=True)
-            if ours
-        ],
-    )
-    return kept
+def _update(verb: str, tx: Transaction, ids: Iterable[JobId], value: object) -> list[JobId]:
+    """Run the verb's statement in every place where jobs wait; says which jobs it changed."""
+    wanted = (to_json(ids), value)
+    places = [place for place in TABLES if place in WAITING]
+    return [JobId(job_id) for place in places for (job_id,) in tx.rows(at(verb, place), wanted)]
+
+
+def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
+    ended = tx.rows(script("jobs/delete"), (to_json(set(ids)),))
+    remove(tx, ended)
+    return [JobId(job_id) for job_id, _ in ended]

@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings, Topic
-from holdfast.store.sqlite.engine import Engine
+from holdfast.store.sqlite.places import TABLES, at
 from holdfast.store.sqlite.rows import seconds_until
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MANY, Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
 
-class SqliteQueues:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteQueues(Verbs):
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
-            await self._engine.write(lambda tx: _ensure(tx, queues))
+            await self._writer.write(lambda tx: _ensure(tx, queues))
 
     async def pause(self, names: Sequence[str]) -> None:
         await self._change("pause", names, Topic.PAUSED)
@@ -30,27 +28,27 @@ class SqliteQueues:
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, {name: settings})
-            tx.run(steps("queues")["tune"], (name, *_columns(settings)))
+            tx.run(script("queues/tune"), (name, *_columns(settings)))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
-        return await self._engine.read(lambda tx: _list(tx, names))
+        return await self._writer.read(lambda tx: _list(tx, names))
 
     async def _change(self, step: str, names: Sequence[str], topic: Topic) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, dict.fromkeys(names, QueueSettings()))
-            tx.each(steps("queues")[step], [(name,) for name in names])
+            tx.each(script(f"queues/{step}"), [(name,) for name in names])
             for name in names:
                 tx.wake(topic, name, MANY)
 
         if names:
-            await self._engine.write(work)
+            await self._writer.write(work)
 
 
 def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
     rows = [(name, *_columns(settings)) for name, settings in queues.items()]
-    tx.each(steps("queues")["ensure"], rows)
+    tx.each(script("queues/ensure"), rows)
 
 
 def _columns(settings: QueueSettings) -> Row:
@@ -64,12 +62,13 @@ def _columns(settings: QueueSettings) -> Row:
 
 
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
-    sql = steps("queues")
-    known = {row[0]: row for row in tx.rows(sql["list"])}
+    sql = steps("queues/list")
+    known = {row[0]: row for row in tx.rows(sql["settings"])}
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
-    for queue, state, number in tx.rows(sql["counts"]):
-        counts.setdefault(queue, {})[JobState(state)] = number
+    for place in TABLES:
+        for queue, number in tx.rows(at("parts/count_queues", place)):
+            counts.setdefault(queue, {})[place] = number
     existing = known.keys() | counts.keys()
     shown = existing & set(names) if names else existing
     return [
@@ -84,8 +83,9 @@ def _info(
     age = None if oldest is None else max(0.0, seconds_until(now, oldest))
     if row is None:
         return QueueInfo(name, False, None, 0, QueueSettings(), counts, age)
-    _, paused, cool_until, throttles, *settings = row
+    _, paused, cool_until, throttles, base, cap, succeeded, failed, other = row
+    settings = QueueSettings(base, cap, succeeded, failed, other)
     cooling = None
     if cool_until is not None and cool_until > now:
         cooling = seconds_until(cool_until, now)
-    return QueueInfo(name, bool(paused), cooling, throttles, QueueSettings(*settings), counts, age)
+    return QueueInfo(name, bool(paused), cooling, throttles, settings, counts, age)

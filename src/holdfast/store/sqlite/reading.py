@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
@@ -17,61 +18,82 @@ from holdfast.store.sqlite.rows import (
 )
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
-COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
+AHEAD_COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
 AFTER_ALL = "\U0010ffff"
 
 
+class SqliteReading(Verbs):
+    async def get(self, ids: Sequence[JobId]) -> list[Job]:
+        return await self._writer.read(lambda tx: get(tx, ids))
+
+    async def live(self, ids: Sequence[JobId]) -> list[Live]:
+        return await self._writer.read(lambda tx: live(tx, ids))
+
+    async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
+        return await self._writer.read(lambda tx: outcomes(tx, ids))
+
+    async def ahead(self, job_id: JobId) -> int:
+        return await self._writer.read(lambda tx: ahead(tx, job_id))
+
+    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+        return await self._writer.read(lambda tx: page(tx, which, limit, cursor))
+
+    async def count(self, which: JobFilter) -> dict[JobState, int]:
+        return await self._writer.read(lambda tx: count(tx, which))
+
+
 def live(tx: Transaction, ids: Iterable[str]) -> list[Live]:
-    return to_live(tx.rows(script("live"), (to_json(set(ids)),)))
+    return to_live(tx.rows(script("jobs/live"), (to_json(set(ids)),)))
 
 
-def to_live(rows: Iterable[Row]) -> list[Live]:
+def to_live(rows: Iterable[Sequence[Any]]) -> list[Live]:
     return [
         Live(
             JobId(job_id), JobState(state), queue, task, policy, attempts, crashes, fence,
             None if worker is None else WorkerId(worker), bool(cancel), bool(ahead),
-            to_optional_datetime(claimed_at),
+            to_optional_datetime(claimed_at), ties,
         )
         for (
             job_id, state, queue, task, policy, attempts, crashes, fence, worker, cancel, ahead,
-            claimed_at,
+            claimed_at, ties,
         ) in rows
     ]  # fmt: skip
 
 
 def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job]:
     wanted = (to_json(set(ids)),)
-    sql = steps("get")
+    sql = steps("jobs/get")
     history: dict[str, list[ErrorEntry]] = {}
     for job_id, attempt, kind, message, traceback, at in tx.rows(sql[errors], wanted):
         entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at))
         history.setdefault(job_id, []).append(entry)
-    return [_job(row, tuple(history.get(row[0], ()))) for row in tx.rows(sql["jobs"], wanted)]
+    return [_job(row, history) for row in tx.rows(sql["jobs"], wanted)]
 
 
 def ahead(tx: Transaction, job_id: str) -> int:
-    [(number,)] = tx.rows(script("ahead"), (job_id, COUNTED))
+    [(number,)] = tx.rows(script("jobs/ahead"), (job_id, AHEAD_COUNTED))
     return int(number)
 
 
 def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
         Outcome(JobId(job_id), JobState(state), result, reason)
-        for job_id, state, result, reason in tx.rows(script("outcomes"), (to_json(set(ids)),))
+        for job_id, state, result, reason in tx.rows(script("jobs/outcomes"), (to_json(set(ids)),))
     ]
 
 
 def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
     """One row more than asked says whether there is a next page."""
     values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
-    ids = [row[0] for row in tx.rows(script("page"), values)]
+    ids = [job_id for (job_id,) in tx.rows(script("jobs/page"), values)]
     jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)
     return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit > 0 else None)
 
 
 def count(tx: Transaction, which: JobFilter) -> dict[JobState, int]:
-    rows = tx.rows(script("count"), _filters(which))
+    rows = tx.rows(script("jobs/count"), _filters(which))
     return {JobState(state): number for state, number in rows}
 
 
@@ -93,10 +115,10 @@ def _filters(which: JobFilter) -> dict[str, object]:
     }
 
 
-def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
+def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
     (
         job_id, task, created_at, policy, tags, headers, unique_key, args,
-        state, queue, priority, attempts, crashes, fence, cancel_requested_at,
+        state, queue, priority, attempts, crashes, fence, ties, cancel_requested_at,
         worker_id, claimed_at, due_at, deadline_at, finished_at, expires_at, reason, result,
         fraction, message, checkpoint, progress_at,
     ) = row  # fmt: skip
@@ -117,6 +139,7 @@ def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
         fence=fence,
         tags=to_texts(tags),
         headers=headers,
+        ties=ties,
         unique_key=unique_key,
         deadline_at=to_optional_datetime(deadline_at),
         due_at=to_optional_datetime(due_at),
@@ -128,5 +151,5 @@ def _job(row: Row, errors: tuple[ErrorEntry, ...]) -> Job:
         result=result,
         reason=reason,
         progress=progress,
-        errors=errors,
+        errors=tuple(history.get(job_id, ())),
     )

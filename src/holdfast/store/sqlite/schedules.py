@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     NO_SCOPE,
     Decision,
     Definition,
@@ -22,8 +23,7 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.recording import record, unfinished
+from holdfast.store.sqlite.ledger import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,
     SECOND,
@@ -34,23 +34,21 @@ from holdfast.store.sqlite.rows import (
 )
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
 
-FORGOTTEN_AT_ONCE = 1_000
+FORGET_BATCH = 1_000
 BEFORE_ALL = -(2**63)
 
 
-class SqliteSchedules:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
+class SqliteSchedules(Verbs):
     async def declare(
         self, schedules: Mapping[str, Definition], since: datetime | None = None
     ) -> None:
         if schedules:
-            await self._engine.write(lambda tx: _declare(tx, schedules, since))
+            await self._writer.write(lambda tx: _declare(tx, schedules, since))
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
-        return await self._engine.write(lambda tx: _put(tx, name, definition, revision))
+        return await self._writer.write(lambda tx: _put(tx, name, definition, revision))
 
     async def pause(self, names: Sequence[str]) -> builtins.list[str]:
         return await self._change("pause", names)
@@ -59,31 +57,31 @@ class SqliteSchedules:
         return await self._change("resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        return await self._engine.write(lambda tx: _delete(tx, names)) if names else []
+        return await self._writer.write(lambda tx: _delete(tx, names)) if names else []
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         def work(tx: Transaction) -> dict[str, datetime]:
-            rows = tx.rows(script("schedules_cursors"), (name, to_json(scopes)))
+            rows = tx.rows(script("schedules/cursors"), (name, to_json(scopes)))
             return {scope: to_datetime(at) for scope, at in rows}
 
-        return await self._engine.read(work)
+        return await self._writer.read(work)
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
-        return await self._engine.read(lambda tx: unfinished(tx, name, scopes))
+        return await self._writer.read(lambda tx: unfinished(tx, name, scopes))
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
-        return await self._engine.write(lambda tx: record(tx, plans)) if plans else []
+        return await self._writer.write(lambda tx: record(tx, plans)) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
         moment = to_micros(at)
 
         def work(tx: Transaction) -> None:
-            sql = steps("schedules_advance")
+            sql = steps("schedules/advance")
             tx.run(sql["advance"], (name, scope, moment))
             if scope == NO_SCOPE:
-                tx.run(sql["forget"], (name, moment, FORGOTTEN_AT_ONCE))
+                tx.run(sql["forget"], (name, moment, FORGET_BATCH))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def history(
         self,
@@ -94,7 +92,7 @@ class SqliteSchedules:
         before: datetime | None = None,
     ) -> builtins.list[LedgerEntry]:
         until = LATEST + 1 if before is None else to_micros(before)
-        return await self._engine.read(lambda tx: _history(tx, name, scope, limit, until))
+        return await self._writer.read(lambda tx: _history(tx, name, scope, limit, until))
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
@@ -102,42 +100,42 @@ class SqliteSchedules:
         at, scope = (BEFORE_ALL, "") if after is None else (to_micros(after[0]), after[1])
 
         def work(tx: Transaction) -> builtins.list[LedgerEntry]:
-            rows = tx.rows(script("schedules_failed_plans"), (name, at, scope, limit))
-            return [_entry(row) for row in rows]
+            rows = tx.rows(script("schedules/failed_plans"), (name, at, scope, limit))
+            return [_entry(row, {}) for row in rows]
 
-        return await self._engine.read(work)
+        return await self._writer.read(work)
 
     async def complain(self, name: str, error: str | None) -> None:
         def work(tx: Transaction) -> None:
             told = None if error is None else clean(error, MESSAGE_LIMIT)
             since = None if error is None else tx.now
-            tx.run(steps("schedules")["complain"], (name, told, since))
+            tx.run(script("schedules/complain"), (name, told, since))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def prune_ledger(self, limit: int) -> int:
-        return await self._engine.write(lambda tx: _prune_ledger(tx, limit))
+        return await self._writer.write(lambda tx: _prune_ledger(tx, limit))
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
         def work(tx: Transaction) -> builtins.list[Schedule]:
             wanted = to_json(names) if names else None
-            return [_schedule(row) for row in tx.rows(steps("schedules")["list"], (wanted,))]
+            return [_schedule(row) for row in tx.rows(script("schedules/list"), (wanted,))]
 
-        return await self._engine.read(work)
+        return await self._writer.read(work)
 
     async def _change(self, step: str, names: Sequence[str]) -> builtins.list[str]:
         def work(tx: Transaction) -> builtins.list[str]:
-            changed = tx.rows(steps("schedules")[step], (to_json(names), tx.now))
+            changed = tx.rows(script(f"schedules/{step}"), (to_json(names), tx.now))
             return _told(tx, changed)
 
-        return await self._engine.write(work) if names else []
+        return await self._writer.write(work) if names else []
 
 
 def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: datetime | None) -> None:
     """Wakes only for news: every worker that starts declares the same again."""
-    sql = steps("schedules")
+    sql = steps("schedules/declare")
     runs_since = tx.now if since is None else to_micros(since)
-    known = {row[0]: row[1:] for row in tx.rows(sql["known"], (to_json(schedules),))}
+    known = {name: facts for name, *facts in tx.rows(sql["known"], (to_json(schedules),))}
     for name, definition in schedules.items():
         text = encode_definition(definition)
         was, *code = known.get(name, (None, False, None, None))
@@ -153,11 +151,11 @@ def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: dateti
 
 def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int) -> bool:
     """Whether a program that runs since then may change what stands."""
-    return not edited and (code_since <= since or code_seen_at < now - DECLARED_FOR * SECOND)
+    return not edited and (code_since <= since or code_seen_at < now - DECLARATION_SECONDS * SECOND)
 
 
 def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:
-    sql = steps("schedules")
+    sql = steps("schedules/put")
     texts = (encode_definition(definition), encode_definition(definition.rule))
     facts = (name, *texts, definition.keep, tx.now)
     written = tx.rows(sql["edit"], (*facts, revision))
@@ -167,9 +165,9 @@ def _put(tx: Transaction, name: str, definition: Definition, revision: int | Non
 
 
 def _delete(tx: Transaction, names: Sequence[str]) -> list[str]:
-    sql = steps("schedules")
-    gone = tx.rows(sql["delete"], (to_json(names),))
-    for step in ("delete cursors", "delete ledger", "delete started"):
+    sql = steps("schedules/delete")
+    gone = tx.rows(sql["schedules"], (to_json(names),))
+    for step in ("cursors", "ledger", "started"):
         tx.each(sql[step], gone)
     return _told(tx, gone)
 
@@ -209,19 +207,20 @@ def _schedule(row: Row) -> Schedule:
 def _history(
     tx: Transaction, name: str, scope: str | None, limit: int, before: int
 ) -> list[LedgerEntry]:
-    sql = steps("schedules_history")
+    sql = steps("schedules/history")
     if scope is None:
         rows = tx.rows(sql["all"], (name, before, limit))
     else:
         rows = tx.rows(sql["of a scope"], (name, before, limit, scope))
-    jobs = tx.rows(sql["jobs"], (to_json(row[6] for row in rows if row[6] is not None),))
-    known = {row[0]: row[1:] for row in jobs}
-    return [_entry(row, known.get(row[6])) for row in rows]
+    started = to_json(job_id for *_, job_id in rows if job_id is not None)
+    jobs = {job_id: facts for job_id, *facts in tx.rows(sql["jobs"], (started,))}
+    return [_entry(row, jobs) for row in rows]
 
 
-def _entry(row: Row, job: Row | None = None) -> LedgerEntry:
+def _entry(row: Row, jobs: Mapping[str, Sequence[Any]]) -> LedgerEntry:
+    """`jobs` has the facts of those jobs of plans that there still are."""
     schedule, scope, at, decision, reason, recorded_at, job_id = row
-    state, attempts, claimed_at, finished_at, result, error = job or (None,) * 6
+    state, attempts, claimed_at, finished_at, result, error = jobs.get(job_id) or (None,) * 6
     return LedgerEntry(
         schedule=schedule,
         scope=scope,
@@ -240,10 +239,10 @@ def _entry(row: Row, job: Row | None = None) -> LedgerEntry:
 
 
 def _prune_ledger(tx: Transaction, limit: int) -> int:
-    sql = steps("schedules_prune_ledger")
+    sql = steps("schedules/prune_ledger")
     over = tx.rows(sql["over"], (tx.now, limit))
     tx.each(sql["forget"], [(name, at) for name, _, at, fired in over if fired])
-    rows = [row[:3] for row in over]
+    rows = [(name, scope, at) for name, scope, at, _ in over]
     tx.each(sql["ledger"], rows)
     tx.each(sql["started"], rows)
     return len(over)

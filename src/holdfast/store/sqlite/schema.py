@@ -14,7 +14,7 @@ RECORDED = ["version", "name", "checksum", "applied_at"]
 
 def migrate(tx: Transaction, where: str) -> list[str]:
     """Apply what is missing. The write lock is held, so several processes may try at once."""
-    migration = steps("migrate")
+    migration = steps("store/migrate")
     missing = pending(load_migrations(__package__), _applied(tx, where), where)
     if missing:
         tx.run(migration["create"])
@@ -34,7 +34,7 @@ def require_own(connection: sqlite3.Connection, where: str) -> None:
 def _applied(tx: Transaction, where: str) -> dict[int, str]:
     """The versions and checksums of what was applied. Users share their own files with us: a
     name of ours without our record of migrations is a table of theirs."""
-    migration = steps("migrate")
+    migration = steps("store/migrate")
     columns = [name for (name,) in tx.rows(migration["columns"])]
     if columns == RECORDED:
         return dict(tx.rows(migration["applied"]))

@@ -1,6 +1,8 @@
-"""SQL lives in files, one for each verb; a file may hold several named steps.
+"""SQL lies in files: `sql/<noun>/<verb>.sql`, and `sql/parts/` for what several verbs share.
 
-A step starts at a line `-- name: step`; a file without such lines is one step.
+A file may hold several statements, each after a line `-- name: …`; a file without such lines
+is one statement. `{{parts/…}}` stands for the text of that part, `{{place}}` for the table of a
+live place (see `places.at`).
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from functools import cache
 from importlib.resources import files
 
 _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+_PART = re.compile(r"\{\{(parts/\w+)\}\}")
 
 
 @cache
 def script(verb: str) -> str:
-    """The file of a verb that is one statement."""
+    """The file of a verb that is one statement; `verb` is its path, such as `jobs/page`."""
     return _read(verb)
 
 
@@ -42,4 +45,5 @@ def statements(text: str) -> list[str]:
 
 
 def _read(verb: str) -> str:
-    return files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    text = files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    return _PART.sub(lambda part: _read(part[1]), text)

@@ -7,7 +7,6 @@ from datetime import datetime
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.records import Capability
 from holdfast.store.migrate import load_migrations
-from holdfast.store.sqlite.engine import Engine
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.options import Location
@@ -16,6 +15,7 @@ from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.workers import SqliteWorkers
+from holdfast.store.sqlite.writer import Writer
 
 
 class SqliteStore:
@@ -24,30 +24,30 @@ class SqliteStore:
     kind = "sqlite"
 
     def __init__(
-        self, url: str, *, clock: Clock | None = None, engine: Engine | None = None
+        self, url: str, *, clock: Clock | None = None, writer: Writer | None = None
     ) -> None:
         self._url = url
         self._clock = clock or SystemClock()
-        self._engine = engine or Engine(Location.parse(url), self._clock)
-        location = self._engine.location
+        self._writer = writer or Writer(Location.parse(url), self._clock)
+        location = self._writer.location
         self._opened = False
         self.durability = location.durability
         in_memory = location.path is None
         self.capabilities = frozenset() if in_memory else frozenset(Capability)
-        self.jobs = SqliteJobs(self._engine)
-        self.queues = SqliteQueues(self._engine)
-        self.workers = SqliteWorkers(self._engine)
-        self.schedules = SqliteSchedules(self._engine)
-        self.wakeups = self._engine.wakeups
-        self.health = SqliteHealth(self._engine)
+        self.jobs = SqliteJobs(self._writer)
+        self.queues = SqliteQueues(self._writer)
+        self.workers = SqliteWorkers(self._writer)
+        self.schedules = SqliteSchedules(self._writer)
+        self.wakeups = self._writer.wakeups
+        self.health = SqliteHealth(self._writer)
 
     async def open(self) -> None:
         if self._opened:
             return
-        self._engine.retain()
+        self._writer.retain()
         self._opened = True
         try:
-            await self._engine.migrate()
+            await self._writer.migrate()
         except BaseException:
             await self.close()
             raise
@@ -55,29 +55,29 @@ class SqliteStore:
     async def close(self) -> None:
         if self._opened:
             self._opened = False
-            self._engine.release()
+            self._writer.release()
 
     def sibling(self) -> SqliteStore:
         """A file is opened anew; memory has one connection, which is shared."""
-        shared = self._engine
+        shared = self._writer
         if shared.location.path is not None:
-            shared = Engine(shared.location, self._clock, is_sibling=shared.is_there)
-        return SqliteStore(self._url, clock=self._clock, engine=shared)
+            shared = Writer(shared.location, self._clock, is_sibling=shared.is_there)
+        return SqliteStore(self._url, clock=self._clock, writer=shared)
 
     async def now(self) -> datetime:
-        return to_datetime(self._engine.now())
+        return to_datetime(self._writer.now())
 
     async def migrate(self) -> list[str]:
         """Opening migrates too; a store that is not open is opened for as long as it takes."""
-        self._engine.retain()
+        self._writer.retain()
         try:
-            return await self._engine.migrate()
+            return await self._writer.migrate()
         finally:
-            self._engine.release()
+            self._writer.release()
 
     def migration_sql(self) -> str:
         """Run by hand it leaves what `open` would have left, the record of it included."""
-        sql = steps("migrate")
+        sql = steps("store/migrate")
         parts = [f"{sql['create']};"]
         for migration in load_migrations(__package__):
             record = sql["record by hand"]

@@ -1,4 +1,4 @@
-"""What reconcilers ask: the jobs that time has caught up with, a bounded page at a time."""
+"""What time does to jobs: reconcilers ask for it a bounded page at a time."""
 
 from __future__ import annotations
 
@@ -6,102 +6,114 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
-from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
-from holdfast.store.sqlite.finishing import leave, line_up, to_ready
+from holdfast.store.sqlite.places import in_places, make_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, State, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 
-class LapsedLeases:
-    """Asked for every second by every process, because nothing announces a death. While nobody
-    runs anything, the state that the database is in answers. Used only in the reader's thread."""
+class SqliteSweeping(Verbs):
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._no_leases: Remembered[list[Live]] = Remembered()
 
-    def __init__(self) -> None:
-        self._looked_at: State | None = None
-        self._none_at: State | None = None
+    async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:
+        return await self._writer.read(
+            lambda tx: lapsed_leases(tx, limit, after, self._no_leases),
+            if_unchanged=self._no_leases.recall,
+        )
 
-    def look(self, state: State) -> list[Live] | None:
-        """No leases, if that is known without a transaction."""
-        self._looked_at = state
-        return [] if state == self._none_at else None
+    async def overdue_attempts(
+        self, limit: int, after: str | None = None, slack: float = 0.0
+    ) -> list[Live]:
+        return await self._writer.read(lambda tx: overdue_attempts(tx, limit, after, slack))
 
-    def find(self, tx: Transaction, limit: int, after: str | None) -> list[Live]:
-        sql = steps("lapsed_leases")
-        if tx.rows(sql["any"]) == [(0,)]:
-            # Looked at before the transaction: never newer than what it saw.
-            self._none_at = self._looked_at
-            return []
-        return to_live(tx.rows(sql["expired"], (tx.now, after or "", limit)))
+    async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
+        return await self._writer.write(lambda tx: past_deadline(tx, limit, after))
+
+    async def next_deadline_in(self) -> float | None:
+        return await self._writer.read(next_deadline_in)
+
+    async def promote_due(self, limit: int) -> Promoted:
+        return await self._writer.write(lambda tx: promote_due(tx, limit))
+
+    async def due(self, limit: int, after: str | None = None) -> list[JobId]:
+        return await self._writer.read(lambda tx: due(tx, limit, after))
+
+    async def promote(self, ids: Sequence[JobId]) -> int:
+        return await self._writer.write(lambda tx: promote(tx, ids)) if ids else 0
+
+    async def prune(self, limit: int) -> int:
+        return await self._writer.write(lambda tx: prune(tx, limit))
+
+
+def lapsed_leases(
+    tx: Transaction, limit: int, after: str | None, no_leases: Remembered[list[Live]]
+) -> list[Live]:
+    """Every process asks this every second, because nothing announces a death. That nobody runs
+    anything is remembered, and needs no transaction as long as nobody commits."""
+    sql = steps("jobs/lapsed_leases")
+    if tx.rows(sql["any"]) == [(0,)]:
+        no_leases.keep([])
+        return []
+    return to_live(tx.rows(sql["lapsed"], (tx.now, after or "", limit)))
 
 
 def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
     values = (tx.now, after or "", limit, round(slack * SECOND))
-    return to_live(tx.rows(script("overdue_attempts"), values))
+    return to_live(tx.rows(script("jobs/overdue_attempts"), values))
 
 
 def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
     """An end drops its own deadline row; what is dropped here was left by hand or by a bug."""
-    sql = steps("past_deadline")
+    sql = steps("jobs/past_deadline")
     tx.run(sql["drop ended"], (tx.now, limit))
-    ids = [row[0] for row in tx.rows(sql["find"], (tx.now, after or "", limit))]
+    ids = [job_id for (job_id,) in tx.rows(sql["find"], (tx.now, after or "", limit))]
     return sorted(live(tx, ids), key=lambda job: job.id)
 
 
 def next_deadline_in(tx: Transaction) -> float | None:
-    row = tx.row(steps("past_deadline")["next"])
-    return None if row is None else max(0.0, seconds_until(row[0], tx.now))
+    [(deadline,)] = tx.rows(script("jobs/next_deadline_in"))
+    return None if deadline is None else max(0.0, seconds_until(deadline, tx.now))
 
 
 def promote_due(tx: Transaction, limit: int) -> Promoted:
-    sql = steps("promote_due")
-    due = [
-        (row[-1], source, row)
-        for source in (JobState.SCHEDULED, JobState.SUSPENDED)
-        for row in tx.rows(sql[source], (tx.now, limit))
-    ]
-    due = sorted(due, key=lambda entry: (entry[0], entry[2][0]))[:limit]
-    queues = tuple(sorted({row[1] for _, _, row in due}))
-    for source in (JobState.SCHEDULED, JobState.SUSPENDED):
-        leave(tx, source, [row for _, its_source, row in due if its_source is source])
-    line_up(tx, [row for _, _, row in due])
+    sql = steps("jobs/promote_due")
+    jobs = in_places(row for _, *row in tx.rows(sql["due"], (tx.now, limit)))
+    make_ready(tx, jobs)
+    queues = tuple(sorted({row.queue for _, row in jobs}))
     [(next_due,)] = tx.rows(sql["next"])
     wait = None if next_due is None else max(0.0, seconds_until(next_due, tx.now))
-    return Promoted(len(due), queues, wait)
+    return Promoted(len(jobs), queues, wait)
 
 
 def due(tx: Transaction, limit: int, after: str | None) -> list[JobId]:
-    return [JobId(row[0]) for row in tx.rows(script("due"), (tx.now, after or "", limit))]
+    rows = tx.rows(script("jobs/due"), (tx.now, after or "", limit))
+    return [JobId(job_id) for (job_id,) in rows]
 
 
 def promote(tx: Transaction, ids: Iterable[JobId]) -> int:
-    sql, promoted = steps("promote"), 0
-    for source in (JobState.SCHEDULED, JobState.SUSPENDED):
-        rows = tx.rows(sql[source], (tx.now, to_json(set(ids))))
-        if rows:
-            to_ready(tx, source, rows)
-            promoted += len(rows)
-    return promoted
+    rows = tx.rows(script("jobs/promote"), (tx.now, to_json(set(ids))))
+    jobs = in_places(row for _, *row in rows)
+    make_ready(tx, jobs)
+    return len(jobs)
 
 
 def prune(tx: Transaction, limit: int) -> int:
-    victims = tx.rows(steps("prune")["expired"], (tx.now, limit))
-    _remove(tx, victims)
-    return len(victims)
+    over = tx.rows(script("jobs/prune"), (tx.now, limit))
+    remove(tx, over)
+    return len(over)
 
 
-def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
-    victims = tx.rows(steps("prune")["named"], (to_json(set(ids)),))
-    _remove(tx, victims)
-    return [JobId(job_id) for job_id, _ in victims]
-
-
-def _remove(tx: Transaction, victims: Sequence[Row]) -> None:
-    """All that belongs to these ended jobs."""
-    sql = steps("prune")
-    ids = [(job_id,) for job_id, _ in victims]
+def remove(tx: Transaction, ended: Sequence[Row]) -> None:
+    """Remove ended jobs with all that belongs to them. `ended` has the id of each job, and its
+    unique key or None."""
+    sql = steps("parts/remove")
+    ids = [(job_id,) for job_id, _ in ended]
     for table in ("outcome", "error", "progress", "deadline", "job"):
         tx.each(sql[table], ids)
-    tx.each(sql["key"], [(key, job_id) for job_id, key in victims if key is not None])
+    tx.each(sql["key"], [(key, job_id) for job_id, key in ended if key is not None])

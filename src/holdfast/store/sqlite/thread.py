@@ -14,15 +14,15 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from holdfast.errors import StoreError
 from holdfast.store.sqlite.anchor import Anchor
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], Any]
+P = ParamSpec("P")
 _Caller = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-_Item = tuple[Work, _Caller | None]
+_Item = tuple[Callable[..., Any], tuple[Any, ...], _Caller | None]
 
 
 class ConnectionThread:
@@ -56,7 +56,10 @@ class ConnectionThread:
         self._inbox.put(None)
         thread.join()
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(
+        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **_: P.kwargs
+    ) -> T:
+        """Call `work` with the connection and these arguments, in the thread."""
         if self._thread is None:
             raise StoreError(f"{self._name} is not open: call open() before using the store")
         if self._pid != os.getpid():
@@ -65,30 +68,30 @@ class ConnectionThread:
             )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._inbox.put((work, (loop, future)))
+        self._inbox.put((work, args, (loop, future)))
         return await future
 
     def post(self, work: Callable[[sqlite3.Connection], None]) -> None:
         """For work that nobody waits for and that handles its own errors."""
-        self._inbox.put((work, None))
+        self._inbox.put((work, (), None))
 
     def _serve(self, inbox: queue.SimpleQueue[_Item | None]) -> None:
         connection: sqlite3.Connection | None = None
         while (item := inbox.get()) is not None:
-            work, caller = item
+            work, args, caller = item
             try:
                 if connection is not None and not self._anchor.holds():
                     _close(connection)
                     connection = None
                 if connection is None:
                     connection = self._connect(self._anchor)
-                answer = work(connection)
+                answer = work(connection, *args)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, who awaits it
                 _tell(caller, _fail, error)
             else:
                 _tell(caller, _answer, answer)
             # The last answer must not live on until the next item.
-            del item, work, caller
+            del item, work, args, caller
         if connection is not None:
             connection.close()
 

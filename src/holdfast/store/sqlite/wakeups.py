@@ -18,7 +18,8 @@ from holdfast.store.audience import Audience
 from holdfast.store.contract.records import EVERY_TOPIC, Topic, Wakeup
 from holdfast.store.contract.wakeups import Listener
 from holdfast.store.sqlite.anchor import Anchor
-from holdfast.store.sqlite.watcher import Bump, Key, Watcher
+from holdfast.store.sqlite.transaction import Bump, Key
+from holdfast.store.sqlite.watcher import Watcher
 
 
 class SqliteWakeups:

@@ -1,7 +1,7 @@
 """The thread that notices the commits of other processes.
 
 `PRAGMA data_version` changes when another connection has committed; only then the small
-`signal` table is read to say what it was about. Commits of the own store are noted by who
+`counter` table is read to say what it was about. Commits of the own store are noted by who
 made them, so that they are not told twice.
 """
 
@@ -17,12 +17,11 @@ from holdfast.events import logger
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.changes import Changes, changes_of
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script
+from holdfast.store.sqlite.transaction import Bump, Key
 
-RECONNECT = 1.0
+RECONNECT_SECONDS = 1.0
 
-Key = tuple[Topic, str]
-Bump = tuple[int, int]  # a number of the signal table, and by how much it grew
 ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
 
 
@@ -84,7 +83,7 @@ class Watcher:
             except (sqlite3.Error, StoreError, OSError) as error:
                 self._say_once(str(error))
                 self._on_look()
-                self._stop.wait(RECONNECT)
+                self._stop.wait(RECONNECT_SECONDS)
 
     def _say_once(self, problem: str) -> None:
         """An outage is tried again every second and told once."""
@@ -125,7 +124,7 @@ class Watcher:
             changes.pause(stirred)
 
     def _news(self, connection: sqlite3.Connection) -> list[Wakeup]:
-        rows = connection.execute(steps("signal")["read"]).fetchall()
+        rows = connection.execute(script("wakeups/subscribe")).fetchall()
         found = {(Topic(topic), name): n for topic, name, n in rows}
         with self._lock:
             before, self._seen = self._seen, found

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.records import (
+    LATELY,
+    MOST_COUNTED,
     Beat,
     Held,
     News,
@@ -16,8 +18,6 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.sqlite.engine import Engine
-from holdfast.store.sqlite.polling import Polling, asked_for
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
@@ -26,17 +26,19 @@ from holdfast.store.sqlite.rows import (
     to_json,
     to_texts,
 )
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.version import Remembered, Version
+from holdfast.store.sqlite.writer import Verbs, Writer
 
 
-class SqliteWorkers:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._polling = Polling()
+class SqliteWorkers(Verbs):
+    def __init__(self, writer: Writer) -> None:
+        super().__init__(writer)
+        self._polled: Remembered[Row] = Remembered()
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
-        await self._engine.write(lambda tx: _register(tx, worker, lease))
+        await self._writer.write(lambda tx: _register(tx, worker, lease))
 
     async def heartbeat(
         self,
@@ -50,46 +52,74 @@ class SqliteWorkers:
             row = (worker, tx.now, after(tx.now, lease), caught_up, to_counts(stuck))
             return _heartbeat(tx, worker, row, held)
 
-        return await self._engine.write(work)
+        return await self._writer.write(work)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
-        asked = asked_for(worker, queues)
-        return await self._engine.read_unless(
-            lambda state: self._polling.look(state, asked, self._engine.now()),
-            lambda tx: self._polling.read(tx, asked),
-        )
+        asked = (worker, tuple(queues))
+
+        def known(version: Version) -> News | None:
+            found = self._polled.recall(version, asked)
+            return None if found is None else _recalled(found, self._writer.now())
+
+        def work(tx: Transaction) -> News:
+            found = _poll(tx, worker, queues)
+            self._polled.keep(found, asked)
+            return _news(found, tx.now)
+
+        return await self._writer.read(work, if_unchanged=known)
 
     async def deregister(self, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            tx.run(steps("workers")["deregister"], (worker,))
-            tx.run(steps("signal")["forget worker"], (worker,))
+            tx.run(script("workers/deregister"), (worker,))
+            tx.run(steps("parts/counter")["forget worker"], (worker,))
 
-        await self._engine.write(work)
+        await self._writer.write(work)
 
     async def list(self) -> builtins.list[WorkerInfo]:
-        return await self._engine.read(_list)
+        return await self._writer.read(_list)
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        return await self._engine.write(lambda tx: _sweep(tx, limit, lapsed_for))
+        return await self._writer.write(lambda tx: _sweep(tx, limit, lapsed_for))
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         def work(tx: Transaction) -> bool:
             values = (role, worker, after(tx.now, ttl), tx.now)
-            return bool(tx.rows(steps("workers")["lead"], values))
+            return bool(tx.rows(script("workers/lead"), values))
 
-        return await self._engine.write(work)
+        return await self._writer.write(work)
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
         def work(tx: Transaction) -> None:
-            if tx.rows(steps("workers")["stop leading"], (role, worker)):
+            if tx.rows(script("workers/stop_leading"), (role, worker)):
                 tx.wake(Topic.LEAD, role)
 
-        await self._engine.write(work)
+        await self._writer.write(work)
+
+
+def _poll(tx: Transaction, worker: WorkerId, queues: Sequence[str]) -> Row:
+    since = tx.now - round(LATELY * SECOND)
+    [found] = tx.rows(
+        script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
+    )
+    return found
+
+
+def _recalled(found: Row, now: int) -> News | None:
+    """News from what a former poll found; a worker whose lease lapsed since is still counted.
+    Not once its due time lies so far back that the next one is wanted."""
+    news = _news(found, now)
+    return None if news.due_in is not None and news.due_in <= -LATELY else news
+
+
+def _news(found: Row, now: int) -> News:
+    ready, due, cancels, schedules, replicas = found
+    due_in = None if due is None else seconds_until(due, now)
+    return News(bool(ready), due_in, cancels, schedules, replicas)
 
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     tx.run(
-        steps("workers")["register"],
+        script("workers/register"),
         (
             worker.id,
             worker.name,
@@ -105,8 +135,8 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
 
 
 def _heartbeat(tx: Transaction, worker: WorkerId, row: Row, held: Sequence[Held]) -> Beat:
-    sql = steps("workers")
-    if not tx.rows(sql["heartbeat"], row):
+    sql = steps("workers/heartbeat")
+    if not tx.rows(sql["beat"], row):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -143,13 +173,14 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
         for (
             worker_id, name, host, pid, queues, tasks, version,
             started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
-        ) in tx.rows(steps("workers")["list"])
+        ) in tx.rows(script("workers/list"))
     ]  # fmt: skip
 
 
 def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
-    tx.run(steps("workers")["shorten"], (tx.now,))
+    sql = steps("workers/sweep")
+    tx.run(sql["shorten"], (tx.now,))
     before = tx.now - round(lapsed_for * SECOND)
-    swept = tx.rows(steps("workers")["sweep"], (before, limit))
-    tx.each(steps("signal")["forget worker"], swept)
+    swept = tx.rows(sql["sweep"], (before, limit))
+    tx.each(steps("parts/counter")["forget worker"], swept)
     return len(swept)

@@ -1,41 +1,38 @@
-"""`Queues` on Valkey. Every partition keeps a copy of the rows, so that a claim looks nowhere else.
-
-The first partition's copy is the one that is shown.
-"""
+"""`Queues` on Valkey. Every partition keeps a copy of the queues' rows, so that a claim reads no
+other partition. The copy of the first partition is the one that is shown."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.reading import counts
-from holdfast.store.valkey.rows import line_name, nested, paired, queue_row, values
+from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
 
-FIELDS = 8
 
-
-class ValkeyQueues:
+class ValkeyQueues(Verbs):
     """See `holdfast.store.contract.queues.Queues`."""
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
             rows = [(name, nested(queue_row(settings))) for name, settings in queues.items()]
-            await self._connections.everywhere("ensure_queues", rows=rows)
+            await self._connections.everywhere("queues/ensure", rows=rows)
 
     async def pause(self, names: Sequence[str]) -> None:
-        await self._change("pause_queues", names)
+        await self._change("queues/pause", names)
 
     async def resume(self, names: Sequence[str]) -> None:
-        await self._change("resume_queues", names)
+        await self._change("queues/resume", names)
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
-        await self._connections.everywhere("tune_queue", name=name, row=queue_row(settings))
+        await self._connections.everywhere("queues/tune", name=name, row=queue_row(settings))
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         rows = await self._rows()
@@ -54,14 +51,15 @@ class ValkeyQueues:
             given = {"names": [*dict.fromkeys(names)], "fresh": queue_row(QueueSettings())}
             await self._connections.everywhere(verb, **given)
 
-    async def _rows(self) -> dict[str, builtins.list[object]]:
+    async def _rows(self) -> dict[str, QueueRow]:
         found = await self._connections.command("HGETALL", self._connections.key(0, "queues"))
-        return {name: values(row, FIELDS) for name, row in paired(found)}
+        return {name: to_queue_row(row) for name, row in paired(found)}
 
     async def _live(
         self, names: Sequence[str]
     ) -> tuple[dict[str, dict[JobState, int]], dict[str, int]]:
-        """Live jobs by queue and state, and when the oldest ready one became so."""
+        """How many live jobs each queue has by state, and since when its oldest ready job is
+        ready."""
         counted: dict[str, dict[JobState, int]] = {}
         lines: builtins.list[tuple[int, str, str]] = []
         for partition, by_line in enumerate(await counts(self._connections)):
@@ -78,7 +76,7 @@ class ValkeyQueues:
         for partition, queue, task in lines:
             mine.setdefault(partition, []).append((queue, line_name(queue, task)))
         calls = [
-            ("oldest_ready", partition, {"lines": [name for _, name in some]})
+            ("queues/oldest_ready", partition, {"lines": [name for _, name in some]})
             for partition, some in mine.items()
         ]
         oldest: dict[str, int] = {}
@@ -93,18 +91,14 @@ class ValkeyQueues:
 def _info(
     now: int,
     name: str,
-    row: list[object] | None,
+    row: QueueRow | None,
     counted: dict[JobState, int],
     oldest: int | None,
 ) -> QueueInfo:
     age = None if oldest is None else max(0.0, (now - oldest) / 1e6)
     if row is None:
         return QueueInfo(name, False, None, 0, QueueSettings(), counted, age)
-    paused, cool_until, throttles, *settings = row
-    cooling = None
-    if isinstance(cool_until, int) and cool_until > now:
-        cooling = (cool_until - now) / 1e6
-    told = [None if one is None else float(str(one)) for one in settings]
-    assert isinstance(throttles, int)
-    tuned = QueueSettings(told[0] or 0.0, told[1] or 0.0, *told[2:])
-    return QueueInfo(name, bool(paused), cooling, throttles, tuned, counted, age)
+    until = row.cool_until
+    cooling = (until - now) / 1e6 if until is not False and until > now else None
+    settings = msgspec.convert(row.settings, QueueSettings)
+    return QueueInfo(name, row.paused, cooling, row.throttles, settings, counted, age)

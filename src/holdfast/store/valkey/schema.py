@@ -1,19 +1,19 @@
-"""The layout of the keys has a version, recorded when a store is first used.
+"""The version of the layout of keys and rows, recorded when a store is first opened.
 
-There are no tables to make, so opening a new store records the version by itself. The number of
-partitions is recorded with it and is fixed from then on: it decides where every job lies.
+The number of partitions is recorded with it and is fixed from then on: it decides where every job
+lies. A program refuses a store of any other layout than its own.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import SchemaOutdated, SchemaTooNew, StoreError
+from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.store.valkey.connection import Connections, evaluate
 from holdfast.store.valkey.scripts import script
 
-VERSION = 1
-NAME = "0001_engine"
+VERSION = 2
+NAME = "0002_ties"
 
 
 class Schema:
@@ -23,8 +23,8 @@ class Schema:
         self._connections = connections
 
     async def migrate(self) -> list[str]:
-        """Record this program's layout where none is; refuse one that is not ours to touch."""
-        chosen = script("migrate")
+        """Record this program's layout in a new store; refuse a store of another layout."""
+        chosen = script("store/migrate")
         given = {
             "version": VERSION,
             "name": NAME,
@@ -49,7 +49,11 @@ class Schema:
         if version > VERSION:
             raise SchemaTooNew(options.where, version, VERSION)
         if version < VERSION:
-            raise SchemaOutdated(options.where, version, VERSION)
+            raise StoreError(
+                f"{options.where} was written by an older program, in layout {version}; this one "
+                f"needs {VERSION}, and nothing converts it: let the older program finish its jobs, "
+                "or use another namespace"
+            )
         if partitions != options.partitions:
             raise StoreError(
                 f"{options.where} was first used with {partitions} partitions and the URL asks for "

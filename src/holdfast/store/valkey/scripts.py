@@ -1,4 +1,4 @@
-"""Lua lives in files, one for each verb, with its keys and arguments declared in the header.
+"""Lua lives in files, `lua/<noun>/<verb>.lua`, each with its keys and arguments in the header.
 
     -- What the verb does.
     -- KEYS: partition
@@ -6,10 +6,13 @@
     -- uses: time record
 
 The loader turns the header into locals of these names, so that a script reads `worker` and not
-`ARGV[2]`, and puts the parts named by `uses` (files in `lua/lib`) before the verb, each behind the
-parts that it uses itself. A call gives
-its arguments by name and is checked against the header: one too many, or one missing, is an error
-here and not a nil there.
+`ARGV[2]`. It puts the parts named by `uses` (files in `lua/parts`) before the verb, each behind the
+parts that it uses itself. A call gives its arguments by name and is checked against the header: an
+argument too many, or one missing, is an error here and not a nil in Lua.
+
+A name in capitals that a script does not declare is a constant of `layout.py`, mostly the position
+of a value in a row. The loader declares the constants that the script uses; a name that `layout.py`
+does not know is an error.
 """
 
 from __future__ import annotations
@@ -23,9 +26,14 @@ from importlib.resources import files
 
 import msgspec
 
+from holdfast.store.valkey.layout import constants
+
 Value = str | bytes | int | float
 _AS_IT_IS = (str, bytes, int, float)
 _NAME = re.compile(r"[a-z_]+\Z")
+_NO_CODE = re.compile(r"--[^\n]*|'[^'\n]*'")
+_CAPITALS = re.compile(r"\b[A-Z][A-Z_]*\b")
+_OWN_CONSTANTS = re.compile(r"^\s*local ([A-Z][A-Z_, ]*) =", re.MULTILINE)
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -52,29 +60,47 @@ class Script:
 def script(verb: str) -> Script:
     text = _read(f"{verb}.lua")
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
-    parts = [
-        *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
-        *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-        *(_read(f"lib/{part}.lua") for part in _parts(verb, text)),
-        text,
-    ]
-    whole = "\n".join(parts)
+    code = "\n".join([*(_read(f"parts/{part}.lua") for part in _parts(verb, text)), text])
+    whole = "\n".join(
+        [
+            *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
+            *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
+            *(f"local {name} = {value}" for name, value in _constants(verb, code).items()),
+            code,
+        ]
+    )
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
     return Script(verb, keys, arguments, whole, digest, frozenset(arguments))
 
 
 def verbs() -> list[str]:
-    """Every verb that has a script."""
-    folder = files(__package__).joinpath("lua")
-    return sorted(f.name.removesuffix(".lua") for f in folder.iterdir() if f.name.endswith(".lua"))
+    """Every script but the parts, as `noun/verb`."""
+    nouns = [noun for noun in files(__package__).joinpath("lua").iterdir() if noun.name != "parts"]
+    return sorted(
+        f"{noun.name}/{file.name.removesuffix('.lua')}" for noun in nouns for file in noun.iterdir()
+    )
 
 
 def _parts(verb: str, text: str) -> list[str]:
     """The parts that a text uses, each once, and each behind those that it uses."""
     found: dict[str, None] = {}
     for part in _declared(verb, text, "uses"):
-        found |= dict.fromkeys([*_parts(verb, _read(f"lib/{part}.lua")), part])
+        found |= dict.fromkeys([*_parts(verb, _read(f"parts/{part}.lua")), part])
     return list(found)
+
+
+def _constants(verb: str, code: str) -> dict[str, str]:
+    """The constants that a text uses without declaring them. All of them would be too many: a
+    script may have 200 local names."""
+    bare = _NO_CODE.sub("", code)
+    own = {name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", ")}
+    shared = constants()
+    if twice := own & shared.keys():
+        raise ValueError(f"{verb}.lua declares what layout.py declares: {', '.join(twice)}")
+    used = dict.fromkeys(name for name in _CAPITALS.findall(bare) if name not in own)
+    if unknown := used.keys() - shared.keys():
+        raise ValueError(f"{verb}.lua uses constants that nobody declares: {', '.join(unknown)}")
+    return {name: shared[name] for name in used}
 
 
 def _declared(verb: str, text: str, what: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""`Workers` on Valkey: who is alive, what they hold, and who leads.
+"""`Workers` on Valkey: which workers are alive, which jobs they hold, and which worker leads.
 
-A lease is kept in every partition, so that each script can check it by itself; the worker's row is
-in the first, and whether a worker is known is decided there.
+Every partition keeps all leases, so that each script can check a lease by itself. The first
+partition keeps the workers' rows, and decides whether a worker is known.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.rows import SECOND, finite, paired, scored, to_datetime, values
+from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.layout import WorkerRow
+from holdfast.store.valkey.moments import SECOND, finite, to_datetime
+from holdfast.store.valkey.replies import paired, scored
+from holdfast.store.valkey.rows import to_worker_row
 
 HOME = 0
-FIELDS = 12
-LEASE, ALIVE_SINCE, WRITTEN_UNTIL = 8, 9, 10
+"""The partition that keeps the workers' rows."""
 
 
-class ValkeyWorkers:
+class ValkeyWorkers(Verbs):
     """See `holdfast.store.contract.workers.Workers`."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
     async def register(self, worker: WorkerInfo, lease: float) -> None:
-        """Its row comes last: who is known has its lease everywhere."""
+        """The row is written last: a worker that is known has its lease in every partition."""
         given = {"worker": worker.id, "lease": finite(lease)}
-        await self._elsewhere("register", **given, facts=None)
-        facts = (
+        await self._elsewhere("workers/register", **given, row=None)
+        row = WorkerRow(
             worker.name,
             worker.host,
             worker.pid,
@@ -49,7 +48,7 @@ class ValkeyWorkers:
             msgspec.json.encode(worker.tasks).decode(),
             worker.version,
         )
-        await self._connections.call("register", HOME, {**given, "facts": facts})
+        await self._connections.call("workers/register", HOME, {**given, "row": row})
 
     async def heartbeat(
         self,
@@ -69,11 +68,14 @@ class ValkeyWorkers:
             "stuck": to_counts(stuck),
         }
         first = await self._connections.call(
-            "heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
+            "workers/heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
         )
         if not first[0]:
             return Beat(False, lost=tuple(attempt.id for attempt in held))
-        calls = [("heartbeat", p, {**given, "home": "", "held": some}) for p, some in mine.items()]
+        calls = [
+            ("workers/heartbeat", p, {**given, "home": "", "held": some})
+            for p, some in mine.items()
+        ]
         answers = [first, *(await self._connections.call_each(calls) if calls else ())]
         cancel = {JobId(one.decode()) for answer in answers for one in answer[1]}
         lost = {JobId(one.decode()) for answer in answers for one in answer[2]}
@@ -85,7 +87,7 @@ class ValkeyWorkers:
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         given = {"worker": worker, "queues": list(queues), "tasks": list(tasks), "lately": LATELY}
-        answers = await self._connections.everywhere("poll", **given)
+        answers = await self._connections.everywhere("workers/poll", **given)
         waits = [int(wait) / SECOND for _, wait, *_ in answers if wait is not None]
         return News(
             ready=any(ready for ready, *_ in answers),
@@ -96,8 +98,8 @@ class ValkeyWorkers:
         )
 
     async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.call("deregister", HOME, {"worker": worker})
-        await self._elsewhere("deregister", worker=worker)
+        await self._connections.call("workers/deregister", HOME, {"worker": worker})
+        await self._elsewhere("workers/deregister", worker=worker)
 
     async def list(self) -> builtins.list[WorkerInfo]:
         connections = self._connections
@@ -107,7 +109,7 @@ class ValkeyWorkers:
                 ("ZRANGEBYSCORE", connections.key(HOME, "leases"), "-inf", "+inf", "WITHSCORES"),
             ]
         )
-        told = {worker: values(row, FIELDS) for worker, row in paired(rows)}
+        told = {worker: to_worker_row(row) for worker, row in paired(rows)}
         expires = dict(scored(leases))
         running = await self._running([*told])
         now = await connections.now_micros()
@@ -129,7 +131,7 @@ class ValkeyWorkers:
         return {w: sum(held[n * each : (n + 1) * each]) for n, w in enumerate(workers)}
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        """Candidates are read first; the script looks again before it removes one."""
+        """Candidates are read first; the script checks each again before it removes it."""
         connections = self._connections
         await self._shorten()
         before = await connections.now_micros() - round(lapsed_for * SECOND)
@@ -145,26 +147,28 @@ class ValkeyWorkers:
         if not chosen:
             return 0
         given = {"lapsed_for": lapsed_for, "chosen": chosen}
-        swept = await connections.call("sweep", HOME, given)
-        await self._elsewhere("sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept])
+        swept = await connections.call("workers/sweep", HOME, given)
+        await self._elsewhere(
+            "workers/sweep", lapsed_for=lapsed_for, chosen=[s.decode() for s in swept]
+        )
         return len(swept)
 
     async def _shorten(self) -> None:
-        """Leases that end later than their length from now: the clock was set back."""
+        """Shorten leases that end later than their length from now: the clock was set back."""
         connections = self._connections
         now = await connections.now_micros()
         rows = paired(await connections.command("HGETALL", connections.key(HOME, "workers")))
-        lengths = [(worker, values(row, FIELDS)[LEASE]) for worker, row in rows]
+        lengths = [(worker, to_worker_row(row).lease) for worker, row in rows]
         limits = [(worker, now + int(length)) for worker, length in lengths]
         if limits:
-            await connections.everywhere("shorten_leases", limits=limits)
+            await connections.everywhere("workers/shorten_leases", limits=limits)
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:
         given = {"role": role, "worker": worker, "ttl": finite(ttl)}
-        return bool(await self._connections.call("lead", HOME, given))
+        return bool(await self._connections.call("workers/lead", HOME, given))
 
     async def stop_leading(self, role: str, worker: WorkerId) -> None:
-        await self._connections.call("stop_leading", HOME, {"role": role, "worker": worker})
+        await self._connections.call("workers/stop_leading", HOME, {"role": role, "worker": worker})
 
     async def _elsewhere(self, verb: str, **given: object) -> None:
         calls = [(verb, p, given) for p in self._connections.partitions if p != HOME]
@@ -172,23 +176,21 @@ class ValkeyWorkers:
             await self._connections.call_each(calls)
 
 
-def _info(worker: str, row: list[object], expires_at: float, now: int, running: int) -> WorkerInfo:
-    name, host, pid, queues, tasks, version, *moments, stuck = row
-    started_at, heartbeat_at, lease, alive_since, _ = (int(str(moment)) for moment in moments)
+def _info(worker: str, row: WorkerRow, expires_at: float, now: int, running: int) -> WorkerInfo:
     return WorkerInfo(
         id=WorkerId(worker),
-        name=str(name),
-        host=str(host),
-        pid=int(str(pid)),
-        queues=counts_in(str(queues)),
-        tasks=msgspec.json.decode(str(tasks), type=tuple[str, ...]),
-        version=str(version),
-        started_at=to_datetime(started_at),
-        heartbeat_at=to_datetime(heartbeat_at),
+        name=row.name,
+        host=row.host,
+        pid=row.pid,
+        queues=counts_in(row.queues),
+        tasks=msgspec.json.decode(row.tasks, type=tuple[str, ...]),
+        version=row.version,
+        started_at=to_datetime(row.started_at),
+        heartbeat_at=to_datetime(row.beaten_at),
         expires_in=(expires_at - now) / SECOND,
         running=running,
-        stuck=counts_in(str(stuck)),
-        lease=lease / SECOND,
-        alive_since=to_datetime(alive_since),
+        stuck=counts_in(row.stuck),
+        lease=row.lease / SECOND,
+        alive_since=to_datetime(row.alive_since),
         read_at=to_datetime(now),
     )

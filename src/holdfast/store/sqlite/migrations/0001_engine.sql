@@ -1,7 +1,7 @@
 -- The engine: a job is where its row is.
 --
--- `job` and `outcome` are written once. Only the narrow rows of `ready`, `lease`, `scheduled` and
--- `suspended` move. All times are microseconds since 1970 UTC.
+-- `job` and `outcome` are written once. Only the narrow rows of `ready`, `lease`, `scheduled`,
+-- `suspended` and `blocked` move. All times are microseconds since 1970 UTC.
 
 -- Found by an index: in a tree of its own key a row of a few kilobytes leaves room for four on a
 -- page, inner pages too, and the tree grows deep.
@@ -27,6 +27,7 @@ create table holdfast_ready (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     ready_at integer not null,
     primary key (queue, priority, seq)
 ) without rowid;
@@ -42,6 +43,7 @@ create table holdfast_lease (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     cancel_requested_at integer,
     worker_id text not null,
     claimed_at integer not null,
@@ -58,6 +60,7 @@ create table holdfast_scheduled (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     reason text,
     due_at integer not null
 ) without rowid;
@@ -72,10 +75,24 @@ create table holdfast_suspended (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     reason text,
     wake_at integer
 ) without rowid;
 create index holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
+
+-- Jobs that wait for something else than time.
+create table holdfast_blocked (
+    job_id text primary key,
+    queue text not null,
+    priority integer not null,
+    seq integer not null,
+    task text not null,
+    attempts integer not null,
+    crashes integer not null,
+    fence integer not null,
+    ties integer not null
+) without rowid;
 
 create table holdfast_outcome (
     job_id text primary key,
@@ -87,6 +104,7 @@ create table holdfast_outcome (
     attempts integer not null,
     crashes integer not null,
     fence integer not null,
+    ties integer not null,
     cancel_requested_at integer,
     worker_id text,
     claimed_at integer,
@@ -170,22 +188,57 @@ create table holdfast_leader (
 -- given to jobs (a handed back job keeps one that may be higher than any left in the line);
 -- `return` counts the jobs that came back to a place of their own in a line. The other topics are
 -- what other processes should look at, bumped in the transaction that changed it.
-create table holdfast_signal (
+create table holdfast_counter (
     topic text not null,
     name text not null,
     n integer not null,
     primary key (topic, name)
 ) without rowid;
-insert into holdfast_signal (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
+insert into holdfast_counter (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
 
--- Every job with the place it is in.
-create view holdfast_place (job_id, state, queue, task, fence, reason) as
-select job_id, 'ready', queue, task, fence, null from holdfast_ready
+-- Every job with the place it is in: the one list of places. SQLite reads a view like this table
+-- by table, with the conditions of the statement that uses it, only if a column has the same
+-- affinity in every arm: hence the casts. States of live places and `ended` are constants, so
+-- `not ended` or a state leaves out a table before a row of it is read.
+create view holdfast_place (
+    job_id, state, ended, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, ahead, due_at,
+    deadline_at, finished_at, expires_at, reason, result
+) as
+select
+    job_id, cast('ready' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer),
+    cast(null as integer), cast(null as integer), cast(null as integer), cast(null as integer),
+    cast(null as text), cast(null as text)
+from holdfast_ready
 union all
-select job_id, 'running', queue, task, fence, null from holdfast_lease
+select
+    job_id, cast('running' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, ahead, cast(null as integer), cast(null as integer),
+    cast(null as integer), cast(null as integer), cast(null as text), cast(null as text)
+from holdfast_lease
 union all
-select job_id, 'scheduled', queue, task, fence, null from holdfast_scheduled
+select
+    job_id, cast('scheduled' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer), due_at,
+    cast(null as integer), cast(null as integer), cast(null as integer), reason, cast(null as text)
+from holdfast_scheduled
 union all
-select job_id, 'suspended', queue, task, fence, null from holdfast_suspended
+select
+    job_id, cast('suspended' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer), wake_at,
+    cast(null as integer), cast(null as integer), cast(null as integer), reason, cast(null as text)
+from holdfast_suspended
 union all
-select job_id, state, queue, task, fence, reason from holdfast_outcome;
+select
+    job_id, cast('blocked' as text), 0, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cast(null as integer), cast(null as text), cast(null as integer), cast(0 as integer),
+    cast(null as integer), cast(null as integer), cast(null as integer), cast(null as integer),
+    cast(null as text), cast(null as text)
+from holdfast_blocked
+union all
+select
+    job_id, state, 1, queue, priority, seq, task, attempts, crashes, fence, ties,
+    cancel_requested_at, worker_id, claimed_at, cast(0 as integer), cast(null as integer),
+    deadline_at, finished_at, expires_at, reason, result
+from holdfast_outcome;

@@ -1,0 +1,59 @@
+"""The verbs on queues: `client.queues.pause("mail")`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.client.acting import Acts
+from holdfast.client.verbs import NAME_VERBS, NameVerb
+from holdfast.errors import BadOption
+from holdfast.insights.actions import Noun, Verb
+from holdfast.job import checks
+from holdfast.job.checks import check_name
+from holdfast.store.contract.records import QueueInfo, QueueSettings
+from holdfast.store.contract.store import Store
+
+
+class QueueVerbs:
+    """Read queues, pause, resume and tune them."""
+
+    def __init__(self, store: Store, acts: Acts | None = None) -> None:
+        self._store = store
+        self._acts = acts or Acts()
+
+    async def all(self, *names: str) -> list[QueueInfo]:
+        """Every queue by name, or only the queues named."""
+        return await self._store.queues.list(names)
+
+    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+        """Apply a verb of the table to one queue, which is made if it is absent."""
+        check_name("queue", name)
+        await row.change(self._store, [name])
+        self._acts.report(actor, Noun.QUEUES, row.verb, name)
+
+    async def pause(self, name: str, *, actor: str | None = None) -> None:
+        """Stop claims from a queue; its running jobs go on."""
+        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.PAUSE], name, actor=actor)
+
+    async def resume(self, name: str, *, actor: str | None = None) -> None:
+        """Allow claims again, and end a cool-down of the queue."""
+        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.RESUME], name, actor=actor)
+
+    async def tune(self, name: str, *, actor: str | None = None, **changes: Any) -> QueueSettings:
+        """Change some settings of a queue; a redeploy never overwrites them."""
+        check_name("queue", name)
+        known = QueueSettings.__struct_fields__
+        for option, value in changes.items():
+            if option not in known:
+                raise BadOption("queue setting", f"one of {', '.join(known)}", option)
+            if value is not None or not option.startswith("retain_"):
+                changes[option] = checks.seconds(option, value)
+        found = await self._store.queues.list([name])
+        settings = msgspec.structs.replace(
+            found[0].settings if found else QueueSettings(), **changes
+        )
+        await self._store.queues.tune(name, settings)
+        self._acts.report(actor, Noun.QUEUES, Verb.TUNE, name, value=changes)
+        return settings

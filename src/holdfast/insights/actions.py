@@ -1,0 +1,59 @@
+"""The words for what an operator can do: a noun, a verb, a target.
+
+`explain` and `doctor` name a remedy as an `Action`. The command line turns an action into the
+command to type, a web page turns it into a button. How a verb is carried out is said in
+`holdfast.client.verbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class Noun(StrEnum):
+    """What a verb is applied to."""
+
+    JOBS = "jobs"
+    QUEUES = "queues"
+    SCHEDULES = "schedules"
+    WORKERS = "workers"
+
+
+class Verb(StrEnum):
+    """What an operator can do. A verb has the name of the client's method."""
+
+    CANCEL = "cancel"
+    REQUEUE = "requeue"
+    RESCHEDULE = "reschedule"
+    RESUME = "resume"
+    MOVE = "move"
+    REPRIORITISE = "reprioritise"
+    DELETE = "delete"
+    PAUSE = "pause"
+    TUNE = "tune"
+    CREATE = "create"
+    EDIT = "edit"
+    TRIGGER = "trigger"
+    BACKFILL = "backfill"
+    START = "start"
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One thing to do: `verb`, applied to `target` or to every job that `which` selects.
+
+    `target` is a job's id, or the name of a queue or schedule. `which` holds words of a job
+    filter. `value` is what the verb takes beside its target: the queue to move to, the new
+    priority, the delay in seconds. For a worker to start, `target` is the queue that it must serve.
+    """
+
+    noun: Noun
+    verb: Verb
+    target: str = ""
+    which: Mapping[str, str] = {}
+    value: str | float | None = None
+
+
+START_WORKER = Action(Noun.WORKERS, Verb.START)

@@ -1,0 +1,29 @@
+"""A queue cools down after a throttle."""
+
+from __future__ import annotations
+
+from holdfast.store.contract.records import QueueSettings
+from holdfast.store.sqlite.rows import SECOND, after
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Transaction
+
+FORGIVEN_AFTER = 120 * SECOND
+"""A throttle that comes later than this after the end of a window counts from one again."""
+MOST_DOUBLINGS = 500
+"""2.0 to a higher power than about a thousand is no float any more."""
+
+
+def cool(tx: Transaction, queue: str, hint: float) -> None:
+    """Let a queue cool down; only the first throttle of a window raises its count."""
+    sql = steps("parts/cool")
+    fresh = QueueSettings()
+    tx.run(sql["ensure"], (queue, fresh.throttle_base, fresh.throttle_cap))
+    [(until, count, base, cap)] = tx.rows(sql["read"], (queue,))
+    if until is not None and until > tx.now:
+        until = max(until, after(tx.now, hint))
+    else:
+        lately = until is not None and tx.now <= until + FORGIVEN_AFTER
+        count = count + 1 if lately else 1
+        wait = min(base * 2.0 ** min(count - 1, MOST_DOUBLINGS), cap)
+        until = after(tx.now, max(hint, wait))
+    tx.run(sql["cool"], (queue, until, count))

@@ -1,0 +1,204 @@
+"""What a move of a job does, as a list of steps in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import IllegalMove
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import readable_part
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.state import ENDED, JobState
+from holdfast.store.contract.records import Topic
+from holdfast.store.sqlite.cooling import cool
+from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return
+from holdfast.store.sqlite.rows import after, to_json
+from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+
+
+class Found(NamedTuple):
+    """A job as a move finds it. `policy` is read only where a cancel was asked for."""
+
+    narrow: Narrow
+    deadline_at: int | None
+    worker_id: str | None
+    claimed_at: int | None
+    cancel_requested_at: int | None
+    policy: str | None
+
+
+class Move(NamedTuple):
+    """A transition that stands, and the job it moves."""
+
+    transition: Transition
+    job: Found
+
+    @property
+    def ends(self) -> bool:
+        return self.transition.to in ENDED
+
+    @property
+    def counted(self) -> Narrow:
+        """The narrow row as it will be. An end keeps its bump too: a late write must see it."""
+        job_id, queue, priority, seq, task, attempts, crashes, fence, ties = self.job.narrow
+        moved = self.transition
+        return Narrow(
+            job_id,
+            queue,
+            priority,
+            seq,
+            task,
+            attempts + moved.spend,
+            crashes + moved.crash,
+            fence + moved.bump,
+            ties,
+        )
+
+    def due(self, now: int) -> int | None:
+        delay = self.transition.delay
+        return None if delay is None else after(now, delay)
+
+    @classmethod
+    def of(cls, transition: Transition, job: Found) -> Move:
+        """A job whose cancel was asked for meanwhile does not go on; what was spent stays spent."""
+        if transition.to in ENDED or job.cancel_requested_at is None:
+            return cls(transition, job)
+        stopped = msgspec.structs.replace(
+            transition,
+            to=JobState.CANCELLED,
+            reason="cancelled on request",
+            result=None,
+            keep_for=readable_part(job.policy or "{}").retention.keep_for(JobState.CANCELLED),
+        )
+        return cls(stopped, job)
+
+
+def apply(tx: Transaction, moves: Sequence[Move]) -> None:
+    """Take every step with the moves that concern it."""
+    for concerns, step in STEPS:
+        if concerned := [move for move in moves if concerns(move)]:
+            step(tx, concerned)
+
+
+def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
+    left: dict[JobState, list[JobId]] = {}
+    for move in moves:
+        left.setdefault(move.transition.source, []).append(move.transition.id)
+    for source, ids in left.items():
+        leave(tx, source, ids)
+
+
+def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
+    sql = steps("jobs/finish")
+    tuned = {queue: kept for queue, *kept in tx.rows(sql["retentions"])}
+    rows: list[Row] = []
+    for (transition, job), narrow in ((move, move.counted) for move in moves):
+        keep_for = _keep_for(transition, tuned.get(narrow.queue))
+        facts = (job.deadline_at, job.worker_id, job.claimed_at, job.cancel_requested_at)
+        times = (tx.now, after(tx.now, keep_for))
+        said = (transition.reason, transition.result)
+        rows.append((*narrow, *facts, transition.to.value, *times, *said))
+    tx.each(sql["end"], rows)
+
+
+def _keep_for(transition: Transition, tuned: Sequence[float | None] | None) -> float:
+    """As the job's policy says, unless its queue is tuned otherwise."""
+    if tuned is None:
+        return transition.keep_for
+    succeeded, failed, other = tuned
+    match transition.to:
+        case JobState.SUCCEEDED:
+            kept = succeeded
+        case JobState.FAILED:
+            kept = failed
+        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
+            kept = other
+        case _:
+            raise IllegalMove(transition.source, transition.to)
+    return transition.keep_for if kept is None else kept
+
+
+def _line_up_released(tx: Transaction, moves: Sequence[Move]) -> None:
+    line_up(tx, [move.counted for move in moves])
+
+
+def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
+    """At their old positions."""
+    tx.each(
+        steps("parts/enter")[JobState.READY],
+        [(*move.counted, tx.now) for move in moves],
+    )
+    for move in moves:
+        tx.wake(Topic.READY, move.job.narrow.queue)
+    note_return(tx)
+
+
+def _schedule(tx: Transaction, moves: Sequence[Move]) -> None:
+    tx.each(
+        steps("parts/enter")[JobState.SCHEDULED],
+        [
+            (*move.counted, move.transition.reason, tx.now if due is None else due)
+            for move, due in ((move, move.due(tx.now)) for move in moves)
+        ],
+    )
+    tx.wake(Topic.DUE)
+
+
+def _suspend(tx: Transaction, moves: Sequence[Move]) -> None:
+    rows = [(*move.counted, move.transition.reason, move.due(tx.now)) for move in moves]
+    tx.each(steps("parts/enter")[JobState.SUSPENDED], rows)
+    if any(wake_at is not None for *_, wake_at in rows):
+        tx.wake(Topic.DUE)
+
+
+def _drop_deadlines(tx: Transaction, moves: Sequence[Move]) -> None:
+    ids = to_json(move.transition.id for move in moves)
+    tx.run(steps("jobs/finish")["drop deadlines"], (ids,))
+
+
+def _append_errors(tx: Transaction, moves: Sequence[Move]) -> None:
+    sql = steps("jobs/finish")
+    rows: list[Row] = []
+    for job_id, error in ((move.transition.id, move.transition.error) for move in moves):
+        if error is not None:
+            said = (error.kind, error.message, error.traceback)
+            rows.append((job_id, error.attempt, tx.now, *said))
+    tx.each(sql["append error"], rows)
+    tx.each(sql["trim errors"], [(job_id, ERRORS_KEPT) for job_id, *_ in rows])
+
+
+def _cool_queues(tx: Transaction, moves: Sequence[Move]) -> None:
+    for move in moves:
+        if move.transition.cool is not None:
+            cool(tx, move.job.narrow.queue, move.transition.cool)
+
+
+def _is_released(move: Move) -> bool:
+    return move.transition.to is JobState.READY and move.transition.source is JobState.BLOCKED
+
+
+def _returns(move: Move) -> bool:
+    return move.transition.to is JobState.READY and move.transition.source is not JobState.BLOCKED
+
+
+_Guard = Callable[[Move], bool]
+_Step = Callable[[Transaction, Sequence[Move]], None]
+
+STEPS: tuple[tuple[_Guard, _Step], ...] = (
+    (lambda move: True, _leave_places),
+    (lambda move: move.ends, _write_outcomes),
+    (_is_released, _line_up_released),
+    (_returns, _return_to_line),
+    (lambda move: move.transition.to is JobState.SCHEDULED, _schedule),
+    (lambda move: move.transition.to is JobState.SUSPENDED, _suspend),
+    (lambda move: move.ends and move.job.deadline_at is not None, _drop_deadlines),
+    (lambda move: move.transition.error is not None, _append_errors),
+    (lambda move: move.transition.cool is not None, _cool_queues),
+)
+"""The steps, in order, each with a guard that says which moves it concerns. A step that only
+jobs with ties need has `move.job.narrow.ties` in its guard."""

@@ -1,0 +1,41 @@
+-- name: gate
+select
+    exists (select 1 from holdfast_worker where id = ?1 and expires_at > ?2),
+    (select n from holdfast_counter where topic = 'return' and name = ''),
+    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?2)
+
+-- name: next priority
+select min(priority) from holdfast_ready where queue = ? and priority > ?
+
+-- name: pick
+select
+    r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
+    j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
+from holdfast_ready as r
+cross join holdfast_job as j on j.id = r.job_id
+left join holdfast_deadline as d on d.job_id = r.job_id
+left join holdfast_progress as p on p.job_id = r.job_id
+where r.queue = ?1
+    and r.priority = ?2
+    and r.seq >= ?3
+    and r.task in (select value from json_each(?4))
+order by r.seq
+limit ?5
+
+-- name: last
+select max(seq) from holdfast_ready where queue = ? and priority = ?
+
+-- name: lease
+insert into holdfast_lease (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+    worker_id, claimed_at, timeout_at, ahead
+)
+select
+    job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
+    ?4, ?5, ?6, seq >= ?7
+from holdfast_ready
+where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
+
+-- name: leave
+delete from holdfast_ready
+where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))

@@ -1,0 +1,76 @@
+-- name: find running
+select
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
+    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at, j.policy
+from json_each(?) as wanted
+cross join holdfast_lease as p on p.job_id = wanted.value
+left join holdfast_deadline as d on d.job_id = p.job_id
+left join holdfast_job as j on j.id = p.job_id and p.cancel_requested_at is not null
+
+-- name: find waiting
+select
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts, p.crashes, p.fence, p.ties,
+    (select d.at from holdfast_deadline as d where d.job_id = p.job_id),
+    null, null, null, null
+from holdfast_place as p
+where p.state = ?2 and not p.ended and p.job_id in (select value from json_each(?1))
+
+-- name: end
+insert into holdfast_outcome (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+    deadline_at, worker_id, claimed_at, cancel_requested_at,
+    state, finished_at, expires_at, reason, result
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: append error
+insert into holdfast_error (job_id, n, attempt, at, kind, message, traceback)
+select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6 from holdfast_error where job_id = ?1
+
+-- name: trim errors
+delete from holdfast_error
+where job_id = ?1
+    and n <= (select n from holdfast_error where job_id = ?1 order by n desc limit 1 offset ?2)
+
+-- name: retentions
+select name, retain_succeeded, retain_failed, retain_other
+from holdfast_queue
+where retain_succeeded is not null or retain_failed is not null or retain_other is not null
+
+-- name: succeed
+-- The outcomes of plain successes are their leases and results. A lease with ties is left out:
+-- the count of what was copied then tells that the batch has to take the long way.
+insert into holdfast_outcome (
+    job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
+    deadline_at, worker_id, claimed_at, cancel_requested_at,
+    state, finished_at, expires_at, result
+)
+select
+    p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts + 1, p.crashes, p.fence, p.ties,
+    d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
+    'succeeded', ?2,
+    iif(
+        q.retain_succeeded is null,
+        ?3,
+        min(?5, ?2 + cast(round(q.retain_succeeded * 1000000) as integer))
+    ),
+    ended.value
+from json_each(?1) as ended
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ?4 and p.ties = 0
+left join holdfast_deadline as d on d.job_id = p.job_id
+left join holdfast_queue as q on q.name = p.queue
+
+-- name: any deadline
+select exists (select 1 from holdfast_deadline)
+
+-- name: drop deadlines
+delete from holdfast_deadline where job_id in (select value from json_each(?))
+
+-- name: try
+savepoint successes
+
+-- name: undo
+rollback to successes
+
+-- name: tried
+release successes

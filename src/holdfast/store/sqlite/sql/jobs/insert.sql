@@ -1,0 +1,12 @@
+-- name: newest
+select max(id) from holdfast_job
+
+-- name: known
+select id, task, args from holdfast_job where id in (select value from json_each(?))
+
+-- name: body
+insert into holdfast_job (id, task, created_at, policy, tags, headers, unique_key, unique_states, args)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: deadline
+insert into holdfast_deadline (job_id, at) values (?, ?)

@@ -1,0 +1,1 @@
+update {{place}} set queue = ?2 where job_id in (select value from json_each(?1)) returning job_id

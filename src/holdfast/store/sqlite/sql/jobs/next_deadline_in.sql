@@ -1,0 +1,1 @@
+select min(at) from holdfast_deadline

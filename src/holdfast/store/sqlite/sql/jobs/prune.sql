@@ -1,0 +1,6 @@
+select o.job_id, j.unique_key
+from holdfast_outcome as o
+left join holdfast_job as j on j.id = o.job_id
+where o.expires_at <= ?
+order by o.expires_at
+limit ?

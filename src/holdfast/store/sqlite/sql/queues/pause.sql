@@ -1,0 +1,1 @@
+update holdfast_queue set paused = 1 where name = ?

@@ -1,9 +1,0 @@
--- name: find
-select
-    o.job_id, o.queue, o.priority, o.seq, o.task, 0, 0, o.fence, j.unique_key, j.unique_states
-from json_each(?) as wanted
-cross join holdfast_outcome as o on o.job_id = wanted.value
-cross join holdfast_job as j on j.id = o.job_id
-
--- name: drop outcome
-delete from holdfast_outcome where job_id = ?

@@ -1,0 +1,1 @@
+delete from holdfast_worker where id = ?

@@ -1,0 +1,15 @@
+insert into holdfast_worker (
+    id, name, host, pid, queues, tasks, version,
+    started_at, heartbeat_at, expires_at, lease, alive_since, written_until
+)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9 - ?8, ?8, ?8)
+on conflict (id) do update set
+    name = excluded.name,
+    host = excluded.host,
+    pid = excluded.pid,
+    queues = excluded.queues,
+    tasks = excluded.tasks,
+    version = excluded.version,
+    heartbeat_at = excluded.heartbeat_at,
+    expires_at = excluded.expires_at,
+    lease = excluded.lease

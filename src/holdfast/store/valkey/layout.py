@@ -1,0 +1,306 @@
+"""The rows that Python and the scripts share: the names of their values, in order, said once.
+
+Each row is a MessagePack list. Python reads and writes it as one of these structs; a script gets
+the position of each value as a constant of the same name behind the prefix of the row
+(`scripts.py`). A list in Lua must have no holes, so `false` stands for a value that is absent.
+
+A value is added here and nowhere else. A row in the store that has too few or too many values
+cannot be decoded, so it is never read as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.store.contract.records import FEW_JOBS, QueueSettings
+from holdfast.store.valkey.moments import LATEST
+from holdfast.store.valkey.spread import SPREADS
+
+SEQ_LENGTH = 17
+"""Characters of an arrival number: 13 of the time, 4 of the place within the call."""
+
+Time = int  # microseconds since 1970 UTC
+Maybe = bool  # always False: the value is absent
+
+
+class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A job but for its body.
+
+    `at`: when the job is due, when its attempt times out, or when it ended, by its state.
+    `spread` must be the last value of a plain record (`spread.py` says why). A record has a
+    `plan` only if a plan started the job: schedule, scope and plan time.
+    """
+
+    state: str
+    queue: str
+    priority: int
+    seq: str
+    task: str
+    attempts: int
+    crashes: int
+    fence: int
+    ready_at: Time | Maybe
+    at: Time | Maybe
+    worker: str | Maybe
+    claimed_at: Time | Maybe
+    timeout: float | Maybe
+    cancel_at: Time | Maybe
+    deadline_at: Time | Maybe
+    created_at: Time
+    reason: str | Maybe
+    expires_at: Time | Maybe
+    result: str | Maybe
+    key: str | Maybe
+    key_states: str | Maybe
+    has_progress: bool
+    ahead: bool
+    ties: int
+    spread: int
+    plan: tuple[str, str, str] | Maybe = False
+
+
+class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a job was enqueued with. It is written once."""
+
+    args: str
+    policy: str
+    tags: tuple[str, ...]
+    headers: str | None
+    spread: int
+
+
+class ProgressRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    fraction: float | Maybe
+    message: str | Maybe
+    checkpoint: str | Maybe
+    at: Time
+
+
+class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One error of a job. The script writes the time of the error before this list."""
+
+    attempt: int
+    kind: str
+    message: str
+    traceback: str | None
+
+
+class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A queue. `settings` are the fields of `QueueSettings` by name, without the fields that are
+    None: a new setting has its default in the rows that were written before it."""
+
+    paused: bool
+    cool_until: Time | Maybe
+    throttles: int
+    settings: dict[str, Any]
+
+
+class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A worker. The script sets the times, `lease` (microseconds) and, at first, `stuck`."""
+
+    name: str
+    host: str
+    pid: int
+    queues: str
+    tasks: str
+    version: str
+    started_at: Time | Maybe = False
+    beaten_at: Time | Maybe = False
+    lease: int | Maybe = False
+    alive_since: Time | Maybe = False
+    written_until: Time | Maybe = False
+    stuck: str = "{}"
+
+
+class ScheduleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A schedule.
+
+    `code_since`: since when the program runs whose definition stands. `code_seen_at`: when such a
+    program last declared it. `rival`: what an older program that still runs declares instead.
+    `pruned_from` and `pruned_until`: the oldest and newest FIRED plan whose ledger row was pruned.
+    """
+
+    definition: str
+    rule: str
+    keep: float
+    edited: bool
+    revision: int
+    created_at: Time
+    changed_at: Time | Maybe
+    declared_at: Time | Maybe
+    paused: bool
+    paused_at: Time | Maybe
+    resumed_at: Time | Maybe
+    complaint: str | Maybe
+    complaint_at: Time | Maybe
+    code_since: Time | Maybe
+    code_seen_at: Time | Maybe
+    rival: str | Maybe
+    rival_at: Time | Maybe
+    pruned_from: str | Maybe
+    pruned_until: str | Maybe
+
+
+class LedgerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What was decided about one plan, and the job that it started."""
+
+    decision: str
+    reason: str
+    recorded_at: Time
+    keep_until: Time
+    job: str | Maybe
+
+
+# What Python tells the scripts to do. Here a value that is absent may be None.
+
+
+class JobRow(msgspec.Struct, array_like=True, gc=False):
+    """One job to insert. `index`: its place in the call, which orders its arrival."""
+
+    id: str
+    task: str
+    queue: str
+    body: msgspec.Raw
+    priority: int
+    run_at: Time | None
+    delay: float | None
+    deadline_at: Time | None
+    deadline_in: float | None
+    timeout: float | None
+    key: str | None
+    key_states: str | None
+    on_conflict: str | None
+    ties: int
+    blocked: bool
+    index: int
+
+
+class LineRow(msgspec.Struct, array_like=True):
+    """Plain jobs of one queue, task and priority: the four packed pieces that their records share
+    (`inserting.ready_record`), and then id, body and index of each job."""
+
+    queue: str
+    task: str
+    priority: int
+    before_seq: msgspec.Raw
+    before_ready_at: msgspec.Raw
+    before_created_at: msgspec.Raw
+    before_spread: msgspec.Raw
+    jobs: list[object]
+
+
+class MoveRow(msgspec.Struct, array_like=True, gc=False):
+    """One guarded move. `error` is a packed ErrorRow. `index`: its place in the call, which orders
+    the arrival of released jobs."""
+
+    id: str
+    fence: int
+    to: str
+    source: str
+    spend: int
+    crash: int
+    bump: int
+    delay: float | None
+    keep_for: float | None
+    result: str | None
+    reason: str | None
+    error: msgspec.Raw | None
+    cool: float | None
+    index: int
+
+
+class ReportRow(msgspec.Struct, array_like=True, gc=False):
+    """Progress of one running attempt."""
+
+    id: str
+    fence: int
+    fraction: float | None
+    message: str | None
+    checkpoint: str | None
+
+
+class PlanRow(msgspec.Struct, array_like=True):
+    """One decided plan. `replaced` is the reason that cancelled jobs get. `beside`: the live jobs
+    of the scope that the decision rests on."""
+
+    schedule: str
+    scope: str
+    at: str
+    decision: str
+    reason: str
+    out_of_turn: bool
+    job: JobRow | Maybe
+    cancel: tuple[str, ...]
+    replaced: str
+    beside: list[str] | Maybe
+
+
+ROWS: Mapping[str, type[msgspec.Struct]] = {
+    "": Record,
+    "BODY_": Body,
+    "PROGRESS_": ProgressRow,
+    "QUEUE_": QueueRow,
+    "WORKER_": WorkerRow,
+    "SCHEDULE_": ScheduleRow,
+    "LEDGER_": LedgerRow,
+    "JOB_": JobRow,
+    "LINE_": LineRow,
+    "MOVE_": MoveRow,
+    "REPORT_": ReportRow,
+    "PLAN_": PlanRow,
+}
+
+
+def width(row: type[msgspec.Struct]) -> int:
+    """How many values every such row has."""
+    return len(row.__struct_fields__) - len(row.__struct_defaults__)
+
+
+def constants() -> dict[str, str]:
+    """Whatever a script may know without being given it: name and Lua expression."""
+    positions = {
+        f"{prefix}{name}".upper(): str(position)
+        for prefix, row in ROWS.items()
+        for position, name in enumerate(row.__struct_fields__, 1)
+    }
+    fresh = msgspec.structs.asdict(QueueSettings())
+    return positions | {
+        "RECORD_WIDTH": str(width(Record)),
+        "SCHEDULE_WIDTH": str(width(ScheduleRow)),
+        "LIVE": _set(LIVE),
+        "WAITING": _set(WAITING),
+        "ENDED": _set(ENDED),
+        "RETAIN": _table({state: f"'{_retained_by(state)}'" for state in sorted(ENDED)}),
+        "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
+        "ERRORS_KEPT": str(ERRORS_KEPT),
+        "FEW_JOBS": str(FEW_JOBS),
+        "LATEST": str(LATEST),
+        "SEQ_LENGTH": str(SEQ_LENGTH),
+        "SPREADS": str(SPREADS),
+    }
+
+
+def _retained_by(state: JobState) -> str:
+    """The setting of a queue that says how long a job is kept which ended like this."""
+    match state:
+        case JobState.SUCCEEDED:
+            return "retain_succeeded"
+        case JobState.FAILED:
+            return "retain_failed"
+        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
+            return "retain_other"
+        case _:
+            raise ValueError(f"a job that is {state} has not ended")
+
+
+def _set(states: Iterable[JobState]) -> str:
+    return _table(dict.fromkeys(sorted(states), "true"))
+
+
+def _table(values: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name} = {value}" for name, value in values.items()) + "}"

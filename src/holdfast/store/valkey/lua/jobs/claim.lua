@@ -1,0 +1,149 @@
+-- Give the first ready jobs of these queues and tasks to a worker.
+-- KEYS: partition
+-- ARGV: now worker wants tasks inline
+-- uses: time record names counts queues lines aside
+--
+-- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
+-- record, body and progress of each job. A worker whose own lease has lapsed gets nothing. More
+-- than `inline` jobs come without their bodies.
+--
+-- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
+-- often the job was taken. A server that lost its last writes continues from an older record, and
+-- must not give a fence that it gave before.
+--
+-- A job whose record or body cannot be read is put aside, and the lines are read again: it must not
+-- keep the jobs behind it from being served.
+--
+-- All jobs make the same move, so each set is changed once for all of them and not job by job.
+-- Removals go first: a server without memory allows them, and after a first write it allows the
+-- others too.
+local JOB_BATCH = 1000
+local lease = redis.call('ZSCORE', partition .. ':leases', worker)
+if not lease or tonumber(lease) <= moment then
+    return {moment}
+end
+
+local wanted = cmsgpack.unpack(wants)
+local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
+local ids, served, ahead, answer, texts, held, timeouts
+
+local function choose()
+    ids, served, ahead = {}, {}, {}
+    for _, want in ipairs(wanted) do
+        if is_open(want[1]) then
+            local picked, lines = pick(want[1], want[2])
+            for n = 1, #picked, 2 do
+                ids[#ids + 1] = string.sub(picked[n], SEQ_LENGTH + 1)
+                ahead[#ids] = n > 2 * want[3]
+            end
+            for n = 1, #lines do
+                served[#served + 1] = lines[n]
+            end
+        end
+    end
+end
+
+local function values_of(kind, first, last)
+    local keys = {}
+    for n = first, last do
+        keys[#keys + 1] = kind .. ids[n]
+    end
+    return redis.call('MGET', unpack(keys))
+end
+
+local function next_fence(fence)
+    local grown = math.max(math.floor(fence / 64) + 1, math.floor(server_time / 1000))
+    return grown * 64 + math.min(fence % 64 + 1, 63)
+end
+
+local function give(n, record, body)
+    local id = ids[n]
+    record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
+    record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
+    record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
+    local blob = packed(record)
+    local progress = record[HAS_PROGRESS] and redis.call('GET', partition .. ':p:' .. id)
+    answer[4 * n - 2], answer[4 * n - 1], answer[4 * n] = id, blob, body
+    answer[4 * n + 1] = progress or false
+    texts[2 * n - 1], texts[2 * n] = records_of .. id, blob
+    held[2 * n - 1], held[2 * n] = '0', id
+    if record[AT] then
+        timeouts[#timeouts + 1] = record[AT]
+        timeouts[#timeouts + 1] = id
+    end
+end
+
+-- Nothing is written yet: an error means that a job has no record or body that can be read.
+local function give_all()
+    answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
+    local with_bodies = #ids <= tonumber(inline)
+    for first = 1, #ids, JOB_BATCH do
+        local last = math.min(first + JOB_BATCH - 1, #ids)
+        local blobs = values_of(records_of, first, last)
+        local bodies = with_bodies and values_of(bodies_of, first, last)
+        for n = first, last do
+            local at = n - first + 1
+            if bodies and not bodies[at] then
+                error('no body')
+            end
+            give(n, cmsgpack.unpack(blobs[at]), bodies and bodies[at])
+        end
+    end
+end
+
+-- Take a job out of its line. It may have no record, so its position is searched for.
+local function drop_from_line(id)
+    for _, head in ipairs(served) do
+        for _, member in ipairs(redis.call('ZRANGE', head.key, 0, head.taken - 1)) do
+            if string.sub(member, SEQ_LENGTH + 1) == id then
+                local before = first_of(head.key)
+                redis.call('ZREM', head.key, member)
+                update_head(head.queue, head.task, before, first_of(head.key))
+                tally('ready:' .. head.name, -1)
+                head.taken = head.taken - 1
+                return
+            end
+        end
+    end
+end
+
+local function drop_broken()
+    local dropped = 0
+    load(ids)
+    for n = 1, #ids do
+        if not records[ids[n]] or redis.call('EXISTS', bodies_of .. ids[n]) == 0 then
+            drop_from_line(ids[n])
+            put_aside(ids[n])
+            dropped = dropped + 1
+        end
+    end
+    return dropped > 0
+end
+
+choose()
+while not pcall(give_all) do
+    if not drop_broken() then
+        give_all()
+    end
+    choose()
+end
+if #ids == 0 then
+    return {moment}
+end
+
+take_off(served)
+for first = 1, #texts, 2 * JOB_BATCH do
+    local last = math.min(first + 2 * JOB_BATCH - 1, #texts)
+    redis.call('MSET', unpack(texts, first, last))
+    redis.call('ZADD', partition .. ':held:' .. worker, unpack(held, first, last))
+end
+for first = 1, #timeouts, 2 * JOB_BATCH do
+    local last = math.min(first + 2 * JOB_BATCH - 1, #timeouts)
+    redis.call('ZADD', partition .. ':timeouts', unpack(timeouts, first, last))
+end
+for n = 1, #served do
+    tally('ready:' .. served[n].name, -served[n].taken)
+    tally('running:' .. served[n].name, served[n].taken)
+end
+redis.call('SADD', partition .. ':holders', worker)
+return answer

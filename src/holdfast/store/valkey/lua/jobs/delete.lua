@@ -1,0 +1,17 @@
+-- Remove ended jobs with all that belongs to them.
+-- KEYS: partition
+-- ARGV: chosen
+-- uses: record counts changes names places removal
+--
+-- `chosen`: ids. Answers the removed jobs.
+local ids, answer = cmsgpack.unpack(chosen), {}
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    if record and ENDED[record[STATE]] then
+        remove(id, record)
+        answer[#answer + 1] = id
+    end
+end
+flush()
+return answer

@@ -1,0 +1,118 @@
+-- Apply guarded moves, as if one after the other. What is refused changes nothing.
+-- KEYS: partition
+-- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
+-- uses: time arrival record counts changes names places queues moves
+--
+-- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
+-- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
+-- Answers the refused (place in the batch, state, fence, …) and the queues that cool down (name,
+-- row, …).
+local lapsed = {}
+local function is_lapsed(worker)
+    if lapsed[worker] == nil then
+        local lease = redis.call('ZSCORE', partition .. ':leases', worker)
+        lapsed[worker] = not lease or tonumber(lease) <= moment
+    end
+    return lapsed[worker]
+end
+
+-- Whether the reclaiming worker has served without a break since it judged. Only the partition that
+-- keeps the workers' rows knows since when it is alive; the caller has asked there before the
+-- others.
+local function stands()
+    local row = redis.call('HGET', partition .. ':workers', by)
+    local since = row and cmsgpack.unpack(row)[WORKER_ALIVE_SINCE]
+    return not is_lapsed(by) and (not row or since == tonumber(alive_since))
+end
+local may_reclaim = reclaiming == '1' and (by == '' or stands())
+
+-- The guard of a move.
+local function applies(move, record)
+    if not record or record[STATE] ~= move[MOVE_SOURCE] or record[FENCE] ~= move[MOVE_FENCE] then
+        return false
+    end
+    if reclaiming == '1' then
+        return may_reclaim and record[STATE] == 'running' and is_lapsed(record[WORKER])
+    end
+    return LIVE[record[STATE]]
+end
+
+-- The steps of a move, in the order of `apply`.
+
+local function spend(move, record)
+    record[ATTEMPTS] = record[ATTEMPTS] + move[MOVE_SPEND]
+    record[CRASHES] = record[CRASHES] + move[MOVE_CRASH]
+    record[FENCE] = record[FENCE] + move[MOVE_BUMP]
+end
+
+-- A job whose cancel was asked for meanwhile does not go on. A released job arrives now; any other
+-- job that becomes ready goes back to its old position.
+local function go(move, record)
+    local id, to, delay, reason = move[MOVE_ID], move[MOVE_TO], move[MOVE_DELAY], move[MOVE_REASON]
+    if ENDED[to] then
+        make_ended(id, record, to, move[MOVE_KEEP_FOR], reason, move[MOVE_RESULT])
+    elseif record[CANCEL_AT] then
+        make_ended(id, record, 'cancelled', kept_by_policy(id), 'cancelled on request')
+    elseif to == 'ready' then
+        make_ready(id, record, record[STATE] == 'blocked' and arrive(move[MOVE_INDEX]))
+    elseif to == 'scheduled' then
+        make_wait(id, record, to, after(delay or 0), reason)
+    elseif to == 'suspended' then
+        make_wait(id, record, to, delay and after(delay), reason)
+    else
+        error('no move takes a job to ' .. tostring(to))
+    end
+end
+
+local function note_error(move)
+    if move[MOVE_ERROR] then
+        local key = partition .. ':e:' .. move[MOVE_ID]
+        after_all[#after_all + 1] = {'RPUSH', key, cmsgpack.pack(moment) .. move[MOVE_ERROR]}
+        after_all[#after_all + 1] = {'LTRIM', key, -ERRORS_KEPT, -1}
+    end
+end
+
+local cooled = {}
+local function cool(move, record)
+    if move[MOVE_COOL] then
+        cooled[record[QUEUE]] = throttle(record[QUEUE], move[MOVE_COOL])
+    end
+end
+
+-- A job with ties has more to settle. Each kind of tie gets a step here, behind the others, for
+-- records whose TIES are not 0: what the step changes is then written with the move itself.
+local function apply(move, record)
+    spend(move, record)
+    go(move, record)
+    note_error(move)
+    cool(move, record)
+end
+
+local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
+for n = 1, #batch do
+    ids[n] = batch[n][MOVE_ID]
+end
+load(ids)
+for n = 1, #batch do
+    local record = records[ids[n]]
+    if applies(batch[n], record) then
+        apply(batch[n], record)
+    else
+        refused[#refused + 1] = n
+    end
+end
+flush()
+
+local answer, cooling = {}, {}
+for _, n in ipairs(refused) do
+    local record = records[ids[n]]
+    answer[#answer + 1] = n
+    answer[#answer + 1] = record and record[STATE] or false
+    answer[#answer + 1] = record and record[FENCE] or false
+end
+for name, row in pairs(cooled) do
+    keep_queue(name, row)
+    cooling[#cooling + 1] = name
+    cooling[#cooling + 1] = cmsgpack.pack(row)
+end
+return {answer, cooling}

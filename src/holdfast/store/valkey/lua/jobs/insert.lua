@@ -1,0 +1,15 @@
+-- Add jobs; an id that is there already changes nothing, and answers 'created' for the same call
+-- and 'taken' for another.
+-- KEYS: partition
+-- ARGV: now arrival kept_otherwise jobs
+-- uses: time arrival record counts changes names places queues moves insertion
+--
+-- `jobs`: a JobRow each. Answers id, how, id, how, … in the order given.
+local answers = {}
+for _, job in ipairs(cmsgpack.unpack(jobs)) do
+    local id, how = insert_once(job)
+    answers[#answers + 1] = id
+    answers[#answers + 1] = how
+end
+flush()
+return answers

@@ -1,0 +1,13 @@
+-- Remove ended jobs whose retention is over, and what is left of jobs that were put aside. Answers
+-- how many.
+-- KEYS: partition
+-- ARGV: now limit
+-- uses: time record counts changes names places removal
+local ids = redis.call('ZRANGEBYSCORE', partition .. ':expiry', '-inf', moment, 'LIMIT', 0, limit)
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    remove(id, record and ENDED[record[STATE]] and record)
+end
+flush()
+return #ids

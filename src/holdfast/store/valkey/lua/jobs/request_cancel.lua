@@ -1,0 +1,19 @@
+-- Mark running jobs as to be cancelled and tell their workers.
+-- KEYS: partition
+-- ARGV: now chosen
+-- uses: unrefused time record counts changes names places
+--
+-- `chosen`: ids. Answers the jobs that are running.
+local ids, answer = cmsgpack.unpack(chosen), {}
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    if record and record[STATE] == 'running' then
+        record[CANCEL_AT] = record[CANCEL_AT] or moment
+        changed[id] = true
+        wake_to_cancel(record[WORKER])
+        answer[#answer + 1] = id
+    end
+end
+flush()
+return answer

@@ -1,0 +1,133 @@
+-- The changes of a verb are collected and written by `flush`, each kind at once. Of two changes of
+-- one member the later counts, so a batch may move one job several times.
+--
+-- Removals are written first. A server without memory allows them, and after a first write it
+-- allows the others too. An insert removes nothing: it begins with a write that such a server
+-- refuses, so it is refused as a whole.
+-- uses: heads wake
+local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
+local sorted, texts, counted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}
+local after_all = {}
+local lines_touched = {} -- set → queue and task
+
+local function each(command, key, list)
+    for first = 1, #list, ARGUMENT_BATCH do
+        redis.call(command, key, unpack(list, first, math.min(first + ARGUMENT_BATCH - 1, #list)))
+    end
+end
+
+-- Put a member into a sorted set; a score of false removes it.
+local function put(name, member, score)
+    local members = sorted[name]
+    if not members then
+        members = {}
+        sorted[name] = members
+    end
+    members[member] = score
+end
+
+local function count(field, by)
+    counted[field] = (counted[field] or 0) + by
+end
+
+-- Publish a message once. For 'ready:<queue>' the number of calls is the number of ready jobs.
+local function wake(message)
+    woken[message] = (woken[message] or 0) + 1
+end
+
+-- A cancel is also counted, for the worker's polls. It is not counted for a worker that is gone,
+-- because nothing would remove the counter.
+local function wake_to_cancel(worker)
+    local message = 'cancel:' .. worker
+    if not woken[message] and redis.call('ZSCORE', partition .. ':leases', worker) then
+        after_all[#after_all + 1] = {'HINCRBY', partition .. ':wake_counters', message, 1}
+    end
+    wake(message)
+end
+
+local function split(members)
+    local gone, come = {}, {}
+    for member, score in pairs(members) do
+        if score then
+            come[#come + 1] = score
+            come[#come + 1] = member
+        else
+            gone[#gone + 1] = member
+        end
+    end
+    return gone, come
+end
+
+local function write_sorted_and_texts()
+    local entering = {}
+    for name, members in pairs(sorted) do
+        local gone, come = split(members)
+        each('ZREM', partition .. ':' .. name, gone)
+        entering[name] = come
+    end
+    for first = 1, #removed, ARGUMENT_BATCH do
+        redis.call('UNLINK', unpack(removed, first, math.min(first + ARGUMENT_BATCH - 1, #removed)))
+    end
+    local pairs_to_set = {}
+    for key, value in pairs(texts) do
+        pairs_to_set[#pairs_to_set + 1] = partition .. ':' .. key
+        pairs_to_set[#pairs_to_set + 1] = value
+    end
+    for id in pairs(changed) do
+        pairs_to_set[#pairs_to_set + 1] = partition .. ':s:' .. id
+        pairs_to_set[#pairs_to_set + 1] = packed(records[id])
+    end
+    for first = 1, #pairs_to_set, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #pairs_to_set)
+        redis.call('MSET', unpack(pairs_to_set, first, last))
+    end
+    for name, come in pairs(entering) do
+        each('ZADD', partition .. ':' .. name, come)
+    end
+end
+
+local function write_counts()
+    for field, by in pairs(counted) do
+        tally(field, by)
+    end
+end
+
+local function note_holders()
+    for worker in pairs(workers_touched) do
+        local holds = redis.call('EXISTS', partition .. ':held:' .. worker) == 1
+        redis.call(holds and 'SADD' or 'SREM', partition .. ':holders', worker)
+    end
+end
+
+local function firsts_of_lines()
+    local firsts = {}
+    for name in pairs(lines_touched) do
+        firsts[name] = first_of(partition .. ':' .. name)
+    end
+    return firsts
+end
+
+local function flush()
+    local before = firsts_of_lines()
+    write_sorted_and_texts()
+    local firsts = firsts_of_lines()
+    for name, of in pairs(lines_touched) do
+        update_head(of[1], of[2], before[name], firsts[name])
+    end
+    for key, id in pairs(taken) do
+        redis.call('HSET', partition .. ':unique', key, id)
+    end
+    write_counts()
+    note_holders()
+    for n = 1, #after_all do
+        redis.call(unpack(after_all[n]))
+    end
+    local channel = partition:gsub(':%d+}$', '}') .. ':wake'
+    for message, times in pairs(woken) do
+        if message:sub(1, 6) == 'ready:' then
+            tell_of_ready(channel, message:sub(7), times)
+        else
+            redis.call('PUBLISH', channel, message)
+        end
+    end
+end

@@ -1,0 +1,115 @@
+-- Adding jobs, each given as a JobRow.
+--
+-- The block hides all but `insert_once`: a script may have 200 local names.
+local insert_once
+
+do
+    local function due_at(job)
+        return job[JOB_RUN_AT] or (job[JOB_DELAY] and after(job[JOB_DELAY])) or moment
+    end
+
+    local function new_record(job)
+        local record = {}
+        for n = 1, RECORD_WIDTH do
+            record[n] = false
+        end
+        record[QUEUE], record[TASK] = job[JOB_QUEUE], job[JOB_TASK]
+        record[PRIORITY] = job[JOB_PRIORITY]
+        record[SEQ], record[SPREAD] = arrive(job[JOB_INDEX]), job[JOB_INDEX] % SPREADS
+        record[ATTEMPTS], record[CRASHES], record[FENCE] = 0, 0, 0
+        record[TIMEOUT], record[TIES] = job[JOB_TIMEOUT] or false, job[JOB_TIES]
+        record[KEY], record[KEY_STATES] = job[JOB_KEY] or false, job[JOB_KEY_STATES] or false
+        local deadline_in = job[JOB_DEADLINE_IN]
+        record[DEADLINE_AT] = job[JOB_DEADLINE_AT] or (deadline_in and after(deadline_in)) or false
+        record[CREATED_AT] = moment
+        return record
+    end
+
+    -- A blocked job waits for its release, whenever it was to run.
+    local function add(job)
+        local id, record, due = job[JOB_ID], new_record(job), due_at(job)
+        if job[JOB_BLOCKED] then
+            record[STATE] = 'blocked'
+        elseif due > moment then
+            record[STATE], record[AT] = 'scheduled', due
+        else
+            record[STATE], record[READY_AT] = 'ready', moment
+            wake('ready:' .. record[QUEUE])
+        end
+        if record[AT] or record[DEADLINE_AT] then
+            wake('due')
+        end
+        texts['b:' .. id] = job[JOB_BODY]
+        records[id] = record
+        enlist(id, record, true)
+        enter(id, record)
+    end
+
+    -- The job that holds a unique key: it exists and is in one of the states for which it asked.
+    local function holder_of(key)
+        local id = taken[key] or redis.call('HGET', partition .. ':unique', key)
+        if not id then
+            return nil
+        end
+        load({id})
+        local record = records[id]
+        if record and string.find(record[KEY_STATES] or '', ' ' .. record[STATE] .. ' ', 1, true) then
+            return id, record
+        end
+        return nil
+    end
+
+    local function settle_conflict(job, holder, record)
+        local state = record[STATE]
+        if job[JOB_ON_CONFLICT] == 'replace' and WAITING[state] then
+            add(job)
+            local reason = 'replaced by ' .. job[JOB_ID]
+            make_ended(holder, record, 'cancelled', kept_by_policy(holder), reason)
+            return job[JOB_ID], 'replaced'
+        end
+        if job[JOB_ON_CONFLICT] == 'debounce' and (state == 'ready' or state == 'scheduled') then
+            make_due(holder, record, due_at(job), arrive(job[JOB_INDEX]))
+            return holder, 'debounced'
+        end
+        return holder, 'existing'
+    end
+
+    local function insert(job)
+        if not job[JOB_KEY] then
+            add(job)
+            return job[JOB_ID], 'created'
+        end
+        local holder, record = holder_of(job[JOB_KEY])
+        if not holder then
+            add(job)
+            taken[job[JOB_KEY]] = job[JOB_ID]
+            return job[JOB_ID], 'created'
+        end
+        local id, how = settle_conflict(job, holder, record)
+        if how == 'replaced' then
+            taken[job[JOB_KEY]] = id
+        end
+        return id, how
+    end
+
+    -- Whether the job that has this id is one of the same task with the same arguments.
+    local function is_repeated(job)
+        local id = job[JOB_ID]
+        load({id})
+        local record = records[id]
+        local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
+        if not record or record[TASK] ~= job[JOB_TASK] or not body then
+            return false
+        end
+        return cmsgpack.unpack(body)[BODY_ARGS] == cmsgpack.unpack(job[JOB_BODY])[BODY_ARGS]
+    end
+
+    -- Add a job unless its id is there already. Answers id and how.
+    function insert_once(job)
+        local id = job[JOB_ID]
+        if records[id] or redis.call('EXISTS', partition .. ':s:' .. id) == 1 then
+            return id, is_repeated(job) and 'created' or 'taken'
+        end
+        return insert(job)
+    end
+end

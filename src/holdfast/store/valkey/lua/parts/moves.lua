@@ -1,0 +1,57 @@
+-- Moves of a job from place to place. Each function does all of one move.
+local function forget_attempt(record)
+    record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
+    record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
+end
+
+-- Put a job in its line: at the end with a new arrival number, or without one at its old position.
+local function make_ready(id, record, seq)
+    leave(id, record)
+    forget_attempt(record)
+    record[STATE] = 'ready'
+    if seq then
+        record[SEQ], record[READY_AT] = seq, moment
+    end
+    enter(id, record)
+    wake('ready:' .. record[QUEUE])
+end
+
+-- Let a job wait until a time. A suspended job may have none: then only `resume` wakes it.
+local function make_wait(id, record, state, at, reason)
+    leave(id, record)
+    forget_attempt(record)
+    record[STATE], record[AT], record[REASON] = state, at or false, reason or false
+    enter(id, record)
+    if at then
+        wake('due')
+    end
+end
+
+local function make_ended(id, record, state, keep_for, reason, result)
+    leave(id, record)
+    enlist(id, record, false)
+    record[STATE], record[AT], record[READY_AT] = state, moment, false
+    record[REASON], record[RESULT] = reason or false, result or false
+    record[EXPIRES_AT] = after(kept_by_queue(record[QUEUE], state) or keep_for)
+    enter(id, record)
+end
+
+-- Seconds that a job's own policy keeps it when it is cancelled. Needed only where a script ends a
+-- job by itself: any other end comes with its retention. A policy that cannot be read counts as the
+-- default, and does not fail the other jobs of the batch.
+local function kept_by_policy(id)
+    local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
+    local read, kept = pcall(function()
+        return cjson.decode(cmsgpack.unpack(body)[BODY_POLICY]).retention.other
+    end)
+    return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
+end
+
+-- Make a job due at a time. A time that has come means ready now.
+local function make_due(id, record, at, seq)
+    if at > moment then
+        make_wait(id, record, 'scheduled', at, nil)
+    elseif record[STATE] ~= 'ready' then
+        make_ready(id, record, seq)
+    end
+end

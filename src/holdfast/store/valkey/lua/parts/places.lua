@@ -1,0 +1,48 @@
+-- The place of a job is the state in its record. Each place has sets that hold its jobs; the
+-- functions here change those sets together with the record.
+
+-- Enter the place that the record names, or leave it.
+local function settle(id, record, enters)
+    local state = record[STATE]
+    local name = line(record[QUEUE], record[TASK])
+    if state == 'ready' then
+        local set = behind('ready', name)
+        put(set, record[SEQ] .. id, enters and record[PRIORITY])
+        lines_touched[set] = lines_touched[set] or {record[QUEUE], record[TASK]}
+    elseif state == 'running' then
+        put(behind('held', record[WORKER]), id, enters and 0)
+        workers_touched[record[WORKER]] = true
+        if record[AT] then
+            put('timeouts', id, enters and record[AT])
+        end
+    elseif state == 'scheduled' or state == 'suspended' then
+        if record[AT] then
+            put('due', id, enters and record[AT])
+        end
+    elseif state == 'blocked' then
+        put('blocked', id, enters and 0)
+    elseif ENDED[state] then
+        put(behind('ended', state), id, enters and 0)
+        put('expiry', id, enters and record[EXPIRES_AT])
+    else
+        error('there is no place for a job that is ' .. tostring(state))
+    end
+    count(behind(state, name), enters and 1 or -1)
+end
+
+local function enter(id, record)
+    settle(id, record, true)
+    changed[id] = true
+end
+
+local function leave(id, record)
+    settle(id, record, false)
+end
+
+-- Add a job to the list of live jobs and its deadline to that of deadlines, or remove both.
+local function enlist(id, record, enters)
+    put('live', id, enters and 0)
+    if record[DEADLINE_AT] then
+        put('deadlines', id, enters and record[DEADLINE_AT])
+    end
+end

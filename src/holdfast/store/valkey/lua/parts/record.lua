@@ -1,0 +1,37 @@
+-- The records of a call's jobs. Each is read once; the later steps of a call see what the earlier
+-- ones changed in it.
+local records, changed = {}, {}
+
+-- Raises an error if one of these values is no record at all.
+local function keep_loaded(ids, first, found)
+    for n = 1, #found do
+        local id = ids[first + n - 1]
+        if found[n] and not records[id] then
+            local record = cmsgpack.unpack(found[n])
+            if record[FENCE] then
+                records[id] = record
+            end
+        end
+    end
+end
+
+-- Read the records of these jobs. A record that cannot be read counts as missing: where all
+-- together fail, each is tried alone.
+local function load(ids)
+    local keys = {}
+    for n = 1, #ids do
+        keys[n] = partition .. ':s:' .. ids[n]
+    end
+    for first = 1, #keys, 2000 do
+        local found = redis.call('MGET', unpack(keys, first, math.min(first + 1999, #keys)))
+        if not pcall(keep_loaded, ids, first, found) then
+            for n = 1, #found do
+                pcall(keep_loaded, ids, first + n - 1, {found[n]})
+            end
+        end
+    end
+end
+
+local function packed(record)
+    return cmsgpack.pack(record)
+end

@@ -1,0 +1,19 @@
+-- Remove a job with all that belongs to it, and its unique key if no other job has taken it.
+-- `record` is false for a job that was put aside.
+local function remove(id, record)
+    if record then
+        leave(id, record)
+        local key = record[KEY]
+        if key and redis.call('HGET', partition .. ':unique', key) == id then
+            after_all[#after_all + 1] = {'HDEL', partition .. ':unique', key}
+        end
+    else
+        put('expiry', id, false)
+        put('aside', id, false)
+    end
+    put('deadlines', id, false)
+    for _, kind in ipairs({':b:', ':s:', ':e:', ':p:'}) do
+        removed[#removed + 1] = partition .. kind .. id
+    end
+    records[id], changed[id] = nil, nil
+end

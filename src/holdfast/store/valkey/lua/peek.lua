@@ -1,9 +1,0 @@
--- Who would be served first, without serving them: priorities and members by want.
--- KEYS: partition
--- ARGV: now wants tasks
--- uses: time names queues lines
-local answer = {}
-for n, want in ipairs(cmsgpack.unpack(wants)) do
-    answer[n] = is_open(want[1]) and (pick(want[1], want[2])) or {}
-end
-return answer

@@ -1,6 +1,0 @@
--- Microseconds until the first moment of a set by time; nothing if the set is empty.
--- KEYS: partition
--- ARGV: now name
--- uses: time
-local first = redis.call('ZRANGE', partition .. ':' .. name, 0, 0, 'WITHSCORES')
-return first[2] and string.format('%.0f', tonumber(first[2]) - moment) or false

@@ -1,9 +1,0 @@
--- Give a role up, if it is held, and tell the others.
--- KEYS: partition
--- ARGV: role worker
-local row = redis.call('HGET', partition .. ':leaders', role)
-if row and cmsgpack.unpack(row) == worker then
-    redis.call('HDEL', partition .. ':leaders', role)
-    redis.call('PUBLISH', partition:gsub(':%d+}$', '}') .. ':wake', 'lead:' .. role)
-end
-return 1

@@ -1,0 +1,5 @@
+-- The time by which the store decides.
+-- KEYS: partition
+-- ARGV: now
+-- uses: time
+return string.format('%.0f', moment)

@@ -1,0 +1,42 @@
+-- Say what a worker may have to do without having been woken for it.
+-- KEYS: partition
+-- ARGV: now worker queues tasks lately
+-- uses: time names
+--
+-- Answers whether jobs of these queues and tasks wait, the microseconds until the next due time or
+-- deadline, how often a cancel was asked of the worker, how often schedules were changed, and how
+-- many workers are live.
+local ARGUMENT_BATCH = 2000
+local lines, served = {}, cmsgpack.unpack(queues)
+for _, task in ipairs(cmsgpack.unpack(tasks)) do
+    for n = 1, #served do
+        lines[#lines + 1] = partition .. ':ready:' .. line(served[n], task)
+    end
+end
+
+local function any_waits()
+    for first = 1, #lines, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #lines)
+        if redis.call('EXISTS', unpack(lines, first, last)) > 0 then
+            return 1
+        end
+    end
+    return 0
+end
+
+local since = '(' .. string.format('%.0f', moment - tonumber(lately) * 1000000)
+local function soonest(name)
+    local key = partition .. ':' .. name
+    local found = redis.call('ZRANGEBYSCORE', key, since, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    return tonumber(found[2] or 'inf')
+end
+
+local due = math.min(soonest('due'), soonest('deadlines'))
+local counters = redis.call('HMGET', partition .. ':wake_counters', 'cancel:' .. worker, 'schedules')
+return {
+    any_waits(),
+    due < math.huge and string.format('%.0f', due - moment) or false,
+    tonumber(counters[1] or 0),
+    tonumber(counters[2] or 0),
+    redis.call('ZCOUNT', partition .. ':leases', '(' .. string.format('%.0f', moment), '+inf'),
+}

@@ -1,0 +1,30 @@
+"""Bytes that keep the strings of a batch apart in Lua.
+
+Lua keeps each string once, in a table by its hash. Of a long string Lua hashes about thirty bytes
+only, counted from the last byte. The records of one batch are alike in most places, and so are
+their bodies and their results. So many of them would get one hash, and Lua would compare each new
+string with all before it. Therefore every long string that a script reads or writes by the hundred
+ends with a byte that varies.
+"""
+
+from __future__ import annotations
+
+import string
+
+SPREADS = 128
+"""Numbers below it are one byte in MessagePack."""
+_LETTERS = string.ascii_letters + string.digits
+
+
+def spread(index: int) -> int:
+    """The last value of a packed list: neighbours in a batch get different values."""
+    return index % SPREADS
+
+
+def with_spread(text: str, index: int) -> str:
+    """A text with one letter more."""
+    return text + _LETTERS[index % len(_LETTERS)]
+
+
+def without_spread(text: str) -> str:
+    return text[:-1]

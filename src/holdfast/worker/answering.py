@@ -1,0 +1,78 @@
+"""Answers what handlers ask of their worker: the one place that knows every request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import assert_never
+
+from holdfast.enqueue.batcher import Batcher
+from holdfast.errors import RowRefused
+from holdfast.job.record import Progress
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    ProgressKept,
+    ReportProgress,
+    Request,
+    RequestRefused,
+)
+from holdfast.store.contract.records import ProgressReport
+from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.setup import WorkerSetup
+
+PROGRESS = "report_progress"
+
+
+class Answering:
+    """Serves coroutines, threads and child processes. Many reports share one round trip."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._jobs = setup.store.jobs
+        self._outage = setup.outage
+        self._loop = asyncio.get_running_loop()
+        self._batcher: Batcher[ProgressReport, bool] = Batcher(setup.store.jobs.report_progress)
+
+    async def answer(self, attempt: Attempt, request: Request) -> Answer:
+        """Answer one request on the worker's loop. A value that the store cannot take is an
+        answer too: the handler sent it, and may do without."""
+        try:
+            match request:
+                case ReportProgress(progress):
+                    return await self._keep_progress(attempt, progress)
+                case _:
+                    assert_never(request)
+        except RowRefused as error:
+            return RequestRefused(str(error))
+
+    def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
+        """The same for a handler in a thread, which waits for the answer."""
+        return asyncio.run_coroutine_threadsafe(self.answer(attempt, request), self._loop).result()
+
+    async def aclose(self) -> None:
+        await self._batcher.aclose()
+
+    async def _keep_progress(self, attempt: Attempt, progress: Progress) -> Answer:
+        """An outage is waited out: a handler must not fail because it said how far it is."""
+        report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
+        try:
+            while attempt.stop is not Stop.LOST:
+                try:
+                    return ProgressKept() if await self._sent(report) else AttemptGone()
+                except RowRefused:
+                    raise
+                except Exception as error:  # noqa: BLE001 - an outage, whatever the store says
+                    self._outage.failed(PROGRESS, error)
+                    await self._outage.pause()
+            return AttemptGone()
+        finally:
+            self._outage.over(PROGRESS)  # also if the handler was stopped meanwhile
+
+    async def _sent(self, report: ProgressReport) -> bool:
+        """If the store refuses a batch, its reports are sent one by one: one of them is at
+        fault, and only its own handler may hear of that."""
+        try:
+            kept = await self._batcher.submit(report)
+        except RowRefused:
+            [kept] = await self._jobs.report_progress([report])
+        self._outage.answered(PROGRESS)
+        return kept

@@ -1,0 +1,25 @@
+"""What every part of one worker is given, as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
+from holdfast.events import Events
+from holdfast.handlers.registry import Registry
+from holdfast.store.contract.store import Store
+from holdfast.worker.options import WorkerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """The same store, tasks, options and events for all parts of a worker. They also share one
+    `outage`, so that a store out of reach is reported once, whichever part notices it first."""
+
+    store: Store
+    registry: Registry
+    options: WorkerOptions
+    events: Events
+    outage: Outage
+    replicas: Replicas

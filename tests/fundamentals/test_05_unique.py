@@ -1,0 +1,59 @@
+"""One live job for one key: a second call gets the first job, replaces it, or postpones it."""
+
+from __future__ import annotations
+
+from holdfast import App, JobState, UniqueBy
+from holdfast.testing import Harness
+
+app = App("sqlite://")
+
+
+@app.task()
+async def greet(user: int, text: str) -> str:
+    return f"{text}, {user}"
+
+
+async def test_a_second_call_with_the_key_gets_the_first_ones_job() -> None:
+    async with Harness(app):
+        once = greet.using(unique="greet:7")
+        first, second = await once.enqueue(7, "hello"), await once.enqueue(7, "hi")
+        assert (first.created, second.created) == (True, False)
+        assert first.id == second.id
+
+
+async def test_the_key_can_be_made_of_some_arguments() -> None:
+    async with Harness(app):
+        once = greet.using(unique=UniqueBy(args=("user",)))
+        first, same = await once.enqueue(7, "hello"), await once.enqueue(7, "hi")
+        other = await once.enqueue(8, "hello")
+        assert first.id == same.id != other.id
+
+
+async def test_the_key_is_free_when_the_job_has_ended() -> None:
+    async with Harness(app) as harness:
+        once = greet.using(unique="greet:7")
+        first = await once.enqueue(7, "hello")
+        await harness.drain()
+        assert (await once.enqueue(7, "hello")).id != first.id
+
+
+async def test_a_new_call_can_replace_one_that_waits() -> None:
+    async with Harness(app) as harness:
+        last = greet.using(unique=UniqueBy(key="greet:7", on_conflict="replace"))
+        first, second = await last.enqueue(7, "hello"), await last.enqueue(7, "hi")
+        await harness.drain()
+        assert (await first.get()).state is JobState.CANCELLED
+        assert await second.result() == "hi, 7"
+
+
+async def test_a_new_call_can_postpone_one_that_waits() -> None:
+    async with Harness(app) as harness:
+        later = greet.using(delay=60, unique=UniqueBy(key="greet:7", on_conflict="debounce"))
+        job = await later.enqueue(7, "hello")
+        await harness.advance(seconds=40)
+        await later.enqueue(7, "hello")
+        await harness.advance(seconds=40)
+        assert await harness.drain() == 0
+        await harness.advance(seconds=20)
+        await harness.drain()
+        assert await job.result() == "hello, 7"

@@ -1,0 +1,265 @@
+"""The shorter ways leave the same rows as the long ones.
+
+Each scene is played on two files with one clock and the same ids: once as it is, once with the
+shorter way closed. Then every row of every table is compared.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.record import Claimed, NewJob
+from holdfast.job.ties import Tie
+from holdfast.store.contract.records import QueueSettings, Verdict, Want
+from holdfast.store.contract.store import Store
+from holdfast.store.open import open_store
+from holdfast.store.sqlite import finishing, inline_writer
+from holdfast.store.sqlite.transaction import Transaction
+from tests.conformance.builders import RAISED, RETURNED, TASK, new_job, new_worker
+
+Rows = dict[str, list[dict[str, object]]]
+Play = Callable[[Store, list[NewJob], WorkerId], Awaitable[object]]
+
+
+def rows_in(path: Path) -> Rows:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        tables = connection.execute(
+            "select name from sqlite_schema where type = 'table' and name <> 'holdfast_migration'"
+        ).fetchall()
+        return {
+            name: sorted(map(dict, connection.execute(f"select * from {name}")), key=repr)
+            for (name,) in tables
+        }
+
+
+class Theatre:
+    """Plays a scene on a new file each time, always at the same time of the same clock."""
+
+    def __init__(self, folder: Path, jobs: list[NewJob]) -> None:
+        self._folder = folder
+        self._jobs = jobs
+        self._start = ManualClock().now
+        self._worker = new_worker(id=new_worker_id())
+
+    async def play(self, name: str, scene: Play) -> tuple[object, Rows]:
+        path = self._folder / f"{name}.db"
+        store = open_store(f"sqlite:///{path}", clock=ManualClock(self._start))
+        await store.open()
+        try:
+            await store.workers.register(self._worker, 3_600.0)
+            answer = await scene(store, self._jobs, self._worker.id)
+        finally:
+            await store.close()
+        return answer, rows_in(path)
+
+
+async def claim_all(store: Store, worker: WorkerId) -> list[Claimed]:
+    return await store.jobs.claim(worker, [Want("default", 100)], [TASK])
+
+
+# Plain successes -----------------------------------------------------------------------------
+
+
+def close_the_way_of_successes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finishing, "_succeed", lambda tx, transitions: False)
+
+
+async def all_succeed(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.jobs.insert(jobs)
+    claimed = await claim_all(store, worker)
+    return await store.jobs.finish([decide(job, RETURNED) for job in claimed])
+
+
+async def in_a_tuned_queue(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    tuned = QueueSettings(retain_succeeded=1_234.5, retain_failed=7.0)
+    await store.queues.tune("default", tuned)
+    return await all_succeed(store, jobs, worker)
+
+
+async def kept_for_ever(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.queues.tune("default", QueueSettings(retain_succeeded=1e18))
+    return await all_succeed(store, jobs, worker)
+
+
+async def although_asked_to_stop(
+    store: Store, jobs: list[NewJob], worker: WorkerId
+) -> list[Verdict]:
+    await store.jobs.insert(jobs)
+    claimed = await claim_all(store, worker)
+    await store.jobs.request_cancel([job.id for job in claimed])
+    return await store.jobs.finish([decide(job, RETURNED) for job in claimed])
+
+
+async def beside_failures(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.jobs.insert(jobs)
+    first, *others = await claim_all(store, worker)
+    moves = [decide(first, RAISED), *(decide(job, RETURNED) for job in others)]
+    return await store.jobs.finish(moves)
+
+
+async def beside_a_late_one(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.jobs.insert(jobs)
+    claimed = await claim_all(store, worker)
+    await store.jobs.finish([decide(claimed[0], RETURNED)])
+    return await store.jobs.finish([decide(job, RETURNED) for job in claimed])
+
+
+async def twice_in_a_batch(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[Verdict]:
+    await store.jobs.insert(jobs)
+    moves = [decide(job, RETURNED) for job in await claim_all(store, worker)]
+    return await store.jobs.finish([*moves, *moves])
+
+
+SUCCESSES = [
+    all_succeed,
+    in_a_tuned_queue,
+    kept_for_ever,
+    although_asked_to_stop,
+    beside_failures,
+    beside_a_late_one,
+    twice_in_a_batch,
+]
+
+
+def some_jobs() -> list[NewJob]:
+    return [
+        new_job(),
+        new_job(priority=-1, tags=("a", "b")),
+        new_job(deadline_in=60.0),
+        new_job(headers='{"x":"y"}'),
+    ]
+
+
+@pytest.mark.parametrize("scene", SUCCESSES, ids=lambda scene: scene.__name__)
+async def test_plain_successes_end_as_by_the_long_way(
+    tmp_path: Path, scene: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theatre = Theatre(tmp_path, some_jobs())
+    short = await theatre.play("short", scene)
+    close_the_way_of_successes(monkeypatch)
+    assert await theatre.play("long", scene) == short
+
+
+async def test_a_lease_with_ties_never_takes_the_short_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if its transition has forgotten them."""
+    short: list[bool] = []
+    succeed = finishing._succeed
+
+    def noting(tx: Transaction, transitions: object) -> bool:
+        short.append(succeed(tx, transitions))  # type: ignore[arg-type]
+        return short[-1]
+
+    monkeypatch.setattr(finishing, "_succeed", noting)
+
+    async def forgetful(store: Store, jobs: list[NewJob], worker: WorkerId) -> None:
+        await store.jobs.insert(jobs)
+        for job in await claim_all(store, worker):
+            move = Transition(job.id, job.fence, decide(job, RETURNED).to, spend=1)
+            assert move.is_plain_success
+            [verdict] = await store.jobs.finish([move])
+            assert verdict.accepted
+
+    await Theatre(tmp_path, [new_job(), new_job(ties=int(Tie.WATCHED))]).play("one", forgetful)
+    assert short == [True, False]
+
+
+# Writes in the caller's thread ---------------------------------------------------------------
+
+
+async def a_life(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[object]:
+    """Everything that may be written inline, and what lies between."""
+    answers: list[object] = [await store.jobs.insert(jobs)]
+    answers.append(await store.jobs.insert(jobs[:1]))
+    claimed = await claim_all(store, worker)
+    answers.append(claimed)
+    answers.append(await store.jobs.finish([decide(claimed[0], RETURNED)]))
+    answers.append(await store.jobs.finish([decide(claimed[0], RETURNED)]))
+    answers.append(await store.jobs.reclaim([decide(claimed[1], RETURNED)]))
+    moves = [Transition(job.id, job.fence, decide(job, RETURNED).to) for job in claimed[2:]]
+    answers.append(await store.jobs.finish(moves))
+    answers.append(await claim_all(store, worker))
+    return answers
+
+
+@pytest.fixture
+def committing(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The threads in which transactions that wake somebody were written."""
+    threads: set[int] = set()
+    bump = Transaction.bump_counters
+
+    def noting(tx: Transaction) -> object:
+        threads.add(threading.get_ident())
+        return bump(tx)
+
+    monkeypatch.setattr(Transaction, "bump_counters", noting)
+    return threads
+
+
+async def test_a_write_in_the_callers_thread_leaves_what_the_writers_thread_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committing: set[int]
+) -> None:
+    theatre = Theatre(tmp_path, some_jobs())
+    inline = await theatre.play("inline", a_life)
+    assert threading.get_ident() in committing
+    monkeypatch.setattr(inline_writer, "UNSYNCED", frozenset[str]())
+    committing.clear()
+    assert await theatre.play("thread", a_life) == inline
+    assert threading.get_ident() not in committing
+
+
+# Inserts -------------------------------------------------------------------------------------
+
+
+async def together(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+    return await store.jobs.insert(jobs)
+
+
+async def one_by_one(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+    return [answer for job in jobs for answer in await store.jobs.insert([job])]
+
+
+@pytest.mark.parametrize("option", [{"blocked": True}, {"delay": 5.0}, {"deadline_in": 5.0}])
+async def test_a_batch_is_written_as_its_jobs_would_be_alone(
+    tmp_path: Path, option: dict[str, Any]
+) -> None:
+    theatre = Theatre(tmp_path, [new_job(), new_job(priority=2), new_job(**option), new_job()])
+    assert await theatre.play("batch", together) == await theatre.play("alone", one_by_one)
+
+
+async def test_ids_that_are_newer_than_all_others_need_no_look(tmp_path: Path) -> None:
+    """An id beyond all others makes every later insert look which of its ids are there."""
+    last = new_job(id=JobId("z" * len(new_job_id())), queue="elsewhere", task="last")
+
+    async def after_the_last(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+        answers = await store.jobs.insert(jobs)
+        await store.jobs.insert([last])
+        return answers
+
+    async def before_the_last(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+        await store.jobs.insert([last])
+        return await store.jobs.insert(jobs)
+
+    theatre = Theatre(tmp_path, some_jobs())
+    answers, rows = await theatre.play("newest", after_the_last)
+    same_answers, same_rows = await theatre.play("looked up", before_the_last)
+    assert answers == same_answers
+    assert without_arrivals(rows) == without_arrivals(same_rows)
+
+
+def without_arrivals(rows: Rows) -> Rows:
+    """The last job arrives before the others in one scene, and after them in the other."""
+    ready = [{**row, "seq": None} for row in rows["holdfast_ready"]]
+    return {**rows, "holdfast_ready": sorted(ready, key=repr)}

@@ -1,0 +1,224 @@
+"""The stores that the suites run on. A new kind of store is one line in `BACKENDS`.
+
+A `Backend` lives for a whole test run and hands out places: `empty()` is a migrated store with
+nothing in it, which is what nearly every test wants and therefore quick; `fresh()` is a place
+that was never migrated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import ClassVar, LiteralString, Protocol
+
+import asyncpg
+import psycopg
+import pytest
+
+from holdfast.clock import Clock
+from holdfast.store.contract.store import Store
+from holdfast.store.open import open_store
+from holdfast.testing.servers import PostgresServer, ValkeyServer
+from tests.support.leftovers import leftovers
+
+ALL_TABLES: LiteralString = (
+    "select format('%I.%I', schemaname, tablename) from pg_tables"
+    " where schemaname not in ('pg_catalog', 'information_schema')"
+)
+
+
+class Backend(Protocol):
+    """Hands out places for stores of one kind."""
+
+    def fresh(self) -> str:
+        """The URL of a place where no store has ever been."""
+        ...
+
+    async def empty(self) -> str:
+        """The URL of a migrated store without a single row of work."""
+        ...
+
+
+class Inspectable(Backend, Protocol):
+    """A backend whose tables a test can look into from outside, past the store."""
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        """Run a statement and commit it."""
+        ...
+
+    async def run(self, url: str, script: str) -> None:
+        """Run a script of many statements, as an administrator would by hand."""
+        ...
+
+    async def tables(self, url: str) -> list[str]:
+        """Every table of the store, ready to be put into a statement."""
+        ...
+
+
+class SqliteMemory:
+    """A new place each time: it is gone when its store is closed."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        pass
+
+    def fresh(self) -> str:
+        return "sqlite://"
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+
+class SqliteFile:
+    """A file of its own for every store: making one costs less than emptying one."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        self._folder = folders.mktemp("stores")
+        self._numbers = itertools.count(1)
+
+    def fresh(self) -> str:
+        return f"sqlite:///{self._folder / f'{next(self._numbers)}.db'}"
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+    @staticmethod
+    def path(url: str) -> Path:
+        return Path(url.removeprefix("sqlite:///"))
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.path(url), timeout=10)) as connection, connection:
+            return connection.execute(sql).fetchall()
+
+    async def run(self, url: str, script: str) -> None:
+        with closing(sqlite3.connect(self.path(url), isolation_level=None)) as connection:
+            connection.executescript(script)
+
+    async def tables(self, url: str) -> list[str]:
+        found = await self.query(url, "select name from sqlite_schema where type = 'table'")
+        return [f'"{name}"' for (name,) in found if not str(name).startswith("sqlite_")]
+
+
+class PostgresDatabase:
+    """One migrated database for the whole run, emptied for each test that asks.
+
+    Emptied through a connection that stays open: opening one takes longer than the emptying.
+    """
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: PostgresServer = request.getfixturevalue("postgres")
+        self._shared = self.fresh()
+        asyncio.run(_migrate(self._shared))
+        self._sweeper = psycopg.connect(self._shared, autocommit=True)
+        request.addfinalizer(self._sweeper.close)
+        tables = [str(name) for (name,) in self._sweeper.execute(ALL_TABLES).fetchall()]
+        # DELETE on small tables takes a third of the time of TRUNCATE, which makes new files.
+        self._emptying = ";".join(f"delete from {t}" for t in tables if "migration" not in t)
+
+    def fresh(self) -> str:
+        return self._server.new_database()
+
+    async def empty(self) -> str:
+        self._sweeper.execute(self._emptying.encode())
+        return self._shared
+
+    async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
+        connection = await asyncpg.connect(url)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    async def run(self, url: str, script: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(script)
+        finally:
+            await connection.close()
+
+    async def tables(self, url: str) -> list[str]:
+        return [str(name) for (name,) in await self.query(url, ALL_TABLES)]
+
+
+class ValkeyNamespace:
+    """A namespace of its own for every store: making one costs nothing.
+
+    Every place handed out is remembered until `settled` has looked at what was left in it.
+    """
+
+    fixture = "valkey"
+    options: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._server: ValkeyServer = request.getfixturevalue(self.fixture)
+        self._places: list[str] = []
+
+    def fresh(self) -> str:
+        url = self._server.new_namespace(**self.options)
+        self._places.append(url)
+        return url
+
+    async def empty(self) -> str:
+        return self.fresh()
+
+    async def settled(self) -> None:
+        """Fail if anything was left that retention would not remove; then remove it all."""
+        places, self._places = self._places, []
+        for url in places:
+            left = await leftovers(self._server, url)
+            self._server.clear(url)
+            assert not left, f"retention would leave these keys: {left}"
+
+
+class ValkeyClusterNamespace(ValkeyNamespace):
+    """The same on three nodes, in more partitions than that."""
+
+    fixture = "valkey_nodes"
+    options: ClassVar[dict[str, object]] = {"partitions": 8}
+
+
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
+    "sqlite": SqliteMemory,
+    "sqlite-file": SqliteFile,
+    "postgres": PostgresDatabase,
+    "valkey": ValkeyNamespace,
+}
+
+INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {
+    "sqlite-file": SqliteFile,
+    "postgres": PostgresDatabase,
+}
+
+
+async def _migrate(url: str) -> None:
+    store = open_store(url)
+    try:
+        await store.migrate()
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def opened(url: str, clock: Clock | None = None) -> AsyncIterator[Store]:
+    """A store opened for the length of a block."""
+    store = open_store(url, clock=clock)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def siblings(store: Store, count: int) -> AsyncIterator[list[Store]]:
+    """More stores on the same data, with connections of their own."""
+    others = [store.sibling() for _ in range(count)]
+    try:
+        await asyncio.gather(*(other.open() for other in others))
+        yield others
+    finally:
+        await asyncio.gather(*(other.close() for other in others))

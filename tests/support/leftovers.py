@@ -1,0 +1,82 @@
+"""What a Valkey store would keep for ever: found by ending and pruning everything in it.
+
+All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
+are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
+version, the queues, roles that somebody led, and schedules with their cursors. When these are
+deleted too, nothing of them may be left.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from holdfast.clock import ManualClock
+from holdfast.job.ends import Cancelled
+from holdfast.job.outcome import decide
+from holdfast.job.state import LIVE
+from holdfast.schedule.model import Decision, Plan, Schedule
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.store import Store
+from holdfast.store.open import open_store
+from holdfast.testing.servers import ValkeyServer
+
+KEPT = ("meta", "queues", "leaders", "wake_counters")
+LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
+AGES = 36_500 * 86_400.0
+LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
+BEYOND = datetime(2299, 1, 1, tzinfo=UTC)
+
+
+async def leftovers(server: ValkeyServer, url: str) -> list[str]:
+    """The names of keys that nothing would ever remove."""
+    keys = server.keys(url)
+    if not any(key.endswith(":meta") for key in keys):
+        return keys  # nobody ever opened it, or the test emptied it: then nothing may be there
+    clock = ManualClock(LONG_AFTER)
+    store = open_store(url, clock=clock)
+    await store.open()
+    try:
+        await _end_all(store)
+        await _decide_all(store)
+        clock.now = BEYOND
+        while await store.jobs.prune(1_000):
+            pass
+        while await store.schedules.prune_ledger(1_000):
+            pass
+        await store.workers.sweep(10_000, 0.0)
+        schedules = await store.schedules.list()
+        left = _not_kept(server.keys(url), schedules)
+        await store.schedules.delete([schedule.name for schedule in schedules])
+    finally:
+        await store.close()
+    return left or _not_kept(server.keys(url), [])
+
+
+def _not_kept(keys: list[str], schedules: list[Schedule]) -> list[str]:
+    """Besides what is always kept, schedules keep cursors; one that keeps its ledger beyond any
+    calendar may have it."""
+    kept = [f"}}:{name}" for name in KEPT]
+    if schedules:
+        kept.append("}:schedules")
+    for schedule in schedules:
+        kept.append(f"}}:cursors:{schedule.name}")
+        if schedule.definition.keep > AGES:
+            kept += [f"}}:{kind}:{schedule.name}" for kind in LEDGER] + ["}:ledgers"]
+    return [key for key in keys if not key.endswith(tuple(kept))]
+
+
+async def _end_all(store: Store) -> None:
+    while True:
+        page = await store.jobs.page(JobFilter(states=LIVE), 500)
+        if not page.jobs:
+            return
+        live = await store.jobs.live([job.id for job in page.jobs])
+        await store.jobs.finish([decide(job, Cancelled()) for job in live])
+
+
+async def _decide_all(store: Store) -> None:
+    for schedule in await store.schedules.list():
+        while page := await store.schedules.failed_plans(schedule.name, 500):
+            await store.schedules.record(
+                [Plan(row.schedule, row.scope, row.at, Decision.MISSED) for row in page]
+            )

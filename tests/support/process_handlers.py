@@ -1,0 +1,81 @@
+"""Handlers for child processes: a child finds them by importing this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from holdfast.context import Context
+from holdfast.job.ends import Fail, Snooze, Throttled
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def wait_for(sign: str) -> None:
+    while not Path(sign).exists():
+        time.sleep(0.01)
+
+
+def exit_at_once() -> None:
+    os._exit(7)
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def sleep_forever(note: str) -> None:
+    """Deaf to everything but SIGKILL, like a call stuck in C."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(note).write_text(str(os.getpid()))
+    while True:
+        time.sleep(60)
+
+
+def nothing_json() -> object:
+    return object()
+
+
+def refuse() -> None:
+    raise Fail("never again")
+
+
+class Picky(Exception):
+    """Cannot be pickled back: its constructor wants more than its message."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(f"{code}: {why}")
+
+
+def picky() -> None:
+    raise Picky(42, "no reason")
+
+
+def nap() -> None:
+    raise Snooze(3600)
+
+
+def throttle() -> None:
+    raise Throttled(3600, "slow \ud800 down")
+
+
+def report(ctx: Context) -> int:
+    ctx.progress_sync(0.5, "half way", checkpoint={"at": 5})
+    return ctx.attempt
+
+
+def report_and_tell(ctx: Context) -> str:
+    """Which answer this handler got, as what its context made of it."""
+    try:
+        ctx.progress_sync(0.5, "half way")
+    except Exception as error:  # noqa: BLE001 - the test wants to know which
+        return type(error).__name__
+    return "kept"

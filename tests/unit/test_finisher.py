@@ -1,0 +1,136 @@
+"""worker/finisher.py: who is told of ends, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from holdfast.background.outage import Outage
+from holdfast.background.replicas import Replicas
+from holdfast.errors import RowRefused, StoreUnavailable
+from holdfast.events import Event, Events
+from holdfast.handlers.registry import Registry
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import UNWRITABLE, Transition
+from holdfast.job.state import JobState
+from holdfast.store.contract.records import Verdict
+from holdfast.worker.attempt import Attempt
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.options import WorkerOptions
+from holdfast.worker.setup import WorkerSetup
+
+
+class Jobs:
+    """A store that accepts every end, but for what a test wants first."""
+
+    def __init__(self) -> None:
+        self.failures: list[Exception] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def finish(self, batch: Sequence[Transition]) -> list[Verdict]:
+        await self.gate.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        return [self.verdicts.get(end.id, Verdict(end.id, True)) for end in batch]
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.jobs = Jobs()
+        self.seen: list[Event] = []
+        events = Events(self.seen.append)
+        store = cast("Any", SimpleNamespace(jobs=self.jobs))
+        options = WorkerOptions({"default": 1})
+        setup = WorkerSetup(store, Registry(), options, events, Outage(events), Replicas())
+        self.finisher = Finisher(setup)
+        self.told: list[tuple[Attempt | None, Transition, Verdict]] = []
+        self.stop_listening = self.finisher.listen(self.listen)
+
+    def listen(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
+        self.told.append((attempt, transition, verdict))
+
+
+def attempt() -> Attempt:
+    return cast("Attempt", object())
+
+
+def end(name: str) -> Transition:
+    return Transition(JobId(name), 1, JobState.SUCCEEDED, spend=1)
+
+
+async def test_a_listener_is_told_of_attempt_transition_and_verdict() -> None:
+    scene = Scene()
+    mine, taken = attempt(), attempt()
+    late = Verdict(JobId("b"), False, JobState.RUNNING, 2)
+    scene.jobs.verdicts["b"] = late
+    scene.finisher.add(mine, end("a"))
+    scene.finisher.add(taken, end("b"))
+    scene.finisher.add(None, end("c"))
+    await scene.finisher.settled()
+    assert scene.told == [
+        (mine, end("a"), Verdict(JobId("a"), True)),
+        (taken, end("b"), late),
+        (None, end("c"), Verdict(JobId("c"), True)),
+    ]
+
+
+async def test_nobody_is_told_before_the_store_has_answered() -> None:
+    scene = Scene()
+    scene.jobs.gate.clear()
+    scene.finisher.add(attempt(), end("a"))
+    await asyncio.sleep(0.01)
+    assert scene.told == []
+    scene.jobs.gate.set()
+    await scene.finisher.settled()
+    assert len(scene.told) == 1
+
+
+async def test_an_end_that_was_written_although_its_answer_was_lost_is_told_as_accepted() -> None:
+    scene = Scene()
+    scene.jobs.failures = [StoreUnavailable("the answer is lost")]
+    scene.jobs.verdicts["a"] = Verdict(JobId("a"), False, JobState.SUCCEEDED, 1)
+    scene.finisher.add(None, end("a"))
+    await scene.finisher.settled()
+    assert [verdict.accepted for _, _, verdict in scene.told] == [True]
+
+
+async def test_an_end_that_had_to_be_replaced_is_told_as_it_was_written() -> None:
+    scene = Scene()
+    scene.jobs.failures = [RowRefused("too large")]
+    mine = attempt()
+    scene.finisher.add(mine, end("a"))
+    await scene.finisher.settled()
+    [(told, transition, verdict)] = scene.told
+    assert told is mine
+    assert (transition.to, verdict.accepted) == (JobState.FAILED, True)
+    assert (transition.reason or "").startswith(UNWRITABLE)
+
+
+async def test_a_listener_that_raises_harms_neither_ends_nor_other_listeners() -> None:
+    scene = Scene()
+    heard: list[JobId] = []
+
+    def broken(attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
+        raise ValueError("a metric is broken")
+
+    scene.stop_listening()
+    scene.finisher.listen(broken)
+    scene.finisher.listen(lambda attempt, transition, verdict: heard.append(transition.id))
+    scene.finisher.add(None, end("a"))
+    scene.finisher.add(None, end("b"))
+    await scene.finisher.settled()
+    assert heard == ["a", "b"]
+    assert scene.finisher.counters.ended == 2
+    assert [event.name for event in scene.seen] == ["finisher.listener_failed"] * 2
+
+
+async def test_who_stopped_listening_is_told_nothing() -> None:
+    scene = Scene()
+    scene.stop_listening()
+    scene.finisher.add(None, end("a"))
+    await scene.finisher.settled()
+    assert scene.told == []

@@ -1,0 +1,292 @@
+"""The tree shows the architecture: what has one name is found under that name everywhere.
+
+A part of the contract (`store/contract/claiming.py`) has a file of the same name in each backend. A
+verb has a script of its name and a conformance file of its name. Exceptions stand in the short
+tables here, each with its reason; an entry that is no longer needed fails too.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import holdfast
+from holdfast.background.reconciler import Reconciler
+from holdfast.reconcile.standard import STANDARD
+from tests.support.source import PACKAGE, ROOT, classes, methods, modules
+
+BACKENDS = {"sqlite": "sql", "postgres": "sql", "valkey": "lua"}
+JOBS = ("inserting", "claiming", "finishing", "progressing", "sweeping", "operating", "reading")
+CONFORMANCE = ROOT / "tests" / "conformance"
+
+TOP_LEVEL = {
+    *("__init__", "app", "task", "context", "config", "clock", "errors", "events", "services"),
+    *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
+    *("handlers", "worker", "store", "cli", "testing"),
+    *("flow", "limits", "fleet", "telemetry", "server", "contrib"),
+}
+"""What a user meets, and folders named by nouns; the last six are still to come."""
+
+NO_SCRIPT = {
+    "jobs.insert_within": "runs the scripts of insert on the caller's connection",
+    "jobs.insert_within_sync": "as insert_within",
+    "store.open": "connects",
+    "store.close": "disconnects",
+    "store.sibling": "makes an object",
+    "store.migration_sql": "shows the migrations",
+    "wakeups.subscribe": "listens with a command of the driver",
+    "wakeups.doze": "changes what is listened to",
+    "wakeups.tell": "stays inside the program",
+}
+"""Verbs that no store has a script for."""
+
+SCRIPT_ELSEWHERE = {
+    ("postgres", "jobs.reclaim"): "finish, with a condition that is a parameter",
+    ("postgres", "health.check"): "check_bloat and its siblings: one script for each question",
+    ("postgres", "store.migrate"): "migrations/: locks, reads and records",
+    ("sqlite", "store.now"): "a clock of the program: the file has none",
+    ("valkey", "jobs.reclaim"): "finish, with a condition that is an argument",
+    ("valkey", "jobs.live"): "commands of the server, in one round trip",
+    ("valkey", "jobs.outcomes"): "commands of the server, in one round trip",
+    ("valkey", "jobs.page"): "newest and commands of the server",
+    ("valkey", "jobs.count"): "commands of the server, in one round trip",
+    ("valkey", "jobs.lapsed_leases"): "lapsed_holders and commands of the server",
+    ("valkey", "jobs.overdue_attempts"): "late, which both sweeps by time share",
+    ("valkey", "jobs.past_deadline"): "late, and drop_deadlines for jobs that have ended",
+    ("valkey", "jobs.next_deadline_in"): "soonest, which reads the first due time of any kind",
+    ("valkey", "jobs.due"): "soonest and commands of the server",
+    ("valkey", "jobs.promote"): "promote_due, for jobs by name",
+    ("valkey", "queues.list"): "oldest_ready and commands of the server",
+    ("valkey", "workers.list"): "commands of the server, in one round trip",
+    ("valkey", "schedules.cursors"): "one command of the server",
+    ("valkey", "schedules.list"): "one command of the server",
+}
+"""What a store runs for a verb instead of a script of its name."""
+
+TESTED_IN = {
+    "jobs.insert_within_sync": "test_insert_within",
+    "jobs.next_deadline_in": "test_past_deadline",
+    "jobs.due": "test_promote",
+    "health.check": "test_health",
+    "store.open": "test_migrate",
+    "store.close": "test_migrate",
+    "store.sibling": "test_now",
+    "store.migration_sql": "test_migrate",
+    "workers.register": "test_workers",
+    "workers.heartbeat": "test_workers",
+    "workers.deregister": "test_poll",
+    "workers.list": "test_workers",
+    "workers.sweep": "test_workers",
+    "workers.stop_leading": "test_lead",
+    "queues.ensure": "test_queues",
+    "queues.pause": "test_queues",
+    "queues.resume": "test_queues",
+    "queues.tune": "test_queues",
+    "queues.list": "test_queues",
+    "schedules.resume": "test_schedules_pause",
+    "schedules.cursors": "test_schedules_record",
+    "schedules.advance": "test_schedules_record",
+    "schedules.failed_plans": "test_schedules_history",
+    "schedules.complain": "test_schedules_list",
+    "wakeups.subscribe": "test_wakeups",
+    "wakeups.doze": "test_wakeups",
+    "wakeups.tell": "test_wakeups",
+}
+"""The conformance file of a verb that shares one with another."""
+
+SAME_NAME = {
+    "NoServer": "an error of the program; one of the tests' own servers",
+    "Options": "of an enqueue; of each server's URL: never imported together",
+    "Connections": "of each server; backends know nothing of each other",
+    "Schema": "of each server",
+    "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
+    "Verbs": "what the verbs of a backend share",
+    "Session": "of one command; of one transaction on Postgres",
+    "Watchdog": "over a worker's loop; over a test's server",
+}
+"""Public classes that may share a name."""
+
+
+class Verb(NamedTuple):
+    """One method of the contract: the noun is the property of `Store`, the part is its file."""
+
+    noun: str
+    part: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.noun}.{self.name}"
+
+
+def contract() -> Iterator[Verb]:
+    for path, tree in modules().items():
+        if path.startswith("store/contract/"):
+            part = Path(path).stem
+            for protocol in classes(tree):
+                if any(
+                    isinstance(base, ast.Name) and base.id == "Protocol" for base in protocol.bases
+                ):
+                    yield from (
+                        Verb("jobs" if part in JOBS else part, part, name)
+                        for name in sorted(methods(protocol) - attributes(protocol))
+                    )
+
+
+def attributes(owner: ast.ClassDef) -> set[str]:
+    return {
+        node.name
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef)
+        and any(
+            isinstance(mark, ast.Name) and mark.id == "property" for mark in node.decorator_list
+        )
+    }
+
+
+VERBS = list(contract())
+EACH = [(backend, verb) for backend in BACKENDS for verb in VERBS]
+
+
+def test_the_contract_is_read_at_all() -> None:
+    assert {verb.noun for verb in VERBS} == {
+        "health",
+        "jobs",
+        "queues",
+        "schedules",
+        "store",
+        "wakeups",
+        "workers",
+    }
+    assert len(VERBS) > 60
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_verb_has_its_method_in_the_file_of_its_part(backend: str) -> None:
+    missing = [
+        f"{backend}/{verb.part}.py: {verb.name}"
+        for verb in VERBS
+        if verb.name not in offered(backend, verb.part)
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def offered(backend: str, part: str) -> set[str]:
+    """What the classes have that this module of a backend defines."""
+    name = f"holdfast.store.{backend}.{part}"
+    if not (PACKAGE / "store" / backend / f"{part}.py").exists():
+        return set()
+    module = importlib.import_module(name)
+    own = [
+        kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == name
+    ]
+    return {attribute for kind in own for attribute in dir(kind)}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_verb_has_its_script_under_its_noun(backend: str) -> None:
+    language = BACKENDS[backend]
+    missing = [
+        f"{backend}/{language}/{verb.noun}/{verb.name}.{language}"
+        for verb in VERBS
+        if str(verb) not in NO_SCRIPT
+        and (backend, str(verb)) not in SCRIPT_ELSEWHERE
+        and not script(backend, verb).exists()
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def script(backend: str, verb: Verb) -> Path:
+    language = BACKENDS[backend]
+    return PACKAGE / "store" / backend / language / verb.noun / f"{verb.name}.{language}"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_scripts_lie_under_a_noun(backend: str) -> None:
+    language = BACKENDS[backend]
+    flat = (PACKAGE / "store" / backend / language).glob(f"*.{language}")
+    assert not (found := sorted(file.name for file in flat)), "\n".join(found)
+
+
+def test_the_tables_of_reasons_have_no_entry_that_is_not_needed() -> None:
+    known = {str(verb): verb for verb in VERBS}
+    assert {name for name in NO_SCRIPT if name not in known} == set()
+    assert {name for _, name in SCRIPT_ELSEWHERE if name not in known} == set()
+    needless = [
+        (backend, name)
+        for backend, name in SCRIPT_ELSEWHERE
+        if name in NO_SCRIPT or script(backend, known[name]).exists()
+    ]
+    assert needless == []
+    assert {name for name in TESTED_IN if name not in known} == set()
+    assert {name for name in TESTED_IN if own_test(known[name])} == set()
+
+
+def test_every_verb_has_its_conformance_file() -> None:
+    missing = [str(verb) for verb in VERBS if not (own_test(verb) or shared_test(verb))]
+    assert not missing, "\n".join(missing)
+
+
+def own_test(verb: Verb) -> Path | None:
+    names = [f"test_{verb.noun}_{verb.name}.py"]
+    if verb.noun in ("jobs", "store", "workers"):
+        names.append(f"test_{verb.name}.py")
+    return next((file for name in names for file in CONFORMANCE.rglob(name)), None)
+
+
+def shared_test(verb: Verb) -> bool:
+    """The file that the table names calls the verb, or a helper that takes it in the plural."""
+    named = TESTED_IN.get(str(verb))
+    files = list(CONFORMANCE.rglob(f"{named}.py")) if named else []
+    return any(re.search(rf"\b{verb.name}s?\(", file.read_text()) for file in files)
+
+
+def test_the_top_level_holds_what_a_user_meets_and_folders_named_by_nouns() -> None:
+    found = {
+        entry.name.removesuffix(".py")
+        for entry in PACKAGE.iterdir()
+        if entry.suffix == ".py" or (entry.is_dir() and entry.name != "__pycache__")
+    }
+    assert sorted(found - TOP_LEVEL) == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    defined: dict[str, list[str]] = defaultdict(list)
+    for path, tree in modules().items():
+        for found in classes(tree):
+            if not found.name.startswith("_"):
+                defined[found.name].append(path)
+    shared = {name: paths for name, paths in defined.items() if len(paths) > 1}
+    assert {name: paths for name, paths in shared.items() if name not in SAME_NAME} == {}
+    assert set(SAME_NAME) - set(shared) == set(), "these names are unique by now"
+
+
+def test_every_reconciler_is_started() -> None:
+    for path in modules():
+        if path.startswith("reconcile/"):
+            importlib.import_module(f"holdfast.{path.removesuffix('.py').replace('/', '.')}")
+    concrete = {
+        kind
+        for kind in subclasses(Reconciler)
+        if kind.__module__.startswith("holdfast.reconcile.") and not inspect.isabstract(kind)
+    }
+    assert concrete == set(STANDARD)
+
+
+def subclasses(kind: type) -> set[type]:
+    own: set[type] = set(kind.__subclasses__())
+    return own.union(*(subclasses(each) for each in own))
+
+
+def test_the_version_is_said_in_one_place() -> None:
+    """`tests/unit/test_events.py` and `test_glossary.py` hold events and words to their pages."""
+    assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
+    assert version("holdfast") == holdfast.__version__, "install the new version: make -B venv"

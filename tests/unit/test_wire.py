@@ -1,0 +1,56 @@
+"""handlers/wire.py: every word between a worker and its child crosses as JSON and comes back."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import get_args
+
+import pytest
+
+from holdfast.handlers import wire
+from holdfast.job.ends import End, Raised, Returned
+from holdfast.job.record import Progress
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    ProgressKept,
+    ReportProgress,
+    Request,
+    RequestRefused,
+)
+
+REQUESTS: list[Request] = [ReportProgress(Progress(0.5, "half", '{"at":5}'))]
+ANSWERS: list[Answer] = [ProgressKept(), AttemptGone(), RequestRefused("no halves")]
+
+
+def members(union: object) -> set[object]:
+    return set(get_args(union)) if isinstance(union, UnionType) else {union}
+
+
+def test_every_request_and_answer_is_in_the_lists_above() -> None:
+    assert {type(request) for request in REQUESTS} == members(Request)
+    assert {type(answer) for answer in ANSWERS} == members(Answer)
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
+def test_a_request_arrives_as_it_was_sent(request_: Request) -> None:
+    assert wire.read_message(wire.encode(request_)) == request_
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: type(one).__name__)
+def test_an_answer_arrives_as_it_was_sent(answer: Answer) -> None:
+    assert wire.read_answer(wire.encode(answer)) == answer
+
+
+@pytest.mark.parametrize("end", [Returned("42"), Raised("ValueError", "boom", "Traceback …")])
+def test_an_end_arrives_as_it_was_sent_and_is_no_request(end: End) -> None:
+    arrived = wire.read_message(wire.write_end(end))
+    assert arrived == end
+    assert not isinstance(arrived, Request)
+
+
+def test_no_request_shares_its_name_with_an_end() -> None:
+    """Both travel in one union, and their names tell them apart."""
+    assert not members(Request) & members(End)
+    names = [cls.__name__ for cls in (*members(Request), *members(End)) if isinstance(cls, type)]
+    assert len(names) == len(set(names))
