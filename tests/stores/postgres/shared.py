@@ -50,7 +50,8 @@ async def claim(store: PostgresStore, worker: WorkerId, limit: int = 1) -> list[
 
 
 async def until_blocked(url: str, count: int = 1) -> None:
-    """Looked at from outside: within a transaction the server's activity seems to stand still."""
+    """Asked on a connection of its own: inside a transaction the server's activity seems to stand
+    still."""
     waiting = (
         "select count(*) from pg_stat_activity"
         " where wait_event_type = 'Lock' and datname = current_database()"

@@ -1,4 +1,4 @@
-"""Claiming: what a scan remembers, and a reply that was lost."""
+"""Claiming: where a scan starts, and what becomes of a reply that was lost."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_memory_of_a_scan_fades_with_what_the_scan_cost() -> None:
 async def test_a_claim_from_a_queue_that_runs_dry_is_one_statement(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An idle worker's next job must not wait for a second look that cannot find more."""
+    """An idle worker's next job must not wait for a second scan that cannot find more."""
     async with opened(url) as store:
         worker, connections, asked = await hired(store), store._connections, list[str]()
         answered = connections.timed

@@ -57,7 +57,7 @@ async def test_a_setting_the_server_refuses_is_told_with_its_name(url: str, sett
 
 
 async def test_terminated_connections_are_replaced_without_a_word(url: str) -> None:
-    """Terminated while this loop is not looking, so that the pool hands out a dead connection."""
+    """Terminated while this loop does not run, so that the pool hands out a dead connection."""
     async with opened(f"{url}?pool_size=1") as store:
         worker = await hired(store)
         with psycopg.connect(url, autocommit=True) as executioner:

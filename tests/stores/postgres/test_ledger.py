@@ -32,7 +32,7 @@ async def test_a_trigger_whose_reply_was_lost_fires_once(
 
 
 def lose_a_reply(monkeypatch: pytest.MonkeyPatch, store: Any) -> None:
-    """The next transaction commits, and the connection is cut before it is known."""
+    """The next transaction commits, and the connection is cut before the client hears of it."""
     assert isinstance(store, PostgresStore)
     attempt = Connections._attempt
 

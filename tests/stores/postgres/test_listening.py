@@ -1,4 +1,4 @@
-"""Wakeups by NOTIFY, and what the server tells of its health."""
+"""Wakeups by NOTIFY, and what the server reports of its health."""
 
 from __future__ import annotations
 

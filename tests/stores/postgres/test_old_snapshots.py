@@ -96,7 +96,7 @@ async def test_a_sweep_under_an_old_snapshot_is_not_quadratic(
 async def test_outcomes_that_somebody_has_locked_are_left_for_the_next_sweep(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They expire at one moment, so that each look finds them all again."""
+    """They expire at one moment, so that each query finds all of them again."""
     monkeypatch.setattr(sweeping, "BATCHES_AHEAD", 1)
     async with opened(url) as store, seeded(url, "outcome", MOMENTS["all at one moment"]):
         async with connected(url) as other, other.transaction():

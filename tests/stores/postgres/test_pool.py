@@ -1,4 +1,4 @@
-"""Pool: kept between verbs, shared fairly, parted with when in doubt."""
+"""The pool: connections are kept between verbs, shared fairly, and closed when in doubt."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_a_connection_whose_verb_was_cancelled_is_not_used_again(url: str)
 
 
 async def test_one_lost_connection_speaks_for_the_idle_ones(url: str) -> None:
-    """All are cut while nobody looks: the verb that finds out needs one new, not four."""
+    """All are cut while they are idle: the verb that notices opens one new connection, not four."""
     async with opened(f"{url}?pool_size=4") as store:
         old = set(await asyncio.gather(*(backend(store, 0.2) for _ in range(4))))
         assert len(old) == 4

@@ -1,4 +1,4 @@
-"""Retention on Postgres: what is pruned makes room for what comes."""
+"""Retention on Postgres: pruned jobs make room for new ones."""
 
 from __future__ import annotations
 

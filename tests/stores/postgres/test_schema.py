@@ -1,4 +1,4 @@
-"""The schema: what the migrations build, whom it belongs to, where it is."""
+"""The schema: what the migrations build, who may own it, and where it is."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_nothing_is_left_to_be_filled_in() -> None:
 
 
 async def test_a_state_that_nobody_knows_ends_no_job(url: str, clock: ManualClock) -> None:
-    """Were the moves not checked before, the table of outcomes would refuse it."""
+    """The statement refuses it too, if nobody has checked the move before."""
     async with opened(url, clock=clock) as store:
         worker = await hired(store)
         await store.jobs.insert([new_job()])

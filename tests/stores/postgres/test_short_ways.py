@@ -48,11 +48,11 @@ TIMED: tuple[dict[str, Any], ...] = (
     {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
 )
 ITS_OWN = ("id", "job_id", "seq")
-"""What no two jobs share."""
+"""The columns that no two jobs share."""
 
 
 async def rows(url: str, *jobs: JobId) -> list[dict[str, Any]]:
-    """Every row that names the job, by table. A table that is added counts without a word here."""
+    """Every row that names the job, by table. A new table needs no change here."""
     held: dict[JobId, dict[str, Any]] = {job: {} for job in jobs}
     async with connected(url) as connection:
         tables = await connection.fetch(
@@ -79,7 +79,7 @@ def equal(found: list[dict[str, Any]]) -> bool:
 
 
 async def insert_generally(store: PostgresStore, jobs: Sequence[NewJob]) -> None:
-    """By the general statement, whatever they are."""
+    """Insert jobs by the general statement, whatever they are."""
     channel = store._connections.options.channel
 
     async def steps(session: Session) -> None:
@@ -105,7 +105,7 @@ async def test_a_single_plain_job_is_written_as_any_other(
 
 
 async def listening(store: PostgresStore, ear: Any) -> list[tuple[str, str]]:
-    """What is said from now on, with its channel."""
+    """The channel and payload of every message from now on."""
     heard: list[tuple[str, str]] = []
 
     def hear(_connection: Any, _pid: int, channel: str, payload: Any) -> None:
@@ -139,7 +139,7 @@ async def test_one_job_that_is_more_than_a_job_keeps_a_batch_from_being_copied(
 
 
 async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdict]:
-    """By the guarded moves, whatever it is."""
+    """Make a move by the general statement, whatever it is."""
     assert isinstance(store.jobs, PostgresFinishing)
     jobs, moved = store.jobs, Moved()
     asked = Asked([], [move], None)
@@ -148,7 +148,7 @@ async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdi
 
 
 async def two_running(store: PostgresStore, **options: Any) -> tuple[Claimed, Claimed]:
-    """In one claim, which gives both the same time."""
+    """Two jobs of one claim, which therefore share a time."""
     worker = await hired(store)
     await store.jobs.insert([new_job(**options), new_job(**options)])
     one, other = await store.jobs.claim(worker, [Want(QUEUE, 2)], [TASK])

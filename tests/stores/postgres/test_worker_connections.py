@@ -139,7 +139,7 @@ async def test_verbs_share_the_connections_there_is_room_for(url: str) -> None:
 async def test_a_verb_now_and_then_beside_another_opens_no_connection(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What takes a millisecond is sooner done on the connection there is than on a new one."""
+    """A verb of a millisecond is done sooner on a busy connection than on a new one."""
     monkeypatch.setattr(pool, "PATIENCE_SECONDS", 5.0)
     async with opened(f"{url}?pool_size=3") as store:
         for _ in range(3):
