@@ -144,10 +144,10 @@ async def test_without_memory_a_handler_that_says_how_far_it_is_does_not_fail(
 
 
 @pytest.fixture
-def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a call of a thousand jobs is many scripts, and many chunks."""
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a call of a thousand jobs is many scripts, and many writes."""
     monkeypatch.setattr("holdfast.store.valkey.inserting.INSERT_BATCH", 25)
-    monkeypatch.setattr("holdfast.enqueue.bulk.CHUNK", 200)
+    monkeypatch.setattr("holdfast.enqueue.bulk.WRITE_BATCH", 200)
 
 
 def plain(count: int) -> list[NewJob]:
@@ -156,7 +156,7 @@ def plain(count: int) -> list[NewJob]:
 
 @pytest.mark.parametrize("partitions", [1, 4])
 async def test_an_insert_that_is_refused_halfway_says_which_jobs_stand(
-    server: ThrowawayValkey, clock: ManualClock, partitions: int, small_bites: None
+    server: ThrowawayValkey, clock: ManualClock, partitions: int, small_batches: None
 ) -> None:
     url = server.new_namespace(partitions=partitions)
     jobs = plain(1_000)
@@ -192,7 +192,7 @@ async def test_an_insert_that_is_refused_whole_leaves_nothing(
 
 
 async def test_an_enqueue_many_that_is_refused_halfway_names_the_calls_that_stand(
-    server: ThrowawayValkey, small_bites: None
+    server: ThrowawayValkey, small_batches: None
 ) -> None:
     url = server.new_namespace()
     app = App(url)

@@ -23,7 +23,7 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import WorkerRow
 from holdfast.store.valkey.moments import SECOND, finite, to_datetime
 from holdfast.store.valkey.replies import paired, scored
@@ -33,7 +33,7 @@ HOME = 0
 """The partition that keeps the workers' rows."""
 
 
-class ValkeyWorkers(Verbs):
+class ValkeyWorkers(ValkeyVerbs):
     """See `holdfast.store.contract.workers.Workers`."""
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
