@@ -1,4 +1,4 @@
-"""A Valkey server at its memory limit: it takes no new work, and all that is there goes on."""
+"""A Valkey server at its memory limit: it takes no new jobs, and all other work goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOM = 800_000  # bytes: for some hundreds of jobs
 
 @contextmanager
 def limited(server: ThrowawayValkey, room: int) -> Iterator[None]:
-    """The server has room for so many bytes more; none, and it is far over its limit."""
+    """The server has room for so many bytes more. With 0 it is far over its limit."""
     limit = 1_000 if room == 0 else used(server) + room
     server.say("CONFIG", "SET", MAXMEMORY, limit)
     try:
@@ -88,7 +88,7 @@ async def test_without_memory_waiting_jobs_are_moved_and_suspended_ones_resumed(
 async def test_without_memory_a_worker_starts_and_drains(
     server: ThrowawayValkey, scene: Scene
 ) -> None:
-    """A store is opened, too: by the worker, and by whoever looks for the cause."""
+    """A store can be opened too: workers do that, and operators who look for the cause."""
     await scene.enqueue_many(3)
     url = server.url + "?namespace=" + _namespace(scene.store)
     with limited(server, 0):
@@ -223,7 +223,7 @@ async def _texts(app: App) -> list[str]:
 async def test_callers_that_share_a_round_trip_do_not_share_its_refusal(
     server: ThrowawayValkey,
 ) -> None:
-    """Each partition takes or refuses its own jobs; every caller hears the truth of its own."""
+    """Each partition takes or refuses its own jobs. Every caller learns what became of its own."""
     url = server.new_namespace(partitions=4)
     app = App(url)
 
