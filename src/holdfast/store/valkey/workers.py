@@ -41,12 +41,18 @@ class ValkeyWorkers(ValkeyVerbs):
         given = {"worker": worker.id, "lease": finite(lease)}
         await self._elsewhere("workers/register", **given, row=None)
         row = WorkerRow(
-            worker.name,
-            worker.host,
-            worker.pid,
-            to_counts(worker.queues),
-            msgspec.json.encode(worker.tasks).decode(),
-            worker.version,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            queues=to_counts(worker.queues),
+            tasks=msgspec.json.encode(worker.tasks).decode(),
+            version=worker.version,
+            started_at=False,
+            beaten_at=False,
+            lease=False,
+            alive_since=False,
+            written_until=False,
+            stuck=to_counts(NONE_STUCK),
         )
         await self._connections.call("workers/register", HOME, {**given, "row": row})
 
