@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -13,7 +12,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast.background.backoff import Backoff
+from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
@@ -21,7 +20,7 @@ from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
-from holdfast.enqueue.options import EnqueueOptions, Options
+from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
@@ -52,7 +51,7 @@ class _Decorator:
     """What `@app.task(...)` answers with: it makes a function a task. Its overloads give the task
     the parameter and result types of the function."""
 
-    def __init__(self, app: App, name: str | None, process: bool, options: Options) -> None:
+    def __init__(self, app: App, name: str | None, process: bool, options: JobOptions) -> None:
         self._app = app
         self._name = name
         self._process = process
@@ -126,7 +125,7 @@ class App:
         `process=True` runs the function in a child process, which a timeout can kill.
         """
         checks.flag("process", process)
-        return _Decorator(self, name, process, Options().using(options))
+        return _Decorator(self, name, process, JobOptions().using(options))
 
     def schedule(
         self,
@@ -185,7 +184,7 @@ class App:
                 if time.monotonic() > reported_at + REPORT_EVERY_SECONDS:
                     reported_at = time.monotonic()
                     self.events.warning("worker.waits_for_room", error=str(error))
-                await asyncio.sleep(backoff.next() * (0.5 + random.random() / 2))
+                await asyncio.sleep(jittered(backoff.next()))
         try:
             yield self
         finally:

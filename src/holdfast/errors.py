@@ -25,19 +25,18 @@
     ├── WorkerStalled         a worker left because its store stayed out of reach
     ├── WorkerFrozen          a worker was given up because its event loop was blocked
     ├── SlotsLost             a worker left because stuck handlers hold too many of its slots
-    ├── StoreError
-    │   ├── StoreUnavailable  the store cannot be reached; worth trying again
-    │   │   └── StoreFull     the server has no room for another connection
-    │   ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
-    │   │   ├── AccessRefused  its login or a right that it needs is refused
-    │   │   └── SchemaMissing  the store was never migrated
-    │   ├── RowRefused        the store cannot take one of the values it was sent
-    │   ├── PartlyInserted    the store took some jobs of a call and refused the others
-    │   ├── SchemaOutdated    migrations are waiting
-    │   ├── SchemaTooNew      a newer program migrated it
-    │   ├── SchemaTampered    an applied migration differs from its file
-    │   └── NotCapable        this kind of store cannot do that
-    └── NoServer              no throwaway server can be started
+    └── StoreError
+        ├── StoreUnavailable  the store cannot be reached; worth trying again
+        │   └── StoreFull     the server has no room for another connection
+        ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
+        │   ├── AccessRefused  its login or a right that it needs is refused
+        │   └── SchemaMissing  the store was never migrated
+        ├── RowRefused        the store cannot take one of the values it was sent
+        ├── PartlyInserted    the store took some jobs of a call and refused the others
+        ├── SchemaOutdated    migrations are waiting
+        ├── SchemaTooNew      a newer program migrated it
+        ├── SchemaTampered    an applied migration differs from its file
+        └── NotCapable        this kind of store cannot do that
 
 What a handler returns or raises to end its attempt on purpose (`Fail`, `Snooze`, …) is no error:
 see `holdfast.job.ends`.
@@ -338,9 +337,9 @@ class PartlyInserted(StoreError):
 class StoreFull(StoreUnavailable):
     """The server answers, but has no connection left to give."""
 
-    def __init__(self, where: str, told: str) -> None:
+    def __init__(self, where: str, answer: str) -> None:
         super().__init__(
-            f"{where} has no room for another connection: {told}; close some, raise "
+            f"{where} has no room for another connection: {answer}; close some, raise "
             "max_connections, or put a pooler in front of it"
         )
 
@@ -404,7 +403,3 @@ class NotCapable(StoreError):
 
     def __init__(self, store: str, what: str) -> None:
         super().__init__(f"a {store} store cannot {what}")
-
-
-class NoServer(HoldfastError):
-    """No throwaway server can be started for tests or the demo."""

@@ -17,7 +17,7 @@ from holdfast.client.inserting import stands
 from holdfast.config import Settings
 from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import EnqueueOptions, Options, Seconds
+from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
 from holdfast.job.checks import check_job_id
@@ -83,7 +83,7 @@ class JobHandle(Generic[R]):
 class Task(Generic[P, R]):
     """A registered function, with the options of its jobs."""
 
-    def __init__(self, app: TaskHost, handler: Handler, options: Options) -> None:
+    def __init__(self, app: TaskHost, handler: Handler, options: JobOptions) -> None:
         self.app = app
         self.handler = handler
         self.options = options

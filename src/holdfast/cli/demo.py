@@ -17,7 +17,7 @@ import typer
 
 from holdfast.cli.command import add_command
 from holdfast.cli.output import complain, make_text
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.events import Event
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import ENDED, JobState
@@ -39,7 +39,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def demo(
-    session: Session,
+    session: CommandSession,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few seconds instead of fifteen.")
     ] = False,

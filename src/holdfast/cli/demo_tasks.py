@@ -80,10 +80,10 @@ async def reminder(to: str) -> str:
 
 
 @app.task(queue=OFFICE)
-async def await_partner(looks: int, pause: float, ctx: Context) -> int:
+async def await_partner(tries: int, pause: float, ctx: Context) -> int:
     """Its partner is not ready: it snoozes and tries again, without spending an attempt."""
     seen = (ctx.checkpoint or 0) + 1
-    if seen < looks:
+    if seen < tries:
         await ctx.progress(checkpoint=seen)
         raise Snooze(pause)
     return seen

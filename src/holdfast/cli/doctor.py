@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.advice import advice_text, command_text
 from holdfast.cli.command import add_command
 from holdfast.cli.output import counted, make_text
-from holdfast.cli.target import Session, require_store_file
+from holdfast.cli.target import CommandSession, require_store_file
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.insights.redaction import redact
@@ -32,7 +32,7 @@ def register(group: typer.Typer) -> None:
     add_command(group, "doctor", doctor)
 
 
-async def doctor(session: Session) -> None:
+async def doctor(session: CommandSession) -> None:
     """Check schema, clock, workers, queues and stuck jobs. Exit code 1 if there is a problem."""
     url = session.url
     require_store_file(url)

@@ -11,9 +11,9 @@ import typer
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import due_time, wait
 from holdfast.cli.output import complain
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import Options
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import PayloadTooLarge, UnknownTask
 from holdfast.job.checks import check_name
 from holdfast.job.record import Inserted
@@ -37,7 +37,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def enqueue(
-    session: Session,
+    session: CommandSession,
     task: Annotated[str, typer.Argument(help="The task's name.")],
     arguments: Annotated[
         str | None,
@@ -99,7 +99,11 @@ async def enqueue(
 
 
 async def _checked(
-    session: Session, app: App, task: Task[..., Any], arguments: Arguments, patience: float | None
+    session: CommandSession,
+    app: App,
+    task: Task[..., Any],
+    arguments: Arguments,
+    patience: float | None,
 ) -> None:
     text = _json(arguments)
     task.handler.signature.check(text)  # before the store is opened, which may create it
@@ -110,7 +114,7 @@ async def _checked(
 
 
 async def _by_name(
-    session: Session,
+    session: CommandSession,
     task: str,
     arguments: Arguments,
     options: dict[str, Any],
@@ -126,13 +130,13 @@ async def _by_name(
     if len(text.encode()) > limit:
         raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
     own = check_job_id(options["id"]) if "id" in options else None
-    job = JobMaker(task, Options().using(options)).make(text, own)
+    job = JobMaker(task, JobOptions().using(options)).make(text, own)
     async with session.client(may_create=True) as client:
         await _answer(session, client, await client.insert(job), patience)
 
 
 async def _answer(
-    session: Session, client: Client, inserted: Inserted, patience: float | None
+    session: CommandSession, client: Client, inserted: Inserted, patience: float | None
 ) -> None:
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]

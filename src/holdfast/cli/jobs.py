@@ -23,7 +23,7 @@ from holdfast.cli.output import (
     most_text,
     state_text,
 )
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
 
@@ -45,7 +45,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def list_jobs(
-    session: Session,
+    session: CommandSession,
     filters: JobFilters,
     limit: Annotated[int, typer.Option(help="At most this many.")] = 25,
     cursor: Annotated[
@@ -102,14 +102,14 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
         yield indented(" · ".join(filter(None, facts)), "dim")
 
 
-async def show_job(session: Session, job_id: JobIdArgument) -> None:
+async def show_job(session: CommandSession, job_id: JobIdArgument) -> None:
     """Show everything that is known about a job, with its error history."""
     async with session.client() as client:
         job = await client.get(job_id)
     session.answer(job_document(job), lambda: draw_job(job))
 
 
-async def explain_job(session: Session, job_id: JobIdArgument) -> None:
+async def explain_job(session: CommandSession, job_id: JobIdArgument) -> None:
     """Say why a job is not running now, and who can change it."""
     async with session.client() as client:
         explanation = await client.explain(job_id)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.command import add_command
-from holdfast.cli.target import Session, shown_url
+from holdfast.cli.target import CommandSession, shown_url
 from holdfast.store.open import open_store
 
 
@@ -16,7 +16,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def migrate(
-    session: Session,
+    session: CommandSession,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the migrations instead of applying them.")
     ] = False,

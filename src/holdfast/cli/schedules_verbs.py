@@ -16,7 +16,7 @@ from holdfast.cli.filters import wait
 from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import counted
 from holdfast.cli.schedules import Name, when
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
 from holdfast.insights.actions import Noun
 from holdfast.schedule.backfill import BackfillReport
@@ -44,7 +44,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def create_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     task: Annotated[str, typer.Option("--task", "-t", help="The task its jobs run.")],
     cron: Cron = None,
@@ -82,7 +82,7 @@ async def create_schedule(
 
 
 async def edit_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     cron: Cron = None,
     every: Every = None,
@@ -111,7 +111,7 @@ async def edit_schedule(
 
 
 async def trigger_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     scope: Annotated[str, typer.Option(help="The scope, for a scoped schedule.")] = NO_SCOPE,
 ) -> None:
@@ -122,7 +122,7 @@ async def trigger_schedule(
 
 
 async def backfill_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     since: Annotated[str, typer.Option("--from", help="An ISO time or '2h'.", metavar="WHEN")],
     until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
@@ -186,7 +186,7 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _client(session: Session) -> AsyncIterator[Client]:
+async def _client(session: CommandSession) -> AsyncIterator[Client]:
     """A client that knows the app's scope providers, if an app was named."""
     if session.locator is None:
         async with session.client() as client:

@@ -34,7 +34,7 @@ class UsageProblem(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CommandSession:
     """The global options of one command, and the app, store and client that they name."""
 
     given_url: str | None

@@ -16,7 +16,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
 from holdfast.job.checks import check_name
 
@@ -63,7 +63,7 @@ def register(group: typer.Typer) -> None:
 
 
 def worker(
-    session: Session,
+    session: CommandSession,
     locator: Annotated[
         str | None,
         typer.Argument(
@@ -80,7 +80,7 @@ def worker(
         bool, typer.Option("--burst", help="Stop when nothing is left to do.")
     ] = False,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew when a .py file changes (development).")
+        bool, typer.Option("--reload", help="Start again when a .py file changes (development).")
     ] = False,
     grace: Annotated[
         str | None,
@@ -90,7 +90,7 @@ def worker(
         str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
     ] = None,
     poll: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
+        str | None, typer.Option(metavar="TIME", help="How often to poll when nothing wakes it.")
     ] = None,
     max_block: Annotated[
         str | None,
@@ -157,7 +157,7 @@ def parse_queues(text: str) -> dict[str, int]:
 # One worker, in this process --------------------------------------------------------------
 
 
-def _run_one(session: Session, call: WorkerCall) -> None:
+def _run_one(session: CommandSession, call: WorkerCall) -> None:
     from holdfast.worker.last_resort import LastResort
 
     app = session.app(call.locator)
@@ -214,7 +214,7 @@ def _stopped(app: App) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
     """Stop the worker when the parent process is gone. A child's standard input is a pipe to which
-    the parent never writes; the pipe ends when the parent dies, in whatever way."""
+    the parent never writes; the pipe ends when the parent dies, for any reason."""
     if not supervised:
         yield
         return
@@ -243,7 +243,7 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # Several, in child processes ---------------------------------------------------------------
 
 
-def _run_many(session: Session, call: WorkerCall, *, reload: bool) -> None:
+def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> None:
     from holdfast.cli.processes import ProcessGroup
     from holdfast.cli.reload import require_watcher, watch
 

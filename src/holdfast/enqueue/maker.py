@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.enqueue.options import Options, split_deadline
+from holdfast.enqueue.options import JobOptions, split_deadline
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, new_job_id
@@ -20,7 +20,7 @@ class JobMaker:
     """Makes the NewJobs of one task with one set of options. Policy, headers and times are the same
     for all of them and are computed once."""
 
-    def __init__(self, task: str, options: Options, signature: Signature | None = None) -> None:
+    def __init__(self, task: str, options: JobOptions, signature: Signature | None = None) -> None:
         self._task = task
         self._options = options
         self._signature = signature

@@ -46,7 +46,7 @@ class EnqueueOptions(TypedDict, total=False):
     connection: object
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Checked options. `using` gives a copy with some replaced."""
 
     queue: str = "default"
@@ -65,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     id: str | UUID | None = None
     connection: Any = None
 
-    def using(self, given: Mapping[str, Any]) -> Options:
+    def using(self, given: Mapping[str, Any]) -> JobOptions:
         unknown = set(given) - set(self.__struct_fields__)
         if unknown:
             known = ", ".join(sorted(self.__struct_fields__))
@@ -123,7 +123,7 @@ def seconds(wait: object) -> float:
     return found
 
 
-def _check_times(options: Options) -> None:
+def _check_times(options: JobOptions) -> None:
     if options.delay is not None and options.run_at is not None:
         raise BadOption("delay and run_at", "one of the two", "both")
     if options.delay is not None:

@@ -200,9 +200,9 @@ async def check_policies(store: Store) -> list[Diagnosis]:
     page = await store.jobs.page(JobFilter(states=LIVE), CHECKED_JOBS)
     found = [(job, problem) for job in page.jobs if (problem := _unread(job))]
     if not found:
-        return [Diagnosis("policies", OK, f"every job of {len(page.jobs):,} looked at can be read")]
+        return [Diagnosis("policies", OK, f"all of {len(page.jobs):,} jobs examined can be read")]
     shown = "; ".join(f"{job.id}: {problem}" for job, problem in found[:3])
-    saw = f"{_at_least(found)} of {len(page.jobs):,} jobs looked at cannot be read: {shown}"
+    saw = f"{_at_least(found)} of {len(page.jobs):,} jobs examined cannot be read: {shown}"
     advice = "run workers of the release that enqueued them, or cancel them"
     return [Diagnosis("policies", WARNING, saw, advice)]
 

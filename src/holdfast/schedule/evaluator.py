@@ -268,8 +268,7 @@ class Evaluator:
             again = self._clock.estimate() + timedelta(seconds=self._backoff.next())
         except Exception as error:  # noqa: BLE001 - counted and reported; other schedules go on
             self.counters.count_error(error)
-            name = "schedule.evaluation_failed"
-            self._events.error(name, schedule=entry.name, error=repr(error))
+            self._events.error("schedule.evaluation_failed", schedule=entry.name, error=repr(error))
             again = self._clock.estimate() + timedelta(seconds=entry.backoff.next())
         finally:
             self._agenda.end(entry, again, version)

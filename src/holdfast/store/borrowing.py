@@ -1,8 +1,8 @@
-"""Enqueue inside the caller's own transaction, whatever driver it came from.
+"""Run scripts inside the caller's own transaction, whatever driver the connection came from.
 
-A connection is recognised by the module its class comes from, so that none of
-these drivers has to be installed or imported. Scripts are written with `$1`;
-where a driver wants another style, placeholders are translated, never values.
+A connection is recognised by the module that its class comes from, so that none of these drivers
+has to be installed or imported. Scripts are written with `$1`. Where a driver wants another style,
+the placeholders are translated, never the values.
 
 Nothing here begins, commits or rolls back: the transaction is the caller's.
 """
@@ -37,7 +37,7 @@ class Borrowed(Protocol):
 
 
 def recognise(connection: object) -> Borrowed:
-    """Wrap any connection that is known; sync ones are welcome too, at their own pace."""
+    """Wrap any connection that is known. One whose driver needs no loop blocks it meanwhile."""
     for comes_from, wrap in _ASYNC.items():
         if _is_a(connection, *comes_from):
             return wrap(connection)
@@ -58,7 +58,7 @@ def _sync(connection: object, accepted: str) -> Borrowed:
 
 
 def _is_a(connection: object, package: str, name: str) -> bool:
-    """Also true of subclasses: users derive their own Session and Connection classes."""
+    """True of subclasses too: users derive their own Session and Connection classes."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == package
         for base in type(connection).__mro__
@@ -66,7 +66,7 @@ def _is_a(connection: object, package: str, name: str) -> bool:
 
 
 class _Asyncpg:
-    """asyncpg speaks `$1` and binary types itself; also a pool's proxy of a connection."""
+    """An asyncpg connection, or the proxy that its pool hands out. It takes `$1` as it is."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -99,8 +99,8 @@ class _AsyncPsycopg:
 
 
 class _Sqlalchemy:
-    """A Session or Connection. The statement goes through SQLAlchemy's own connection, so
-    that its autobegin, and with it the caller's commit or rollback, covers it."""
+    """A Session or Connection. The statement goes through SQLAlchemy's own connection: so its
+    autobegin covers the statement, and with it the caller's commit or rollback does."""
 
     def __init__(self, connection: Any) -> None:
         self._given = connection
@@ -181,7 +181,7 @@ def _in_style(dialect: Any, script: str, values: Sequence[object]) -> tuple[str,
 
 
 def tuple_rows(cursor: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """A psycopg row factory: positions are what the steps read, whatever the caller chose."""
+    """A psycopg row factory: our code reads rows by position, whatever factory the caller chose."""
     return tuple
 
 

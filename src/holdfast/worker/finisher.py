@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
@@ -51,13 +50,9 @@ def _nobody() -> None:
     """Until somebody listens."""
 
 
-class Unwritten(NamedTuple):
-    """An end on its way to the store. `attempt` is None for a job that never became an attempt
-    here: this program could not read it, or the answer to its claim was lost."""
-
-    attempt: Attempt | None
-    transition: Transition
-
+Unwritten = tuple[Attempt | None, Transition]
+"""An end on its way to the store. There is no attempt for a job that never became one here: this
+program could not read it, or the answer to its claim was lost."""
 
 Listener = Callable[[Attempt | None, Transition, Verdict], None]
 """Told of each end when the store has answered, on the worker's loop. It must not wait."""
@@ -70,10 +65,7 @@ class Finisher:
     called when an end could not be written at all, so that its job may look as if it still ran.
     """
 
-    def __init__(
-        self,
-        setup: WorkerSetup,
-    ) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._store = setup.store
         self._events = setup.events
         self._outage = setup.outage
@@ -102,7 +94,7 @@ class Finisher:
     def add(self, attempt: Attempt | None, transition: Transition) -> None:
         if not self._pending:
             self._since = time.monotonic()
-        self._pending.append(Unwritten(attempt, transition))
+        self._pending.append((attempt, transition))
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
@@ -205,6 +197,7 @@ class Finisher:
             return
         [(_, end)] = batch
         self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
+        self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
     async def _without_the_row(self, batch: Sequence[Unwritten], error: Exception) -> None:
@@ -221,15 +214,17 @@ class Finisher:
             self.counters.dropped += 1
             self.on_given_up()
             return
-        await self._write([Unwritten(attempt, unwritable(transition, error))])
+        await self._write([(attempt, unwritable(transition, error))])
 
     def _count(
         self, batch: Sequence[Unwritten], verdicts: Sequence[Verdict], repeated: bool
     ) -> None:
         counters = self.counters
-        for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
-            if repeated and _is_own(transition, verdict):
-                verdict = Verdict(transition.id, accepted=True)
+        if repeated:
+            verdicts = [
+                _own_is_accepted(end, it) for (_, end), it in zip(batch, verdicts, strict=True)
+            ]
+        for (_, transition), verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
                 self._refused(transition, verdict)
             elif transition.to in ENDED:
@@ -237,7 +232,8 @@ class Finisher:
             else:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
-            if self._listeners:
+        if self._listeners:
+            for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
                 self._tell(attempt, transition, verdict)
 
     def _tell(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
@@ -266,6 +262,9 @@ def _halves(batch: Sequence[Unwritten]) -> tuple[Sequence[Unwritten], Sequence[U
     return batch[:half], batch[half:]
 
 
-def _is_own(transition: Transition, verdict: Verdict) -> bool:
-    """Whether the store has applied this very end before: the answer to that write was lost."""
-    return verdict.state is transition.to and verdict.fence == transition.fence + transition.bump
+def _own_is_accepted(transition: Transition, verdict: Verdict) -> Verdict:
+    """A store refuses an end that it has applied before, when the answer to that write was lost.
+    This worker knows the end as its own, and takes it as accepted."""
+    fence = transition.fence + transition.bump
+    own = verdict.state is transition.to and verdict.fence == fence
+    return Verdict(transition.id, accepted=True) if own else verdict

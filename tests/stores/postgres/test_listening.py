@@ -95,7 +95,7 @@ def test_a_payload_of_another_version_is_ignored() -> None:
 
 
 async def test_an_old_transaction_is_pointed_out(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.store.postgres.health.OLD_SNAPSHOT", 0.0)
+    monkeypatch.setattr("holdfast.store.postgres.health.OLD_SNAPSHOT_SECONDS", 0.0)
     async with opened(url) as store, connected(url) as forgotten:
         async with forgotten.transaction():
             await forgotten.fetch("select 1")

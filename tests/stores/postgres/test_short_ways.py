@@ -28,7 +28,7 @@ from holdfast.store.contract.records import QueueSettings, Verdict, Want
 from holdfast.store.postgres.batch import columns
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy
-from holdfast.store.postgres.finishing import Moved, PostgresFinishing
+from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, RETURNED, TASK, new_job
 from tests.stores.postgres.shared import connected, hired, opened
@@ -142,7 +142,8 @@ async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdi
     """By the guarded moves, whatever it is."""
     assert isinstance(store.jobs, PostgresFinishing)
     jobs, moved = store.jobs, Moved()
-    await store._connections.run(lambda session: jobs._move(session, [move], None, moved))
+    asked = Asked([], [move], None)
+    await store._connections.run(lambda session: jobs._move(session, asked, moved))
     return list(moved.verdicts.values())
 
 

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from holdfast.errors import BadOption, SchemaTooNew, StoreError, StoreUnavailable
-from holdfast.job.ends import Cancelled, HandedBack
+from holdfast.job.ends import HandedBack
 from holdfast.job.ids import WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, encode_policy
@@ -29,9 +29,8 @@ from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.options import Location
-from holdfast.store.sqlite.reading import count, live, page
+from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.schema import migrate
-from holdfast.store.sqlite.scripts import script
 from holdfast.store.sqlite.transaction import Transaction
 from tests.support.backends import opened
 from tests.support.leaks import nothing_leaks
@@ -409,36 +408,6 @@ async def test_a_commit_that_syncs_is_left_to_the_writers_thread(
     async with opened(f"{url}?synchronous={level}") as store:
         await store.jobs.insert([new_job()])
     assert (threading.get_ident() in threads) is (level == "NORMAL")
-
-
-def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
-    names = ("ids", "states", "queues", "tasks", "tag", "created_after", "created_before")
-    values = {**dict.fromkeys((*names, "error_text")), "cursor": "x", "limit": 5, "ended": 1}
-    plan = [row[3] for row in tx.rows(f"explain query plan {script('jobs/page')}", values)]
-    assert any("MERGE" in step for step in plan)
-    assert not any("TEMP B-TREE" in step or step.startswith("SCAN job") for step in plan)
-
-
-@pytest.mark.parametrize("read", [count, lambda tx, which: page(tx, which, 50, None)])
-def test_live_jobs_are_found_without_reading_the_history(
-    tx: Transaction, read: Callable[[Transaction, JobFilter], object]
-) -> None:
-    connection = tx._cursor.connection  # type: ignore[attr-defined]
-    ticks: list[int] = []
-    effort: list[int] = []
-    for _ in range(2):
-        connection.set_progress_handler(lambda: ticks.append(1), 50)
-        read(tx, JobFilter(states=frozenset({JobState.RUNNING, JobState.READY})))
-        connection.set_progress_handler(None, 0)
-        effort.append(len(ticks))
-        ticks.clear()
-        insert(tx, [new_job() for _ in range(2_000)])
-        finish(tx, [decide(job, Cancelled()) for job in live(tx, ids_ready(tx))])
-    assert effort[1] < effort[0] + 10
-
-
-def ids_ready(tx: Transaction) -> list[str]:
-    return [job_id for (job_id,) in tx.rows("select job_id from holdfast_ready")]
 
 
 def registered(tx: Transaction) -> WorkerId:

@@ -18,7 +18,7 @@ class RunsScripts(Protocol):
     def fetch(self, verb: str, *values: object) -> Awaitable[Sequence[Any]]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """Where a batch is written, and what became of its jobs so far.
 

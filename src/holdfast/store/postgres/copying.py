@@ -44,8 +44,8 @@ Timed = list[tuple[bytes, NewJob, datetime]]
 
 
 def can_copy(jobs: Sequence[NewJob]) -> bool:
-    """Enough jobs, each of which is all that has to be written: no key, no ties, nothing it waits
-    for but time."""
+    """True for many jobs of which each can be written by itself: without ties and unique key, and
+    waiting for nothing but time."""
     return len(jobs) >= COPY_FROM_JOBS and not any(
         job.ties or job.blocked or job.unique is not None for job in jobs
     )

@@ -1,16 +1,17 @@
 """How attempts end, and waiting jobs with them, on Postgres.
 
-Plain successes are one statement and one round trip. A batch with anything else is a list of steps
-in one transaction: the plain successes, the guarded moves of all others, and then what follows from
-the moves that were made. Further steps for tied jobs belong at the end of that list.
+A batch is applied by an ordered list of steps: the plain successes, the guarded moves of all other
+jobs, and then what follows from the moves that were made. One step is one statement and one round
+trip; plain successes need no more. Several steps share a transaction. A step for tied jobs
+(`Transition.ties`) belongs behind the guarded moves, which tell it what has been moved.
 
-All moves are guarded by fence. Where a refused job really is, is looked up afterwards, so that a
-caller whose first reply was lost finds its own success there.
+All moves are guarded by fence. A refused job is looked up afterwards, and its verdict says where it
+really is. A caller whose first reply was lost recognises its own success there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.job.ids import JobId
@@ -31,13 +32,25 @@ class Reclaim:
     by: WorkerInfo | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Asked:
+    """The moves of one batch, no two of one job: plain successes, and all others."""
+
+    plain: list[Transition]
+    others: list[Transition]
+    reclaim: Reclaim | None
+
+
+@dataclass(slots=True)
 class Moved:
-    """What the steps of one batch have done so far: the verdicts, and the queue of each job that
-    a guarded move took elsewhere."""
+    """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
+    of each job that the guarded moves took from its place."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
+
+
+Step = Callable[[Session, Asked, Moved], Awaitable[None]]
 
 
 class PostgresFinishing(JobVerbs):
@@ -66,10 +79,10 @@ class PostgresFinishing(JobVerbs):
     ) -> list[Verdict]:
         """Verdicts in the order asked; of two moves of one job the first that counts wins."""
         first = {move.id: move for move in reversed(transitions)}
-        plain, others = _sorted_out(first.values(), reclaim)
-        if others or len(first) < len(transitions):
+        asked = _sorted_out(first.values(), reclaim)
+        if asked.others or len(first) < len(transitions):
             require_legal_moves(transitions)
-        verdicts = (await self._apply(plain, others, reclaim)).verdicts
+        verdicts = (await self._apply(asked)).verdicts
         await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
         answers = [verdicts[move.id] for move in transitions]
         if len(first) < len(transitions):
@@ -79,8 +92,8 @@ class PostgresFinishing(JobVerbs):
     async def _judge_twins(
         self, transitions: Sequence[Transition], answers: list[Verdict], reclaim: Reclaim | None
     ) -> None:
-        """Further moves of one job: too late if the one before was accepted, else they have
-        their turn. One statement cannot meet a job twice."""
+        """Further moves of one job, which one statement cannot make: each is refused if the move
+        before it was accepted, and is tried otherwise."""
         left = []
         for place in _twins(transitions):
             before = answers[place]
@@ -93,26 +106,32 @@ class PostgresFinishing(JobVerbs):
             for place, verdict in zip(left, again, strict=True):
                 answers[place] = verdict
 
-    async def _apply(
-        self, plain: list[Transition], others: list[Transition], reclaim: Reclaim | None
-    ) -> Moved:
-        """The steps, in order. Several of them need a transaction; one is its own."""
+    async def _apply(self, asked: Asked) -> Moved:
+        steps = self._steps(asked)
 
-        async def steps(session: Session) -> Moved:
+        async def take(session: Session) -> Moved:
             moved = Moved()
-            if plain:
-                await self._succeed(session, plain, moved)
-            if others:
-                await self._move(session, others, reclaim, moved)
-                await self._throttle(session, others, moved)
+            for step in steps:
+                await step(session, asked, moved)
             return moved
 
-        several = bool(plain and others) or any(move.cool is not None for move in others)
-        # Not repeated here: a worker that repeats it knows its own success from a refusal.
-        return await self._connections.run(steps, transaction=several, again=False)
+        # Not repeated here: the worker repeats it, and recognises its own success.
+        return await self._connections.run(take, transaction=len(steps) > 1, again=False)
 
-    async def _succeed(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
+    def _steps(self, asked: Asked) -> list[Step]:
+        """The steps that this batch needs, in their order."""
+        steps: list[Step] = []
+        if asked.plain:
+            steps.append(self._succeed)
+        if asked.others:
+            steps.append(self._move)
+            if any(move.cool is not None for move in asked.others):
+                steps.append(self._throttle)
+        return steps
+
+    async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
+        moves = asked.plain
         refused = await session.timed(
             "jobs/finish_succeeded",
             [move.id for move in moves],
@@ -125,16 +144,15 @@ class PostgresFinishing(JobVerbs):
             if move.id not in names:
                 moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
-    async def _move(
-        self, session: Session, moves: Sequence[Transition], reclaim: Reclaim | None, moved: Moved
-    ) -> None:
+    async def _move(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Every other move, each under its guard."""
+        moves = asked.others
         errors = [move.error for move in moves]
-        by = reclaim and reclaim.by
+        by = asked.reclaim and asked.reclaim.by
         for row in await session.timed(
             "jobs/finish",
             self._channel,
-            reclaim is not None,
+            asked.reclaim is not None,
             [move.id for move in moves],
             [move.fence for move in moves],
             [move.source.value for move in moves],
@@ -159,14 +177,13 @@ class PostgresFinishing(JobVerbs):
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
 
-    async def _throttle(self, session: Session, moves: Sequence[Transition], moved: Moved) -> None:
-        """Let the queues cool down whose jobs were throttled, each for the longest time asked."""
+    async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Let the queues of throttled jobs cool down, each for the longest time asked."""
         hints: dict[str, float] = {}
-        for move in moves:
+        for move in asked.others:
             if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
                 hints[queue] = max(move.cool, hints.get(queue, 0.0))
-        if hints:
-            await session.timed("queues/throttle", [*hints], [*hints.values()])
+        await session.timed("queues/throttle", [*hints], [*hints.values()])
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
@@ -179,14 +196,12 @@ class PostgresFinishing(JobVerbs):
             verdicts[name] = Verdict(name, False, STATES[row["state"]], row["fence"])
 
 
-def _sorted_out(
-    moves: Iterable[Transition], reclaim: Reclaim | None
-) -> tuple[list[Transition], list[Transition]]:
-    plain: list[Transition] = []
-    others: list[Transition] = []
+def _sorted_out(moves: Iterable[Transition], reclaim: Reclaim | None) -> Asked:
+    asked = Asked([], [], reclaim)
     for move in moves:
-        (others if reclaim is not None or not move.is_plain_success else plain).append(move)
-    return plain, others
+        plain = reclaim is None and move.is_plain_success
+        (asked.plain if plain else asked.others).append(move)
+    return asked
 
 
 def _twins(moves: Sequence[Transition]) -> list[int]:

@@ -27,13 +27,13 @@ STATES = {state.value: state for state in JobState}
 
 @lru_cache(maxsize=256)
 def moment(seconds: float) -> datetime:
-    """Jobs of one claim share a moment, and jobs of one enqueue share another."""
+    """Cached: jobs of one claim share a moment, and jobs of one enqueue share another."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def claimed(row: Any) -> Claimed:
-    """From a row of claim.sql or lost_claims.sql, in its order: the hot one, so nothing is looked
-    up by name or converted that does not have to be."""
+    """From a row of claim.sql or lost_claims.sql, in the order of its columns: this is the hot
+    one, so columns are not looked up by name, and few are converted."""
     (
         job_id,
         task,
@@ -173,7 +173,7 @@ def queue_info(row: Any) -> QueueInfo:
 
 
 def _settings(row: Any) -> QueueSettings:
-    """A queue without a row of its own has jobs but was never tuned."""
+    """A queue without a row in `queue` has jobs and was never tuned."""
     if row["throttle_base"] is None:
         return QueueSettings()
     return QueueSettings(

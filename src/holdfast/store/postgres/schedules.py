@@ -10,7 +10,7 @@ from holdfast.job.policy import DAY
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     Definition,
     LedgerEntry,
     Plan,
@@ -21,8 +21,8 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.ledger import record
 
-FORGOTTEN_AT_ONCE = 1_000
-LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
+CURSORS_FORGOTTEN_AT_ONCE = 1_000
+LONGEST_KEPT_SECONDS = 36_500 * DAY  # a longer time would end beyond Postgres' calendar
 
 
 class PostgresSchedules:
@@ -37,11 +37,11 @@ class PostgresSchedules:
     ) -> None:
         if schedules:
             columns = map(list, zip(*map(_values, schedules.values()), strict=True))
-            values = (self._channel, [*schedules], *columns, since, DECLARED_FOR)
+            values = (self._channel, [*schedules], *columns, since, DECLARATION_SECONDS)
             await self._connections.timed("schedules/declare", *values)
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
-        """Not repeated with a revision: that one is gone once it was written."""
+        """Not repeated if a revision is given: the first try may have changed the revision."""
         values = (self._channel, name, *_values(definition), revision)
         again = revision is None
         return bool(await self._connections.timed("schedules/put", *values, again=again))
@@ -76,7 +76,9 @@ class PostgresSchedules:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        await self._connections.fetch("schedules/advance", name, scope, at, FORGOTTEN_AT_ONCE)
+        await self._connections.fetch(
+            "schedules/advance", name, scope, at, CURSORS_FORGOTTEN_AT_ONCE
+        )
 
     async def history(
         self,
@@ -97,8 +99,8 @@ class PostgresSchedules:
         return [rows.ledger_entry(row) for row in found]
 
     async def complain(self, name: str, error: str | None) -> None:
-        told = None if error is None else clean(error, MESSAGE_LIMIT)
-        await self._connections.timed("schedules/complain", name, told)
+        shown = None if error is None else clean(error, MESSAGE_LIMIT)
+        await self._connections.timed("schedules/complain", name, shown)
 
     async def prune_ledger(self, limit: int) -> int:
         return int((await self._connections.timed("schedules/prune_ledger", limit))[0][0])
@@ -113,5 +115,5 @@ class PostgresSchedules:
 
 
 def _values(definition: Definition) -> tuple[str, str, float]:
-    keep = min(definition.keep, LONGEST_KEPT)
+    keep = min(definition.keep, LONGEST_KEPT_SECONDS)
     return encode_definition(definition), encode_definition(definition.rule), keep

@@ -9,7 +9,7 @@ from __future__ import annotations
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.sqlite.places import state_of
+from holdfast.store.sqlite.places import place_of
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -20,7 +20,7 @@ def holder_of(tx: Transaction, key: str) -> tuple[JobId, JobState] | None:
     if row is None:
         return None
     job_id, states = row
-    state = state_of(tx, job_id)
+    state = place_of(tx, job_id)
     return (JobId(job_id), state) if state is not None and state in states.split(" ") else None
 
 

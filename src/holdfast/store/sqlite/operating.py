@@ -9,6 +9,7 @@ from holdfast.job.state import WAITING, JobState
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.keys import retake_key
 from holdfast.store.sqlite.places import (
+    TABLES,
     Narrow,
     at,
     in_places,
@@ -111,7 +112,8 @@ def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
 def _update(verb: str, tx: Transaction, ids: Iterable[JobId], value: object) -> list[JobId]:
     """Run the verb's statement in every place where jobs wait; says which jobs it changed."""
     wanted = (to_json(ids), value)
-    return [JobId(job_id) for place in WAITING for (job_id,) in tx.rows(at(verb, place), wanted)]
+    places = [place for place in TABLES if place in WAITING]
+    return [JobId(job_id) for place in places for (job_id,) in tx.rows(at(verb, place), wanted)]
 
 
 def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:

@@ -112,7 +112,7 @@ def locate(tx: Transaction, ids: Iterable[str]) -> dict[JobId, tuple[JobState, i
     return {JobId(job_id): (JobState(state), fence) for job_id, state, fence in rows}
 
 
-def state_of(tx: Transaction, job_id: str) -> JobState | None:
+def place_of(tx: Transaction, job_id: str) -> JobState | None:
     for (state,) in tx.rows(steps("parts/locate")["one"], (job_id,)):
         return JobState(state)
     return None

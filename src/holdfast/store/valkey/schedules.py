@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     NO_SCOPE,
     Definition,
     LedgerEntry,
@@ -55,7 +55,7 @@ class ValkeySchedules(ValkeyVerbs):
     ) -> None:
         given = {
             "since": "" if since is None else to_micros(since),
-            "counts_for": int(DECLARED_FOR * SECOND),
+            "counts_for": int(DECLARATION_SECONDS * SECOND),
         }
         for partition, names in self._by_home(schedules).items():
             for some in batches(names, SCHEDULE_BATCH):

@@ -1,5 +1,5 @@
 -- $1 now   $2 channel   $3 ids
--- promote_due.sql for jobs that are named, when one of them has to be found that breaks the batch.
+-- As promote_due.sql, for named jobs: the promoter looks for the one job that breaks its batch.
 with from_scheduled as (
     delete from {{schema}}.scheduled
     where job_id = any ($3::uuid[]) and due_at <= {{now}}

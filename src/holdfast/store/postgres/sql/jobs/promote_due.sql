@@ -1,8 +1,8 @@
 -- $1 now   $2 channel   $3 limit
 -- $4 due time and $5 id of the last scheduled job that this sweep has moved, $6 and $7 of the last
--- suspended one: what it moved before stays in the index while an old snapshot sees it, and is not
--- walked again. Null: from the head.
--- Due rows that another promoter is moving right now are skipped: it will finish with them.
+-- suspended one. Null: from the head. While an old snapshot is open, the index keeps the rows that this
+-- sweep has moved; they are not passed over again.
+-- Due rows that another promoter is moving right now are skipped: that promoter will move them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
     where due_at <= {{now}}

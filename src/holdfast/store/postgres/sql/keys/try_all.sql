@@ -1,5 +1,5 @@
 -- $1 keys   $2 how long to wait for each
--- Fails if an open transaction holds one of the keys. To be rolled back: it takes those it can get.
+-- Fails if an open transaction holds one of the keys. The caller rolls it back: it takes free keys.
 with bounded as materialized (
     select set_config('lock_timeout', $2::text, true)
 )

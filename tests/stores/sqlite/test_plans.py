@@ -1,0 +1,110 @@
+"""What statements read: as much as they answer, and none of the history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from holdfast.job.ends import Cancelled
+from holdfast.job.outcome import decide
+from holdfast.job.state import LIVE, JobState
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.finishing import finish
+from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.options import Location
+from holdfast.store.sqlite.places import TABLES
+from holdfast.store.sqlite.reading import count, live, page
+from holdfast.store.sqlite.schema import migrate
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.sweeping import due, promote_due
+from holdfast.store.sqlite.transaction import Transaction
+from tests.conformance.builders import new_job
+
+
+@pytest.fixture
+def tx() -> Iterator[Transaction]:
+    """A migrated database in memory, past the store's threads."""
+    with closing(connect(Location(None))) as connection:
+        tx = Transaction(connection.cursor(), 1_000_000)
+        migrate(tx, "memory")
+        yield tx
+
+
+def plan(tx: Transaction, sql: str) -> list[str]:
+    names = re.findall(r":(\w+)", sql)
+    numbers = [int(number) for number in re.findall(r"\?(\d)", sql)]
+    values = (None,) * max(numbers, default=sql.count("?"))
+    explained = tx.rows(f"explain query plan {sql}", dict.fromkeys(names) if names else values)
+    return [step for *_, step in explained]
+
+
+def test_the_view_of_places_has_every_table_that_a_job_can_be_in(tx: Transaction) -> None:
+    [(view,)] = tx.rows("select sql from sqlite_schema where name = 'holdfast_place'")
+    assert re.findall(r"from (\w+)", view) == [*TABLES.values(), "holdfast_outcome"]
+    assert set(TABLES) == LIVE
+
+
+BY_ID = {
+    "get": lambda: steps("jobs/get")["jobs"],
+    "live": lambda: script("jobs/live"),
+    "finish": lambda: steps("jobs/finish")["find waiting"],
+    "locate one": lambda: steps("parts/locate")["one"],
+    "locate many": lambda: steps("parts/locate")["many"],
+    "promote": lambda: script("jobs/promote"),
+    "resume": lambda: script("jobs/resume"),
+    "reschedule": lambda: script("jobs/reschedule"),
+    "check": lambda: steps("health/check")["no place"],
+    "schedules.unfinished": lambda: script("schedules/unfinished"),
+    "schedules.history": lambda: steps("schedules/history")["jobs"],
+    "schedules.record": lambda: steps("schedules/record")["tidy"],
+    "schedules.prune_ledger": lambda: steps("schedules/prune_ledger")["over"],
+}
+
+
+@pytest.mark.parametrize("statement", BY_ID)
+def test_a_statement_that_knows_its_jobs_searches_each_place_by_id(
+    tx: Transaction, statement: str
+) -> None:
+    """SQLite would read all places whole if the arms of the view differed in an affinity."""
+    found = plan(tx, BY_ID[statement]())
+    for table in (*TABLES.values(), "holdfast_outcome"):
+        [step] = [step for step in found if f"{table} " in f"{step} "]
+        assert re.fullmatch(rf"SEARCH {table} .*\(job_id=\?\)", step), step
+
+
+def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
+    found = plan(tx, script("jobs/page"))
+    assert any("MERGE" in step for step in found)
+    assert not any("TEMP B-TREE" in step or step.startswith("SCAN holdfast") for step in found)
+
+
+READ_ALL_DAY: dict[str, Callable[[Transaction], object]] = {
+    "count": lambda tx: count(tx, JobFilter(states=frozenset({JobState.RUNNING, JobState.READY}))),
+    "page": lambda tx: page(tx, JobFilter(states=frozenset({JobState.READY})), 50, None),
+    "promote_due": lambda tx: promote_due(tx, 100),
+    "due": lambda tx: due(tx, 100, None),
+}
+
+
+@pytest.mark.parametrize("read", READ_ALL_DAY)
+def test_live_jobs_are_found_without_reading_the_history(tx: Transaction, read: str) -> None:
+    connection = tx._cursor.connection  # type: ignore[attr-defined]
+    ticks: list[int] = []
+    effort: list[int] = []
+    for _ in range(2):
+        connection.set_progress_handler(lambda: ticks.append(1), 50)
+        READ_ALL_DAY[read](tx)
+        connection.set_progress_handler(None, 0)
+        effort.append(len(ticks))
+        ticks.clear()
+        insert(tx, [new_job() for _ in range(2_000)])
+        finish(tx, [decide(job, Cancelled()) for job in live(tx, ids_ready(tx))])
+    assert effort[1] < effort[0] + 10
+
+
+def ids_ready(tx: Transaction) -> list[str]:
+    return [job_id for (job_id,) in tx.rows("select job_id from holdfast_ready")]
