@@ -1,4 +1,4 @@
-"""The lines of a queue, one for each task: who is served first, and what a claim costs."""
+"""The lines of a queue, one for each task: which job is served first, and what a claim costs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Twin:
     arrived: int = 0
 
     async def insert(self) -> None:
-        """Some that are written without a look at each, and some that are not."""
+        """Enqueue plain jobs, which take the short way, and others, which do not."""
         options: dict[str, Any] = {} if self.chance.random() < 0.7 else {"deadline_in": 1e6}
         jobs = [
             new_job(
@@ -106,7 +106,7 @@ class Twin:
 async def test_whatever_happens_to_its_lines_a_queue_is_served_by_priority_and_arrival(
     scene: Scene, tasks: int
 ) -> None:
-    """With few of them a line is often alone in its queue, and then it has company again."""
+    """With few jobs a line is often alone in its queue, and soon has others beside it again."""
     chance = random.Random(tasks)
     twin = Twin(scene, chance, TASKS[:tasks])
     verbs = [twin.insert, twin.claim, twin.hand_back, twin.cancel, twin.reprioritise, twin.move]
@@ -120,7 +120,7 @@ async def test_whatever_happens_to_its_lines_a_queue_is_served_by_priority_and_a
 
 
 def commands(server: ThrowawayValkey) -> int:
-    """How many commands the server has run, those of scripts among them."""
+    """How many commands the server has run, also within scripts."""
     lines = str(server.say("INFO", "commandstats")).splitlines()
     return sum(int(x.partition("calls=")[2].partition(",")[0]) for x in lines if "calls=" in x)
 

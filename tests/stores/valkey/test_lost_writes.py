@@ -1,4 +1,5 @@
-"""A server that restarts without its last writes: what it forgot cannot be mistaken for what is."""
+"""A server that restarts without its last writes: it gives no fence twice, and an
+end of a forgotten attempt does not end the attempt after it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def forget_since_the_snapshot(server: ThrowawayValkey) -> None:
 
 
 async def claim_again(scene: Scene, worker: WorkerId) -> Claimed:
-    """Once the store has heard that its line is cut."""
+    """Claim once the store has noticed that its connection is cut."""
     with pytest.raises(StoreUnavailable, match="closed the connection"):
         await scene.claim(1, worker=worker)
     return await scene.claim_one(worker=worker)
@@ -58,7 +59,8 @@ async def test_a_forgotten_attempt_of_ones_own_is_not_the_next_one(
 async def test_fences_grow_past_those_that_were_forgotten(
     server: ThrowawayValkey, scene: Scene
 ) -> None:
-    """A system outside that was shown a fence refuses every older one, so none may come back."""
+    """Another system that was shown a fence refuses every older fence. So no fence may be given
+    twice."""
     await scene.enqueue()
     server.say("SAVE")
     highest = 0

@@ -1,4 +1,4 @@
-"""A Valkey server at its memory limit: it takes no new work, and all that is there goes on."""
+"""A Valkey server at its memory limit: it takes no new jobs, and all other work goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOM = 800_000  # bytes: for some hundreds of jobs
 
 @contextmanager
 def limited(server: ThrowawayValkey, room: int) -> Iterator[None]:
-    """The server has room for so many bytes more; none, and it is far over its limit."""
+    """The server has room for so many bytes more. With 0 it is far over its limit."""
     limit = 1_000 if room == 0 else used(server) + room
     server.say("CONFIG", "SET", MAXMEMORY, limit)
     try:
@@ -88,7 +88,7 @@ async def test_without_memory_waiting_jobs_are_moved_and_suspended_ones_resumed(
 async def test_without_memory_a_worker_starts_and_drains(
     server: ThrowawayValkey, scene: Scene
 ) -> None:
-    """A store is opened, too: by the worker, and by whoever looks for the cause."""
+    """A store can be opened too: workers do that, and operators who look for the cause."""
     await scene.enqueue_many(3)
     url = server.url + "?namespace=" + _namespace(scene.store)
     with limited(server, 0):
@@ -144,10 +144,10 @@ async def test_without_memory_a_handler_that_says_how_far_it_is_does_not_fail(
 
 
 @pytest.fixture
-def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a call of a thousand jobs is many scripts, and many chunks."""
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a call of a thousand jobs is many scripts, and many writes."""
     monkeypatch.setattr("holdfast.store.valkey.inserting.INSERT_BATCH", 25)
-    monkeypatch.setattr("holdfast.enqueue.bulk.CHUNK", 200)
+    monkeypatch.setattr("holdfast.enqueue.bulk.WRITE_BATCH", 200)
 
 
 def plain(count: int) -> list[NewJob]:
@@ -156,7 +156,7 @@ def plain(count: int) -> list[NewJob]:
 
 @pytest.mark.parametrize("partitions", [1, 4])
 async def test_an_insert_that_is_refused_halfway_says_which_jobs_stand(
-    server: ThrowawayValkey, clock: ManualClock, partitions: int, small_bites: None
+    server: ThrowawayValkey, clock: ManualClock, partitions: int, small_batches: None
 ) -> None:
     url = server.new_namespace(partitions=partitions)
     jobs = plain(1_000)
@@ -192,7 +192,7 @@ async def test_an_insert_that_is_refused_whole_leaves_nothing(
 
 
 async def test_an_enqueue_many_that_is_refused_halfway_names_the_calls_that_stand(
-    server: ThrowawayValkey, small_bites: None
+    server: ThrowawayValkey, small_batches: None
 ) -> None:
     url = server.new_namespace()
     app = App(url)
@@ -223,7 +223,7 @@ async def _texts(app: App) -> list[str]:
 async def test_callers_that_share_a_round_trip_do_not_share_its_refusal(
     server: ThrowawayValkey,
 ) -> None:
-    """Each partition takes or refuses its own jobs; every caller hears the truth of its own."""
+    """Each partition takes or refuses its own jobs. Every caller learns what became of its own."""
     url = server.new_namespace(partitions=4)
     app = App(url)
 

@@ -1,4 +1,5 @@
-"""One connection carries the calls of many: none gets another's answer, and none waits for ever."""
+"""One connection carries the calls of many callers: no caller gets the answer of another, and no
+caller waits for ever."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ PATIENCE = 5.0
 
 
 class Peer:
-    """The other end: says what it is told to say, when it is told to."""
+    """The other end of the connection: it answers what a test tells it, when the test says so."""
 
     def __init__(self) -> None:
         self.lines = 0

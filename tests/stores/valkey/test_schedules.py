@@ -36,7 +36,7 @@ async def diary(place: str, clock: ManualClock) -> AsyncIterator[Diary]:
 
 
 def elsewhere(name: str = NAME) -> str:
-    """A text whose partition is another than that of the schedule."""
+    """A text that lies in another partition than the schedule."""
     home = partition_bits(name) % SPREAD
     texts = (f"text {number}" for number in range(1_000))
     return next(text for text in texts if partition_bits(text) % SPREAD != home)
@@ -94,7 +94,7 @@ async def test_plans_of_schedules_in_many_partitions_are_recorded_by_one_call(
 def losing(
     monkeypatch: pytest.MonkeyPatch, verb: str, times: int, error: Callable[[], Exception]
 ) -> None:
-    """Let the server do what it was asked and its answer be lost, so many times."""
+    """Let the server do a verb and lose its answer, so many times."""
     evaluate: Callable[..., Awaitable[Any]] = connection.evaluate
     left = [times]
 

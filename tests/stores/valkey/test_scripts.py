@@ -10,7 +10,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import (
     JobFilter,
 )
-from holdfast.store.valkey import layout, scripts
+from holdfast.store.valkey import constants, scripts
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import (
@@ -35,10 +35,10 @@ def test_a_missing_argument_is_named_before_anything_is_sent() -> None:
         script("jobs/claim").values({"now": ""})
 
 
-def test_a_constant_that_the_layout_does_not_declare_is_an_error(
+def test_a_constant_that_nobody_declares_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = layout.constants()
+    known = constants.constants()
     del known["FENCE"]
     monkeypatch.setattr(scripts, "constants", lambda: known)
     with pytest.raises(ValueError, match=r"jobs/claim.lua uses constants .*: FENCE"):

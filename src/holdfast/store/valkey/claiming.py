@@ -23,7 +23,7 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
-from holdfast.store.valkey.connection import Connections, Verbs, gathered
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
 from holdfast.store.valkey.server import Restarts
 
 CLAIM_BATCH = 1_000
@@ -35,7 +35,7 @@ Taken = tuple[bytes, bytes, bytes | None, bytes | None]  # id, record, body, pro
 Read = tuple[bytes, Claimed]  # a job with the record it was read from
 
 
-class ValkeyClaiming(Verbs):
+class ValkeyClaiming(ValkeyVerbs):
     """See `holdfast.store.contract.claiming.Claiming`."""
 
     def __init__(self, connections: Connections) -> None:

@@ -199,7 +199,7 @@ class Connections:
         return whole
 
 
-class Verbs:
+class ValkeyVerbs:
     """Base of the classes that hold the verbs of a noun: each has the way to the server."""
 
     def __init__(self, connections: Connections) -> None:

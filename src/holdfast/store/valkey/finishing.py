@@ -15,7 +15,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.valkey.connection import Verbs, batches, gathered
+from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import MoveRow
 from holdfast.store.valkey.moments import finite, to_micros
 from holdfast.store.valkey.rows import STATES, error_row, nested, to_worker_row
@@ -32,7 +32,7 @@ Placed = tuple[int, Transition]  # a move with its place in the batch
 PLAINLY: How = {"arrival": "", "reclaiming": "", "by": "", "alive_since": ""}
 
 
-class ValkeyFinishing(Verbs):
+class ValkeyFinishing(ValkeyVerbs):
     """See `holdfast.store.contract.finishing.Finishing`."""
 
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:

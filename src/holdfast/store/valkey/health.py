@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import Finding, Severity
-from holdfast.store.valkey.connection import Connections, Verbs
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
@@ -24,7 +24,7 @@ LISTED: dict[str, frozenset[JobState]] = {
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
 
-class ValkeyHealth(Verbs):
+class ValkeyHealth(ValkeyVerbs):
     """See `holdfast.store.contract.health.Health`."""
 
     def __init__(self, connections: Connections, schema: Schema) -> None:

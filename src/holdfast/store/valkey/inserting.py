@@ -27,7 +27,7 @@ from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
 from holdfast.store.contract.records import Capability
-from holdfast.store.valkey.connection import Connections, Verbs, batches, gathered
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
 from holdfast.store.valkey.moments import finite, to_micros
 from holdfast.store.valkey.rows import body, nested, pack
@@ -40,7 +40,7 @@ Placed = tuple[int, NewJob]  # a job with its place in the round
 Answers = list[Inserted | None]  # None: refused
 
 
-class ValkeyInserting(Verbs):
+class ValkeyInserting(ValkeyVerbs):
     """See `holdfast.store.contract.inserting.Inserting`."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:

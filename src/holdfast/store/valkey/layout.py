@@ -2,7 +2,7 @@
 
 Each row is a MessagePack list. Python reads and writes it as one of these structs; a script gets
 the position of each value as a constant of the same name behind the prefix of the row
-(`scripts.py`). A list in Lua must have no holes, so `false` stands for a value that is absent.
+(`constants.py`). A list in Lua must have no holes, so `false` stands for a value that is absent.
 
 A value is added here and nowhere else. A row in the store that has too few or too many values
 cannot be decoded, so it is never read as something else.
@@ -10,16 +10,10 @@ cannot be decoded, so it is never read as something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-
-from holdfast.job.record import ERRORS_KEPT
-from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.store.contract.records import FEW_JOBS, QueueSettings
-from holdfast.store.valkey.moments import LATEST
-from holdfast.store.valkey.spread import SPREADS
 
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
@@ -101,7 +95,7 @@ class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A worker. The script sets the times, `lease` (microseconds) and, at first, `stuck`."""
+    """A worker. Scripts set the times and `lease` (microseconds), which a new row comes without."""
 
     name: str
     host: str
@@ -109,12 +103,12 @@ class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     queues: str
     tasks: str
     version: str
-    started_at: Time | Maybe = False
-    beaten_at: Time | Maybe = False
-    lease: int | Maybe = False
-    alive_since: Time | Maybe = False
-    written_until: Time | Maybe = False
-    stuck: str = "{}"
+    started_at: Time | Maybe
+    beaten_at: Time | Maybe
+    lease: int | Maybe
+    alive_since: Time | Maybe
+    written_until: Time | Maybe
+    stuck: str
 
 
 class ScheduleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -259,48 +253,3 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
 def width(row: type[msgspec.Struct]) -> int:
     """How many values every such row has."""
     return len(row.__struct_fields__) - len(row.__struct_defaults__)
-
-
-def constants() -> dict[str, str]:
-    """Whatever a script may know without being given it: name and Lua expression."""
-    positions = {
-        f"{prefix}{name}".upper(): str(position)
-        for prefix, row in ROWS.items()
-        for position, name in enumerate(row.__struct_fields__, 1)
-    }
-    fresh = msgspec.structs.asdict(QueueSettings())
-    return positions | {
-        "RECORD_WIDTH": str(width(Record)),
-        "SCHEDULE_WIDTH": str(width(ScheduleRow)),
-        "LIVE": _set(LIVE),
-        "WAITING": _set(WAITING),
-        "ENDED": _set(ENDED),
-        "RETAIN": _table({state: f"'{_retained_by(state)}'" for state in sorted(ENDED)}),
-        "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
-        "ERRORS_KEPT": str(ERRORS_KEPT),
-        "FEW_JOBS": str(FEW_JOBS),
-        "LATEST": str(LATEST),
-        "SEQ_LENGTH": str(SEQ_LENGTH),
-        "SPREADS": str(SPREADS),
-    }
-
-
-def _retained_by(state: JobState) -> str:
-    """The setting of a queue that says how long a job is kept which ended like this."""
-    match state:
-        case JobState.SUCCEEDED:
-            return "retain_succeeded"
-        case JobState.FAILED:
-            return "retain_failed"
-        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
-            return "retain_other"
-        case _:
-            raise ValueError(f"a job that is {state} has not ended")
-
-
-def _set(states: Iterable[JobState]) -> str:
-    return _table(dict.fromkeys(sorted(states), "true"))
-
-
-def _table(values: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{name} = {value}" for name, value in values.items()) + "}"

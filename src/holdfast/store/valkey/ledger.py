@@ -16,7 +16,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job, NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, LedgerEntry, Plan
-from holdfast.store.valkey.connection import Connections, Verbs, batches
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.failures import connection_lost
 from holdfast.store.valkey.inserting import job_row, require_beside_keys
 from holdfast.store.valkey.layout import PlanRow
@@ -38,7 +38,7 @@ ROUND_BATCH = 8_000  # plans that share a base of arrival numbers
 LEDGER_BATCH = 1_000  # rows that one script reads or removes
 
 
-class Ledger(Verbs):
+class Ledger(ValkeyVerbs):
     """The rows of all plans."""
 
     # Writing

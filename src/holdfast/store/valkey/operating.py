@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.job.ids import JobId
-from holdfast.store.valkey.connection import Call, Verbs, batches
+from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
 from holdfast.store.valkey.moments import finite
 from holdfast.store.valkey.replies import ids_of
 
 CHOSEN_BATCH = 500
 
 
-class ValkeyOperating(Verbs):
+class ValkeyOperating(ValkeyVerbs):
     """See `holdfast.store.contract.operating.Operating`."""
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:

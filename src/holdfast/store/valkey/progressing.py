@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.store.contract.records import ProgressReport
-from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import ReportRow
 
 
-class ValkeyProgressing(Verbs):
+class ValkeyProgressing(ValkeyVerbs):
     """See `holdfast.store.contract.progressing.Progressing`."""
 
     async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:

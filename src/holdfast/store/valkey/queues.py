@@ -10,14 +10,14 @@ import msgspec
 
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings
-from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
 
 
-class ValkeyQueues(Verbs):
+class ValkeyQueues(ValkeyVerbs):
     """See `holdfast.store.contract.queues.Queues`."""
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:

@@ -17,7 +17,7 @@ from holdfast.job.record import Job, Live
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
-from holdfast.store.valkey.connection import Connections, Verbs, batches
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.replies import paired
 
 COUNTED_AHEAD = 1_000
@@ -27,7 +27,7 @@ FILTER_BATCH = 200
 """Jobs of one step where a filter may drop most of them."""
 
 
-class ValkeyReading(Verbs):
+class ValkeyReading(ValkeyVerbs):
     """See `holdfast.store.contract.reading.Reading`."""
 
     async def get(self, ids: Sequence[JobId]) -> list[Job]:

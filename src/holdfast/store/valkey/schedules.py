@@ -24,7 +24,7 @@ from holdfast.schedule.model import (
     decode_definition,
     encode_definition,
 )
-from holdfast.store.valkey.connection import Connections, Verbs, batches
+from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.ledger import Ledger
 from holdfast.store.valkey.moments import (
     SECOND,
@@ -43,7 +43,7 @@ SCOPE_BATCH = 500
 FORGOTTEN_BATCH = 1_000  # cursors that one advance removes at most
 
 
-class ValkeySchedules(Verbs):
+class ValkeySchedules(ValkeyVerbs):
     """See `holdfast.store.contract.schedules.Schedules`."""
 
     def __init__(self, connections: Connections) -> None:

@@ -10,8 +10,8 @@ The loader turns the header into locals of these names, so that a script reads `
 parts that it uses itself. A call gives its arguments by name and is checked against the header: an
 argument too many, or one missing, is an error here and not a nil in Lua.
 
-A name in capitals that a script does not declare is a constant of `layout.py`, mostly the position
-of a value in a row. The loader declares the constants that the script uses; a name that `layout.py`
+A name in capitals that a script does not declare is one of `constants.py`, mostly the position of a
+value in a row. The loader declares the constants that the script uses; a name that `constants.py`
 does not know is an error.
 """
 
@@ -26,7 +26,7 @@ from importlib.resources import files
 
 import msgspec
 
-from holdfast.store.valkey.layout import constants
+from holdfast.store.valkey.constants import constants
 
 Value = str | bytes | int | float
 _AS_IT_IS = (str, bytes, int, float)
@@ -96,7 +96,7 @@ def _constants(verb: str, code: str) -> dict[str, str]:
     own = {name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", ")}
     shared = constants()
     if twice := own & shared.keys():
-        raise ValueError(f"{verb}.lua declares what layout.py declares: {', '.join(twice)}")
+        raise ValueError(f"{verb}.lua declares what constants.py declares: {', '.join(twice)}")
     used = dict.fromkeys(name for name in _CAPITALS.findall(bare) if name not in own)
     if unknown := used.keys() - shared.keys():
         raise ValueError(f"{verb}.lua uses constants that nobody declares: {', '.join(unknown)}")

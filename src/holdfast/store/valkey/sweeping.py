@@ -15,7 +15,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Promoted
-from holdfast.store.valkey.connection import Call, Verbs
+from holdfast.store.valkey.connection import Call, ValkeyVerbs
 from holdfast.store.valkey.moments import SECOND
 from holdfast.store.valkey.reading import live_jobs
 from holdfast.store.valkey.replies import paired, scored
@@ -26,7 +26,7 @@ LATE_BATCH = 5_000
 PRUNE_BATCH = 1_000
 
 
-class ValkeySweeping(Verbs):
+class ValkeySweeping(ValkeyVerbs):
     """See `holdfast.store.contract.sweeping.Sweeping`."""
 
     async def lapsed_leases(self, limit: int, after: str | None = None) -> list[Live]:

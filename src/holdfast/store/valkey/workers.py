@@ -23,7 +23,7 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.valkey.connection import Verbs
+from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import WorkerRow
 from holdfast.store.valkey.moments import SECOND, finite, to_datetime
 from holdfast.store.valkey.replies import paired, scored
@@ -33,7 +33,7 @@ HOME = 0
 """The partition that keeps the workers' rows."""
 
 
-class ValkeyWorkers(Verbs):
+class ValkeyWorkers(ValkeyVerbs):
     """See `holdfast.store.contract.workers.Workers`."""
 
     async def register(self, worker: WorkerInfo, lease: float) -> None:
@@ -41,12 +41,18 @@ class ValkeyWorkers(Verbs):
         given = {"worker": worker.id, "lease": finite(lease)}
         await self._elsewhere("workers/register", **given, row=None)
         row = WorkerRow(
-            worker.name,
-            worker.host,
-            worker.pid,
-            to_counts(worker.queues),
-            msgspec.json.encode(worker.tasks).decode(),
-            worker.version,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            queues=to_counts(worker.queues),
+            tasks=msgspec.json.encode(worker.tasks).decode(),
+            version=worker.version,
+            started_at=False,
+            beaten_at=False,
+            lease=False,
+            alive_since=False,
+            written_until=False,
+            stuck=to_counts(NONE_STUCK),
         )
         await self._connections.call("workers/register", HOME, {**given, "row": row})
 

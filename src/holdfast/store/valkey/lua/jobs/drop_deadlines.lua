@@ -1,4 +1,4 @@
--- Drop the deadline entries of jobs that have ended or are gone.
+-- Drop the deadline entries of jobs that have ended or do not exist.
 -- KEYS: partition
 -- ARGV: chosen
 -- uses: record

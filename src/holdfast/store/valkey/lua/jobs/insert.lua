@@ -1,5 +1,5 @@
--- Add jobs; an id that is there already changes nothing, and answers 'created' for the same call
--- and 'taken' for another.
+-- Add jobs. A job whose id exists changes nothing: it is answered 'created' if the job in the store
+-- has the same task and arguments, and 'taken' if not.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise jobs
 -- uses: time arrival record counts changes names places queues moves insertion

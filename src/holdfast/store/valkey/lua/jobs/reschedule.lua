@@ -1,4 +1,4 @@
--- Make scheduled or ready jobs due after a while; at once means ready now.
+-- Make scheduled or ready jobs due after `delay` seconds; 0 means ready now.
 -- KEYS: partition
 -- ARGV: now arrival delay chosen
 -- uses: time arrival record counts changes names places queues moves

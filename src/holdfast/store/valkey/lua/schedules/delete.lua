@@ -3,7 +3,7 @@
 -- ARGV: now chosen
 -- uses: time schedules ledger
 --
--- `chosen`: names. Answers those removed.
+-- `chosen`: names. Answers the names of the removed schedules.
 local answer = {}
 for _, name in ipairs(cmsgpack.unpack(chosen)) do
     if redis.call('HDEL', partition .. ':schedules', name) == 1 then

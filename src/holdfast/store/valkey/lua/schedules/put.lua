@@ -1,9 +1,9 @@
--- An operator makes or edits a schedule; with a revision only if it is still at that one.
+-- Create or edit a schedule for an operator. With a revision, only if the schedule still has it.
 -- KEYS: partition
 -- ARGV: now name definition rule keep revision
 -- uses: time schedules
 --
--- `revision` is '' where any will do, 0 where there must be none. Answers 1 if it was taken.
+-- `revision`: '' for any, 0 if the schedule must not exist. Answers 1 if the definition was written.
 local row = schedule_row(name)
 if revision ~= '' and (row and row[SCHEDULE_REVISION] or 0) ~= tonumber(revision) then
     return 0

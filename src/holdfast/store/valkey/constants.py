@@ -1,0 +1,62 @@
+"""What a script may know without being given it: positions of values, sets of states, limits.
+
+A rule that Python knows already is handed to the scripts from here, so that it is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.store.contract.records import FEW_JOBS, QueueSettings
+from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Record, ScheduleRow, width
+from holdfast.store.valkey.moments import LATEST
+from holdfast.store.valkey.spread import SPREADS
+
+
+def constants() -> dict[str, str]:
+    """The name of each constant, and its value as Lua."""
+    positions = {
+        f"{prefix}{name}".upper(): str(position)
+        for prefix, row in ROWS.items()
+        for position, name in enumerate(row.__struct_fields__, 1)
+    }
+    fresh = msgspec.structs.asdict(QueueSettings())
+    return positions | {
+        "RECORD_WIDTH": str(width(Record)),
+        "SCHEDULE_WIDTH": str(width(ScheduleRow)),
+        "LIVE": _set(LIVE),
+        "WAITING": _set(WAITING),
+        "ENDED": _set(ENDED),
+        "RETAIN": _table({state: f"'{_retained_by(state)}'" for state in sorted(ENDED)}),
+        "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
+        "ERRORS_KEPT": str(ERRORS_KEPT),
+        "FEW_JOBS": str(FEW_JOBS),
+        "LATEST": str(LATEST),
+        "SEQ_LENGTH": str(SEQ_LENGTH),
+        "SPREADS": str(SPREADS),
+    }
+
+
+def _retained_by(state: JobState) -> str:
+    """The setting of a queue that says how long a job is kept which ended like this."""
+    match state:
+        case JobState.SUCCEEDED:
+            return "retain_succeeded"
+        case JobState.FAILED:
+            return "retain_failed"
+        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
+            return "retain_other"
+        case _:
+            raise ValueError(f"a job that is {state} has not ended")
+
+
+def _set(states: Iterable[JobState]) -> str:
+    return _table(dict.fromkeys(sorted(states), "true"))
+
+
+def _table(values: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name} = {value}" for name, value in values.items()) + "}"
