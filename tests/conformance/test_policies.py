@@ -263,6 +263,14 @@ async def test_a_live_holder_of_a_key_is_kept_replaced_or_debounced(
             assert found.state is state
 
 
+async def test_the_delay_of_a_blocked_call_debounces_too(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=Unique("k"))
+    newer = await scene.insert(unique=Unique("k", on_conflict="debounce"), delay=60.0, blocked=True)
+    assert (newer.id, newer.how) == (holder, DEBOUNCED)
+    found = await scene.job(holder)
+    assert (found.state, found.due_at) == (S.SCHEDULED, scene.after(60))
+
+
 @pytest.mark.parametrize("on_conflict", CONFLICTS)
 @pytest.mark.parametrize("state", sorted(ENDED))
 async def test_an_ended_holder_has_lost_its_key_unless_it_asked_for_that_state(
