@@ -19,8 +19,8 @@ help: ## Show this list
 venv: $(READY) ## Create .venv with everything below (quick when nothing changed)
 	@:
 
-# The stamp is older than one of these only when what should be installed, or its version, has changed.
-$(READY): pyproject.toml constraints.txt src/holdfast/__init__.py
+# The stamp is older than either file only when what should be installed has changed.
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	@echo "installing into $(VENV)"
 ifdef UV

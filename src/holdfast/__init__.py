@@ -45,6 +45,7 @@ from holdfast.errors import (
     WrongLoop,
 )
 from holdfast.events import Event
+from holdfast.insights.actions import Action
 from holdfast.insights.explain import Explanation, Reason, Who
 from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.job.ids import JobId
@@ -68,6 +69,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccessRefused",
+    "Action",
     "App",
     "AttemptLost",
     "BadArguments",

@@ -1,11 +1,9 @@
-"""The composition root: settings, tasks and one store, put together here and nowhere else."""
+"""The app: where settings, tasks, one store, the client and the worker are put together."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import random
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -14,15 +12,15 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast.background.backoff import Backoff
+from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
-from holdfast.client.portal import Portal
+from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.context import Context
-from holdfast.enqueue.options import EnqueueOptions, Options
+from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Handler, Registry
@@ -34,7 +32,6 @@ from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.services import make_services
-from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
@@ -46,14 +43,15 @@ R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-TELL_EVERY = 30.0
-"""Seconds between two words about the same wait."""
+REPORT_EVERY_SECONDS = 30.0
+"""How often a worker that waits for room on its server says so."""
 
 
 class _Decorator:
-    """What `@app.task(...)` applies to a function; its overloads carry the types over."""
+    """What `@app.task(...)` answers with: it makes a function a task. Its overloads give the task
+    the parameter and result types of the function."""
 
-    def __init__(self, app: App, name: str | None, process: bool, options: Options) -> None:
+    def __init__(self, app: App, name: str | None, process: bool, options: JobOptions) -> None:
         self._app = app
         self._name = name
         self._process = process
@@ -74,16 +72,16 @@ class _Decorator:
         self._app.registry.add(handler)
         task: Task[..., Any] = Task(self._app, handler, self._options)
         self._app.tasks[name] = task
-        for waiting in declared_on(fn):
-            waiting(task)
+        for declare in declared_on(fn):  # `@app.schedule` stood below `@app.task`
+            declare(task)
         return task
 
 
 class App:
-    """A program's tasks and the store their jobs live in.
+    """A program's tasks, and the store that keeps their jobs.
 
-    Tasks may be declared without a running loop; the store is opened by
-    `async with app`, or by the first synchronous call.
+    Tasks may be declared without a running event loop. `async with app` opens the store;
+    synchronous calls open a store of their own with the first call.
     """
 
     def __init__(
@@ -111,8 +109,7 @@ class App:
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
-        self._portal: Portal | None = None
-        self._portal_lock = threading.Lock()
+        self._portals = Portals(self._new_store, self.events)
 
     # Declaring ---------------------------------------------------------------------------
 
@@ -125,10 +122,10 @@ class App:
     ) -> _Decorator:
         """Register a function as a task: `@app.task(queue="mail", timeout=30)`.
 
-        `process=True` runs it in a child process that a timeout really kills.
+        `process=True` runs the function in a child process, which a timeout can kill.
         """
         checks.flag("process", process)
-        return _Decorator(self, name, process, Options().using(options))
+        return _Decorator(self, name, process, JobOptions().using(options))
 
     def schedule(
         self,
@@ -141,27 +138,29 @@ class App:
         """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
         or `@app.schedule(timedelta(minutes=5))`, above or below `@app.task`.
 
-        Its name is the task's unless given; a task may have several.
+        Without `name` the schedule has the name of the task. A task may have several schedules.
         """
         return ScheduleDecorator(self.schedules, name, cron, options)
 
     def scopes(self, name: str) -> Callable[[F], F]:
-        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`: a function,
-        coroutine function or generator of either kind that gives the scopes as text."""
+        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`. A provider is a
+        function or a generator, synchronous or not, that gives the scopes as text."""
         return registering(self.providers.scopes, "scope provider", name)
 
     def planner(self, name: str) -> Callable[[F], F]:
-        """Register a planner, for `@app.schedule(…, planner=name)`: a function of
+        """Register a planner, for `@app.schedule(…, planner=name)`. A planner is a function of
         `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
         return registering(self.providers.planners, "planner", name)
 
     # Opening -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Open the store; nested uses share it and the outermost closes it."""
+        """Open the store. Nested uses share the opened store, and the outermost closes it."""
         if self._users == 0:
             self._loop = asyncio.get_running_loop()
-            self._opening = asyncio.Lock()  # anew, since the loop may be another than before
+            self._opening = (
+                asyncio.Lock()
+            )  # a lock belongs to its loop, and this may be another loop
         self._require_own_loop()
         self._users += 1
         try:
@@ -174,18 +173,18 @@ class App:
 
     @asynccontextmanager
     async def opened_for_work(self) -> AsyncIterator[Self]:
-        """As `async with app`, but a server that has no room for another connection is waited
-        for: a worker that were to end instead would only be started again."""
-        backoff, told_at = Backoff(first=0.25, cap=5.0), -math.inf
+        """Open the app for a worker. If the server has no room for another connection, wait for
+        room instead of raising: a worker that ended here would only be started again."""
+        backoff, reported_at = Backoff(first=0.25, cap=5.0), -math.inf
         while True:
             try:
                 await self.__aenter__()
                 break
             except StoreFull as error:
-                if time.monotonic() > told_at + TELL_EVERY:
-                    told_at = time.monotonic()
+                if time.monotonic() > reported_at + REPORT_EVERY_SECONDS:
+                    reported_at = time.monotonic()
                     self.events.warning("worker.waits_for_room", error=str(error))
-                await asyncio.sleep(backoff.next() * (0.5 + random.random() / 2))
+                await asyncio.sleep(jittered(backoff.next()))
         try:
             yield self
         finally:
@@ -193,7 +192,7 @@ class App:
 
     async def _open(self) -> None:
         if self._store is None:
-            store = open_store(self.settings.url, clock=self._clock)
+            store = self._new_store()
             await store.open()
             self._store, self._client = store, Client(store, self.providers, self.events)
 
@@ -230,8 +229,9 @@ class App:
         raise WrongLoop.of_another()
 
     def _require_own_loop(self) -> None:
-        """Connections belong to the loop that opened them. A thread without a loop may ask: what
-        it gets it can only hand to that loop."""
+        """Refuse use in another event loop: connections belong to the loop that opened them. A
+        thread without a loop may take the store or the client, because it can only hand them on
+        to the loop."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -243,54 +243,34 @@ class App:
 
     @property
     def unopened_store(self) -> Store:
-        """For writes on a connection of the caller's, which need none of ours."""
+        """A store for writes on the caller's own connection, which need no connection of ours."""
         if self._store is not None:
             return self._store
         if self._unopened is None:
-            self._unopened = open_store(self.settings.url, clock=self._clock)
+            self._unopened = self._new_store()
         return self._unopened
 
     def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T:
-        """One verb of the client for a program without a loop.
+        """Call one verb of the client from a program without an event loop.
 
         >>> app = App("sqlite://")
         >>> app.run_sync(lambda client: client.count())
         {}
         >>> app.close_sync()
         """
-        return self._portal_to(self._private_store).call(verb)
-
-    @property
-    def _private_store(self) -> Store | None:
-        """The open store, if nobody can reach it by its URL: a store in memory exists once."""
-        store = self._store
-        shared = store is None or Capability.MANY_PROCESSES in store.capabilities
-        return None if shared else store
-
-    def _portal_to(self, private: Store | None) -> Portal:
-        stale = None
-        with self._portal_lock:
-            portal = self._portal
-            if portal is None or not portal.usable or portal.private is not private:
-                store = private.sibling() if private else None
-                store = store or open_store(self.settings.url, clock=self._clock)
-                stale, self._portal = portal, Portal(store, self.events, private)
-                portal = self._portal
-        if stale is not None:
-            stale.close()
-        return portal
+        return self._portals.to(self._store).call(verb)
 
     def close_sync(self) -> None:
-        """Give back what synchronous calls opened; a later call opens it anew."""
-        with self._portal_lock:
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.close()
+        """Close what synchronous calls opened; a later call opens it again."""
+        self._portals.close()
+
+    def _new_store(self) -> Store:
+        return open_store(self.settings.url, clock=self._clock)
 
     # Running -----------------------------------------------------------------------------
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
-        """A worker for these queues (slots each), to be used with `async with`."""
+        """A worker for these queues, each with a number of slots; use it with `async with`."""
         defaults = {
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
         }
@@ -299,22 +279,23 @@ class App:
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
-        """Another store for a while, as tests need it; not while the app is open. Synchronous
-        calls go there too, and afterwards to the app's own store again."""
+        """Use another store inside the `with` block, as tests do. Synchronous calls go to that
+        store too. The app must not be open when the block begins."""
         if self._users:
             raise NotOpen
-        before = self.settings, self._clock, self._unopened, self._portal
+        before = self.settings, self._clock, self._unopened, self._portals
         self.settings = replace(self.settings, url=url)
-        self._clock, self._unopened, self._portal = clock, None, None
+        self._clock, self._unopened = clock, None
+        self._portals = Portals(self._new_store, self.events)
         try:
             yield
         finally:
             self.close_sync()
-            self.settings, self._clock, self._unopened, self._portal = before
+            self.settings, self._clock, self._unopened, self._portals = before
 
 
 class _OpenedWorker:
-    """Opens the app, then starts the worker; leaves in the opposite order."""
+    """Opens the app, then starts the worker; stops the worker, then closes the app."""
 
     def __init__(self, app: App, options: WorkerOptions) -> None:
         self._app = app

@@ -46,7 +46,7 @@ class AttemptLost(HoldfastError):
 
 
 class AttemptLink(Protocol):
-    """The way from a context to whoever runs its attempt."""
+    """The way from a context to the worker (or the test) that runs its attempt."""
 
     @property
     def must_stop(self) -> bool:
@@ -131,8 +131,8 @@ class Context:
     ) -> None:
         """Say how far the job is. Many calls share a round trip.
 
-        What is left out keeps its value; `checkpoint` (any JSON) is there for the
-        next attempt. Raises `AttemptLost` when the attempt is no longer ours.
+        What is left out keeps its value; `checkpoint` (any JSON) is there for the next attempt.
+        Raises `AttemptLost` when the attempt is no longer this worker's own.
         """
         self._granted(await self._link.ask(_progress(fraction, message, checkpoint)))
 

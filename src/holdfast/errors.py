@@ -7,6 +7,7 @@
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
     ├── Unreadable            stored in a form that this version does not know
+    ├── IllegalMove           a move between two states that no job makes
     ├── IdTaken               an id that a job of another call has
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
@@ -24,22 +25,21 @@
     ├── WorkerStalled         a worker left because its store stayed out of reach
     ├── WorkerFrozen          a worker was given up because its event loop was blocked
     ├── SlotsLost             a worker left because stuck handlers hold too many of its slots
-    ├── StoreError
-    │   ├── StoreUnavailable  the store cannot be reached; worth trying again
-    │   │   └── StoreFull     the server has no room for another connection
-    │   ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
-    │   │   ├── AccessRefused  its login or a right that it needs is refused
-    │   │   └── SchemaMissing  the store was never migrated
-    │   ├── RowRefused        the store cannot take one of the values it was sent
-    │   ├── PartlyInserted    the store took some jobs of a call and refused the others
-    │   ├── SchemaOutdated    migrations are waiting
-    │   ├── SchemaTooNew      a newer program migrated it
-    │   ├── SchemaTampered    an applied migration differs from its file
-    │   └── NotCapable        this kind of store cannot do that
-    └── NoServer              no throwaway server can be started
+    └── StoreError
+        ├── StoreUnavailable  the store cannot be reached; worth trying again
+        │   └── StoreFull     the server has no room for another connection
+        ├── StoreRefuses      the store answers, and cannot serve this program until it is mended
+        │   ├── AccessRefused  its login or a right that it needs is refused
+        │   └── SchemaMissing  the store was never migrated
+        ├── RowRefused        the store cannot take one of the values it was sent
+        ├── PartlyInserted    the store took some jobs of a call and refused the others
+        ├── SchemaOutdated    migrations are waiting
+        ├── SchemaTooNew      a newer program migrated it
+        ├── SchemaTampered    an applied migration differs from its file
+        └── NotCapable        this kind of store cannot do that
 
-Expected ends of an attempt (`Fail`, `Snooze`, …) are values or signals of
-the handler, not errors: they live in `holdfast.job.ends`.
+What a handler returns or raises to end its attempt on purpose (`Fail`, `Snooze`, …) is no error:
+see `holdfast.job.ends`.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class BadOption(HoldfastError):
 
 
 def _shown(got: object) -> str:
-    """Short, and never an error of its own: a number may be too long to be written, and a class
-    of the user's may refuse to show itself."""
+    """The value in at most 500 characters. This never raises, although `repr` may: a number may be
+    too long to be written, and a class of the user may break in its own `__repr__`."""
     try:
         text = repr(got)
     except Exception:  # noqa: BLE001 - whatever the value's own class does
@@ -121,7 +121,7 @@ class Unreadable(HoldfastError):
 
 
 class IllegalMove(HoldfastError):
-    """A move that no job makes: a defect in the caller, never in the job."""
+    """A move between two states that no job makes. It is a defect of the caller, not of the job."""
 
     def __init__(self, source: str, to: str) -> None:
         super().__init__(f"a job never goes from {source} to {to}: nothing was changed")
@@ -205,14 +205,14 @@ class JobExpired(JobNotSucceeded):
 
 
 class JobSkipped(JobNotSucceeded):
-    """What the job depended on can no longer happen."""
+    """The job was skipped: something it depended on can no longer happen."""
 
     state = "skipped"
 
 
 class ResultTimeout(HoldfastError, TimeoutError):
-    """The job has not ended in the time given; it goes on by itself. `state` is the last that
-    was seen of it, None if the store has not answered at all."""
+    """The job has not ended in the time given; it goes on. `state` is the last state that was read,
+    None if the store has not answered at all."""
 
     def __init__(self, job_id: str, seconds: float, state: str | None) -> None:
         unseen = "is not known to have ended: the store has not answered"
@@ -227,10 +227,10 @@ class Refused(HoldfastError):
 
 
 class KeyHeld(HoldfastError):
-    """A unique key that somebody's open transaction holds: whether it is taken is not decided
-    before that transaction ends. Nothing was enqueued; the same call may succeed later.
+    """An open transaction holds the unique key. Whether the key is taken is decided when that
+    transaction ends. Nothing was enqueued; the same call may succeed later.
 
-    `patience` is how many seconds the store wants a caller to go on trying.
+    `patience` says for how many seconds a caller should go on trying.
     """
 
     def __init__(self, keys: Sequence[str], patience: float) -> None:
@@ -275,8 +275,8 @@ class WrongLoop(HoldfastError):
 
 
 class WorkerStalled(HoldfastError):
-    """The worker cannot make progress and leaves, so that something better may start it anew.
-    Not while it holds anything that would be lost."""
+    """The worker cannot reach its store and ends, so that its supervisor starts it again. It does
+    not end while it holds something that would be lost, such as an end that is not written."""
 
     def __init__(self, seconds: float, says: str) -> None:
         super().__init__(
@@ -287,7 +287,7 @@ class WorkerStalled(HoldfastError):
 
 
 class WorkerFrozen(HoldfastError):
-    """A handler kept the event loop to itself for so long that the worker was given up."""
+    """A handler blocked the event loop for longer than `max_block`, so the worker was given up."""
 
     def __init__(self, seconds: float, limit: float) -> None:
         super().__init__(
@@ -298,7 +298,7 @@ class WorkerFrozen(HoldfastError):
 
 
 class SlotsLost(HoldfastError):
-    """Handlers that would not stop hold so many slots that the worker leaves to be replaced."""
+    """Handlers that did not stop hold so many slots that the worker ends, to be started again."""
 
     def __init__(self, queue: str, stuck: int, slots: int) -> None:
         super().__init__(
@@ -320,9 +320,9 @@ class StoreUnavailable(StoreError):
 class PartlyInserted(StoreError):
     """A store took some jobs of one call and refused the others.
 
-    `answers` has one entry for each job, in the order given: its `Inserted` where the job stands,
-    None where it was refused. What lies beyond its end was not tried. A job may be given again
-    under its own id: one that stands is not added twice.
+    `answers` has one entry for each job, in the order given: `Inserted` if the job was written,
+    None if it was refused. Jobs after the last entry were not tried. The same jobs may be inserted
+    again under their ids: a job that was written is not added twice.
     """
 
     def __init__(self, answers: Sequence[Any], reason: StoreError) -> None:
@@ -335,18 +335,18 @@ class PartlyInserted(StoreError):
 
 
 class StoreFull(StoreUnavailable):
-    """The server is there, but all the connections it allows are taken."""
+    """The server answers, but has no connection left to give."""
 
-    def __init__(self, where: str, told: str) -> None:
+    def __init__(self, where: str, answer: str) -> None:
         super().__init__(
-            f"{where} has no room for another connection: {told}; close some, raise "
+            f"{where} has no room for another connection: {answer}; close some, raise "
             "max_connections, or put a pooler in front of it"
         )
 
 
 class StoreRefuses(StoreError):
-    """The store answers, and cannot serve this program until somebody mends the store: not for
-    what was sent, but for rights, schema or memory. A running worker waits for that."""
+    """The store answers, but rights, schema or memory keep it from serving this program until
+    somebody mends the store. The call itself was not at fault. A running worker waits."""
 
 
 class AccessRefused(StoreRefuses):
@@ -354,8 +354,8 @@ class AccessRefused(StoreRefuses):
 
 
 class RowRefused(StoreError):
-    """The store cannot take one of the values that it was sent: it is too large, or no text or
-    number of its kind. The same call would fail for ever; other rows are not to blame."""
+    """The store cannot hold one of the values that it was sent: the value is too large, or has no
+    form in the store. The same call would always fail; the other rows of the call are sound."""
 
 
 class SchemaMissing(StoreRefuses):
@@ -403,7 +403,3 @@ class NotCapable(StoreError):
 
     def __init__(self, store: str, what: str) -> None:
         super().__init__(f"a {store} store cannot {what}")
-
-
-class NoServer(HoldfastError):
-    """No throwaway server can be started for tests or the demo."""

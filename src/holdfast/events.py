@@ -20,6 +20,8 @@ EVENTS: Mapping[str, str] = {
     "worker.stopped": "A worker has left; what it could not finish is handed back.",
     "worker.signal": "A worker heard SIGTERM or SIGINT; a second signal makes it leave at once.",
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
+    "worker.resized": "A queue of a running worker has another number of slots.",
+    "worker.order_refused": "An order that came with a heartbeat makes no sense here.",
     # Its store and its lease
     "worker.store_unavailable": "The first verb of a worker failed: an outage of its store begins.",
     "worker.store_back": "Every verb of the worker that failed is answered again.",
@@ -59,7 +61,10 @@ EVENTS: Mapping[str, str] = {
     "job.end_refused": "The store refused an end: the job's fence or state is another by now.",
     "job.end_kept": "The end of one job meets an error nobody knows; it is kept and tried again.",
     "job.end_unwritable": "The store cannot take a value of this end; the job fails without it.",
+    "finisher.listener_failed": "A listener for ends raised; the others and the ends go on.",
     "finisher.flush_failed": "A batch of ends was lost by our own error; its jobs go back.",
+    # What operators do
+    "operator.acted": "Somebody who gave a name changed a job, a queue or a schedule.",
     # Reconcilers and what keeps them alive
     "reconcile.store_unavailable": "A reconciler failed to reach the store: an outage begins.",
     "reconcile.store_back": "Every reconciler that failed reaches the store again.",
@@ -74,7 +79,7 @@ EVENTS: Mapping[str, str] = {
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
-    "schedule.look_failed": "One schedule could not be evaluated; it is tried again later.",
+    "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",
     "schedule.tick_failed": "The evaluator met an error of its own and goes on after a pause.",
 }
 """Every event by its name: when it is emitted, in one sentence."""

@@ -22,7 +22,7 @@ from holdfast.store.contract.store import Store
 
 
 class ServiceHost(Protocol):
-    """What the services need of the app whose jobs they look after."""
+    """What the services need of their app."""
 
     @property
     def store(self) -> Store: ...

@@ -1,8 +1,8 @@
-"""A task: a registered function that can be called later.
+"""A task: a registered function that can be called later, by a worker.
 
-`send_email(...)` called plainly just runs. `enqueue` is typed by the
-function's own signature; a leading `ctx: Context` parameter is left out of it,
-because the worker fills it in.
+`send_email(...)` runs the function at once, like any function. `send_email.enqueue(...)` writes the
+call to the store. `enqueue` has the function's own parameters, without a leading `ctx: Context`,
+because the worker passes the context.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.client.inserting import stands
 from holdfast.config import Settings
 from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import EnqueueOptions, Options, Seconds
+from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
 from holdfast.handlers.registry import Handler
 from holdfast.job.checks import check_job_id
@@ -48,9 +48,9 @@ class TaskHost(Protocol):
 
 
 class JobHandle(Generic[R]):
-    """One enqueued job: its id, how it came to be, and its result when there is one.
+    """One enqueued job: its id, how the enqueue went, and its result once there is one.
 
-    `created` is False when a unique key answered with a job that was there already.
+    `created` is False if another job held the unique key and the handle is on that job.
     """
 
     __slots__ = ("_task", "how", "id")
@@ -68,7 +68,8 @@ class JobHandle(Generic[R]):
         return self.how in ("created", "replaced")
 
     async def result(self, timeout: Seconds | None = None) -> R:
-        """What the function returned, once it has; a typed error if the job ends otherwise."""
+        """Wait for the job to end. Returns what the function returned; raises a typed error if
+        the job ended without a result."""
         text = await self._task.client.result(self.id, timeout)
         return self._task.read_result(text)
 
@@ -80,9 +81,9 @@ class JobHandle(Generic[R]):
 
 
 class Task(Generic[P, R]):
-    """A registered function with the options its jobs are made with."""
+    """A registered function, with the options of its jobs."""
 
-    def __init__(self, app: TaskHost, handler: Handler, options: Options) -> None:
+    def __init__(self, app: TaskHost, handler: Handler, options: JobOptions) -> None:
         self.app = app
         self.handler = handler
         self.options = options
@@ -102,18 +103,18 @@ class Task(Generic[P, R]):
         return self.app.client
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Just run the function, here and now."""
+        """Run the function here and now; nothing is enqueued."""
         return self.handler.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.name!r}>"
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Task[P, R]:
-        """The same task with some options replaced, for the calls made through it."""
+        """The same task with some options replaced: `task.using(delay=60).enqueue(…)`."""
         return Task(self.app, self.handler, self.options.using(options))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Write one durable call; returns when the store has acknowledged it."""
+        """Write one call to the store; returns when the store has acknowledged it."""
         job = self._new_job(args, kwargs)
         if self.options.connection is not None:
             jobs = self.app.store.jobs
@@ -135,10 +136,14 @@ class Task(Generic[P, R]):
         return JobHandle(self, inserted)
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
-        """Write many calls, streamed in chunks: each is a tuple of positional arguments or
-        a dict of named ones. A call that does not fit stops before its chunk is written, and
-        its error says how many were. A store that refuses a chunk does so whole; one that
-        cannot raises `PartlyInserted`, which says of each call whether it stands."""
+        """Write many calls, in chunks. Each call is a tuple of positional arguments or a dict of
+        named ones.
+
+        A call that does not fit raises before its chunk is written; the error says how many
+        jobs were written. If the store refuses a chunk, it writes none of it. A store that
+        cannot promise that raises `PartlyInserted`, which says for each call whether its job
+        was written.
+        """
         if self.options.id is not None:
             raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
         ahead = self.options.connection is None
@@ -158,22 +163,22 @@ class Task(Generic[P, R]):
 
     def _job_of(self, text: str) -> NewJob:
         limit = self.app.settings.max_payload
-        # UTF-8 needs at most four bytes a character, so most calls need no second look.
+        # UTF-8 takes at most four bytes a character, so most texts need not be encoded to know.
         if len(text) * 4 > limit and (size := len(text.encode())) > limit:
             raise PayloadTooLarge(f"task {self.name!r}: the arguments", size, limit)
         own = self.options.id
         return self._maker.make(text, None if own is None else check_job_id(own))
 
     async def enqueue_json(self, text: str) -> JobHandle[R]:
-        """Enqueue from arguments that are JSON already (a command line, a web form)."""
+        """Enqueue a call whose arguments are JSON already, from a command line or a web form."""
         self.handler.signature.check(text)
         return JobHandle(self, await self.client.insert(self._job_of(text)))
 
     def scheduled(
         self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]
     ) -> Definition:
-        """A schedule of this task's jobs, to be given to `client.schedules.create`: a cron
-        expression, an interval, or `every=…`; options as in `@app.schedule`."""
+        """A schedule that starts jobs of this task, for `client.schedules.create`. It takes a
+        cron expression, an interval or `every=…`, and the options of `@app.schedule`."""
         handler = self.handler
         return define(self.name, handler.signature, self.options, cron, options)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.insights.doctor import Facts, check_waiting
+from holdfast.insights.checks import Facts, check_waiting
 from holdfast.insights.explain import explain
 from holdfast.job.ends import HandedBack
 from holdfast.job.state import JobState

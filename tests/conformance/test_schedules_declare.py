@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from holdfast.schedule.model import DECLARED_FOR, CatchUp, Definition, OnCrash, Overlap, Rule
+from holdfast.schedule.model import DECLARATION_SECONDS, CatchUp, Definition, OnCrash, Overlap, Rule
 from tests.conformance.builders import Scene
 from tests.conformance.planning import NAME, Diary, definition
 from tests.support.backends import siblings
@@ -192,7 +192,7 @@ async def test_when_the_younger_program_is_gone_the_older_ones_word_counts(scene
     old = scene.clock.now
     scene.clock.advance(60)
     await verbs.declare({NAME: THEIRS})
-    scene.clock.advance(DECLARED_FOR)
+    scene.clock.advance(DECLARATION_SECONDS)
     await verbs.declare({NAME: OURS}, old)
     assert (await diary.schedule()).definition == THEIRS
     scene.clock.advance(1)

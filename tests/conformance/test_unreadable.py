@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.errors import Unreadable
-from holdfast.insights.doctor import check_policies
+from holdfast.insights.checks import check_policies
 from holdfast.insights.explain import explain
 from holdfast.job.ends import Cancelled, DeadlinePassed, HandedBack, Raised, TimedOut, WorkerLost
 from holdfast.job.ids import JobId

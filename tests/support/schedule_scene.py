@@ -64,7 +64,7 @@ class Scene:
         """Oldest first."""
         return (await self.store.schedules.history(name, limit=limit))[::-1]
 
-    async def told(self, name: str = "job") -> list[tuple[str, Decision]]:
+    async def decisions(self, name: str = "job") -> list[tuple[str, Decision]]:
         """The ledger in short: minutes of plan times and decisions, oldest first."""
         return [(f"{row.at:%H:%M}", row.decision) for row in await self.rows(name)]
 

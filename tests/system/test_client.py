@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.client.selection import job_filter
+from holdfast.client.verbs import JOB_VERBS
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadOption,
@@ -24,6 +25,8 @@ from holdfast.errors import (
     StoreError,
     UnknownJob,
 )
+from holdfast.insights.actions import Action, Noun, Verb
+from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
@@ -403,6 +406,51 @@ async def test_a_passed_deadline_is_a_reason(
 async def test_a_suspended_and_an_ended_job_say_so(client: Client, scene: Scene) -> None:
     assert await codes(client, await scene.in_state(JobState.SUSPENDED)) == ["suspended"]
     assert await codes(client, await scene.in_state(JobState.FAILED)) == ["ended"]
+
+
+async def action(client: Client, job: str, code: str) -> Action | None:
+    [reason] = [each for each in (await client.explain(job)).reasons if each.code == code]
+    return reason.action
+
+
+async def test_a_reason_carries_the_verb_that_removes_it(client: Client, scene: Scene) -> None:
+    failed = await scene.in_state(JobState.FAILED)
+    assert await action(client, failed, "ended") == Action(Noun.JOBS, Verb.REQUEUE, failed)
+    done = await scene.in_state(JobState.SUCCEEDED)
+    assert await action(client, done, "ended") is None
+    later = await scene.in_state(JobState.SCHEDULED)
+    at_once = Action(Noun.JOBS, Verb.RESCHEDULE, later, value=0)
+    assert await action(client, later, "not-due") == at_once
+    asleep = await scene.in_state(JobState.SUSPENDED)
+    assert await action(client, asleep, "suspended") == Action(Noun.JOBS, Verb.RESUME, asleep)
+    lonely = await scene.enqueue(queue="lonely")
+    serve = Action(Noun.WORKERS, Verb.START, "lonely")
+    assert await action(client, lonely, "queue-unserved") == serve
+    await client.queues.pause(QUEUE)
+    ready = await scene.enqueue()
+    assert await action(client, ready, "queue-paused") == Action(Noun.QUEUES, Verb.RESUME, QUEUE)
+
+
+async def test_the_way_ahead_of_others_is_a_priority_that_may_be_given(
+    client: Client, scene: Scene
+) -> None:
+    await scene.enqueue_many(1, priority=-PRIORITY_LIMIT)
+    first = await scene.enqueue(priority=-PRIORITY_LIMIT)
+    assert await action(client, first, "in-line") is None
+    later = await scene.enqueue(priority=3)
+    ahead = Action(Noun.JOBS, Verb.REPRIORITISE, later, value=2)
+    assert await action(client, later, "in-line") == ahead
+
+
+async def test_what_a_reason_advises_can_be_done(client: Client, scene: Scene) -> None:
+    for state in (JobState.FAILED, JobState.SCHEDULED, JobState.SUSPENDED):
+        job = await scene.in_state(state)
+        [reason] = (await client.explain(job)).reasons
+        assert reason.action is not None
+        row = JOB_VERBS[reason.action.verb]
+        await client.apply(row, reason.action.target, reason.action.value)
+        assert await scene.state(job) is JobState.READY
+        await client.cancel(job)
 
 
 async def test_a_handed_back_job_is_next_again(client: Client, scene: Scene) -> None:

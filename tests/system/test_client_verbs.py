@@ -12,7 +12,7 @@ from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.verbs import JOB_VERBS, NAME_VERBS, JobVerb, NameVerb
 from holdfast.clock import ManualClock
-from holdfast.errors import Refused, StoreUnavailable, UnknownSchedule
+from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownSchedule
 from holdfast.events import Event, Events
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.ids import JobId
@@ -87,6 +87,19 @@ async def test_who_changed_a_job_is_reported(
     assert event.fields["verb"] == f"jobs.{row.verb}"
     assert (event.fields["target"], event.fields["changed"]) == (job, 1)
     assert event.fields["value"] == VALUES.get(row.verb)
+
+
+@pytest.mark.parametrize("row", ROWS)
+async def test_a_value_that_the_verb_does_not_take_is_refused_before_any_change(
+    client: Client, scene: Scene, row: JobVerb
+) -> None:
+    job = await scene.in_state(sorted(row.states)[0])
+    before = await scene.store.jobs.get([job])
+    with pytest.raises(BadOption):
+        await client.apply(row, job, object())
+    with pytest.raises(BadOption):
+        await client.apply_all(row, object())
+    assert await scene.store.jobs.get([job]) == before
 
 
 async def test_a_change_without_an_actor_and_a_dry_run_are_not_reported(

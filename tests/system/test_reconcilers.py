@@ -50,7 +50,7 @@ async def running_on_the_dead(scene: Scene, count: int, policy: Policy = STEADY)
     return sorted(job.id for job in claimed)
 
 
-# Lease expiry
+# Lapsed leases
 
 
 async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene) -> None:
@@ -215,7 +215,7 @@ async def test_a_job_that_ended_before_its_deadline_stays_as_it_ended(scene: Sce
 
 
 async def test_expiring_many_deadlines_reads_the_late_ones_a_few_times_only(scene: Scene) -> None:
-    """Each look reads all that is late; a look for every batch makes expiring quadratic."""
+    """Each page reads every late job; a page for every batch would make expiring quadratic."""
     await scene.enqueue_many(95, deadline_in=60.0)
     scene.clock.advance(61)
     calls = Counter[str]()

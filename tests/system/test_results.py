@@ -41,7 +41,7 @@ async def client(store: Store, line: Line) -> AsyncIterator[Client]:
 async def test_a_job_that_was_pruned_between_two_looks_ends_the_wait(
     client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "TRUST", 0.05)
+    monkeypatch.setattr(results, "TRUST_SECONDS", 0.05)
     between, pruned = asyncio.Event(), asyncio.Event()
     outcomes = scene.store.jobs.outcomes
 

@@ -82,7 +82,7 @@ async def test_a_provider_that_ends_the_program_ends_its_own_evaluation(
     error = (await scene.schedule("leaves")).error
     assert error is not None
     assert "which ends this evaluation only" in error
-    assert await scene.told("stays") == [("01:00", Decision.FIRED)]
+    assert await scene.decisions("stays") == [("01:00", Decision.FIRED)]
     known[kind]["leaving"] = lambda *_: []
     await scene.after(minutes=1)
     assert (await scene.schedule("leaves")).error is None
@@ -124,7 +124,7 @@ async def test_a_provider_that_hangs_is_asked_once_and_shown(scene: Scene) -> No
     await wait_until(lambda: threads() == before, 5, "the end of the question")
     await scene.after(minutes=1)
     assert (await scene.schedule()).error is None
-    assert await scene.told() == [("01:00", Decision.FIRED)]
+    assert await scene.decisions() == [("01:00", Decision.FIRED)]
 
 
 async def test_a_coroutine_that_ignores_its_cancellation_is_left_behind(scene: Scene) -> None:
@@ -261,7 +261,7 @@ async def test_a_provider_whose_generator_never_ends_is_cut_off_and_shown(
     await scene.after(hours=1)
     assert "gave more than 5,000 values" in str((await scene.schedule("endless")).error)
     assert await scene.rows("endless") == []
-    assert await scene.told("good") == [("01:00", Decision.FIRED)]
+    assert await scene.decisions("good") == [("01:00", Decision.FIRED)]
 
 
 NONSENSE: list[Callable[[str, datetime, datetime], Any]] = [
@@ -294,7 +294,7 @@ async def test_plans_outside_of_what_a_planner_was_asked_about_do_not_count(scen
     ]
     await scene.declare(cron="@hourly", planner="wide")
     await scene.after(hours=1)
-    assert await scene.told() == [("00:30", Decision.FIRED)]
+    assert await scene.decisions() == [("00:30", Decision.FIRED)]
 
 
 async def test_an_evaluation_asks_planners_for_a_bounded_time(
@@ -346,7 +346,7 @@ async def test_an_extreme_anchor_is_nothing_special(
     await scene.declare("good", cron="@hourly")
     await scene.after(hours=1)
     assert (await scene.schedule()).error is None
-    assert await scene.told("good") == [("01:00", Decision.FIRED)]
+    assert await scene.decisions("good") == [("01:00", Decision.FIRED)]
 
 
 async def test_one_function_is_asked_by_a_few_at_once_and_the_others_wait_their_turn() -> None:

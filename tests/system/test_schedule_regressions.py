@@ -79,7 +79,7 @@ async def test_a_passing_enqueue_error_disables_nothing(scene: Scene) -> None:
     refusing.refused.clear()
     await scene.after(seconds=2)
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", FIRED)]
     assert (await scene.schedule()).error is None
 
 
@@ -107,7 +107,7 @@ async def test_an_outage_of_the_store_leaves_no_trace_on_a_schedule(
     with pytest.raises(StoreUnavailable):
         await scene.after(minutes=10)
     await scene.after(seconds=1)
-    assert await scene.told() == [("00:10", FIRED)]
+    assert await scene.decisions() == [("00:10", FIRED)]
     assert await scene.jobs() == 1
     assert (await scene.schedule()).error is None
 
@@ -167,7 +167,7 @@ async def test_a_job_that_ends_while_overlap_is_decided_is_not_in_the_way(scene:
     await scene.after(minutes=10)
     scene.evaluator = scene.another(Overtaken(scene.store, scene.run_all, 1))
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", FIRED)]
 
 
 async def test_where_jobs_start_again_and_again_the_next_evaluation_goes_on(scene: Scene) -> None:
@@ -237,14 +237,14 @@ async def test_one_bad_schedule_touches_only_itself_and_heals_by_itself(scene: S
     assert "Mars/Olympus" in str(errors["bad-zone"])
     assert "tenants out of reach" in str(errors["bad-provider"])
     assert errors["good"] is None
-    assert await scene.told("good") == [("01:00", FIRED)]
+    assert await scene.decisions("good") == [("01:00", FIRED)]
 
     scene.providers.scopes["tenants"] = lambda: ["a"]
     await scene.declare("bad-expression", "@hourly")
     await scene.after(minutes=1)
     errors = {each.name: each.error for each in await scene.store.schedules.list()}
     assert (errors["bad-provider"], errors["bad-expression"]) == (None, None)
-    assert await scene.told("bad-provider") == [("01:00", FIRED)]
+    assert await scene.decisions("bad-provider") == [("01:00", FIRED)]
 
 
 # Re-entry is bypassed through the FAILED branch -----------------------------------------------
@@ -340,10 +340,10 @@ async def test_an_older_failed_plan_is_not_stranded_by_newer_ones(scene: Scene) 
     await scene.declare(cron="*/10 * * * *")
     await scene.after(minutes=10)
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FAILED), ("00:20", FAILED)]
+    assert await scene.decisions() == [("00:10", FAILED), ("00:20", FAILED)]
     refusing.refused.clear()
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED), ("00:30", FIRED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", FIRED), ("00:30", FIRED)]
 
 
 async def test_a_failed_job_is_retried_by_its_policy_while_newer_plans_fire(scene: Scene) -> None:
@@ -484,6 +484,6 @@ async def test_a_definition_of_a_newer_program_hides_no_other_schedule(scene: Sc
     await scene.store.schedules.declare({"strange": strange})
     await scene.declare(cron="* * * * *")
     await scene.after(minutes=1)
-    assert await scene.told() == [("00:01", FIRED)]
-    assert await scene.told("strange") == []
+    assert await scene.decisions() == [("00:01", FIRED)]
+    assert await scene.decisions("strange") == []
     assert "unreadable by this program" in str((await scene.schedule("strange")).error)

@@ -45,7 +45,7 @@ async def test_a_plan_fires_once_however_often_it_is_evaluated(scene: Scene) -> 
     await scene.after(minutes=10)
     await scene.after(minutes=1)
     await scene.another().run_once()
-    assert await scene.told() == [("00:10", FIRED)]
+    assert await scene.decisions() == [("00:10", FIRED)]
     assert await scene.jobs() == 1
 
 
@@ -53,7 +53,7 @@ async def test_nothing_fires_that_was_due_before_the_schedule_was_there(scene: S
     scene.clock.now = START + timedelta(minutes=5)
     await scene.declare(cron="*/10 * * * *")
     await scene.after()
-    assert await scene.told() == []
+    assert await scene.decisions() == []
 
 
 async def test_after_a_pause_the_newest_plan_fires_and_takes_the_others_with_it(
@@ -61,7 +61,7 @@ async def test_after_a_pause_the_newest_plan_fires_and_takes_the_others_with_it(
 ) -> None:
     await scene.declare(cron="*/10 * * * *")
     await scene.after(minutes=35)
-    assert await scene.told() == [("00:10", COALESCED), ("00:20", COALESCED), ("00:30", FIRED)]
+    assert await scene.decisions() == [("00:10", COALESCED), ("00:20", COALESCED), ("00:30", FIRED)]
 
 
 async def test_with_catch_up_all_each_fires_oldest_first_and_the_cap_only_delays(
@@ -69,29 +69,29 @@ async def test_with_catch_up_all_each_fires_oldest_first_and_the_cap_only_delays
 ) -> None:
     await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.ALL, cap=2)
     await scene.after(minutes=55)
-    assert await scene.told() == [(f"00:{n}0", FIRED) for n in range(1, 6)]
+    assert await scene.decisions() == [(f"00:{n}0", FIRED) for n in range(1, 6)]
 
 
 async def test_with_catch_up_none_a_late_plan_is_missed(scene: Scene) -> None:
     await scene.declare(cron="*/10 * * * *", catch_up=CatchUp.NONE)
     await scene.after(minutes=25)
     await scene.after(minutes=5, seconds=2)
-    assert await scene.told() == [("00:10", MISSED), ("00:20", MISSED), ("00:30", FIRED)]
+    assert await scene.decisions() == [("00:10", MISSED), ("00:20", MISSED), ("00:30", FIRED)]
 
 
 async def test_a_plan_later_than_its_limit_is_missed(scene: Scene) -> None:
     await scene.declare(cron="@hourly", lateness=300)
     await scene.after(hours=1, minutes=10)
-    assert await scene.told() == [("01:00", MISSED)]
+    assert await scene.decisions() == [("01:00", MISSED)]
 
 
 async def test_a_delay_makes_a_plan_due_later_and_leaves_its_time(scene: Scene) -> None:
     scene.clock.advance(minutes=2)
     await scene.declare(every=300, delay=60)
     await scene.after(minutes=3, seconds=59)
-    assert await scene.told() == []
+    assert await scene.decisions() == []
     await scene.after(seconds=1)
-    assert await scene.told() == [("00:05", FIRED)]
+    assert await scene.decisions() == [("00:05", FIRED)]
 
 
 # What an operator does -----------------------------------------------------------------------
@@ -104,11 +104,11 @@ async def test_a_plan_due_before_a_pause_fires_whoever_evaluates_first(
     scene.clock.advance(minutes=10, seconds=1)
     await client.schedules.pause("job")
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", SKIPPED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", SKIPPED)]
     scene.clock.advance(minutes=5)
     await client.schedules.resume("job")
     await scene.after(minutes=5)
-    assert (await scene.told())[2:] == [("00:30", FIRED)]
+    assert (await scene.decisions())[2:] == [("00:30", FIRED)]
 
 
 async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
@@ -123,7 +123,7 @@ async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
     for name in ("job", "newest"):
         await client.schedules.resume(name)
     await scene.after(minutes=10)
-    assert await scene.told() == [
+    assert await scene.decisions() == [
         ("00:10", COALESCED),
         ("00:20", FIRED),
         ("00:30", COALESCED),
@@ -131,7 +131,7 @@ async def test_a_plan_due_before_a_pause_is_caught_up_after_it(
         ("00:50", SKIPPED),
         ("01:00", FIRED),
     ]
-    assert await scene.told("newest") == [
+    assert await scene.decisions("newest") == [
         *(((f"00:{n}0"), COALESCED) for n in (1, 2, 3)),
         ("00:40", SKIPPED),
         ("00:50", SKIPPED),
@@ -148,7 +148,7 @@ async def test_plans_of_a_pause_are_skipped_and_not_made_up_for(
     scene.clock.advance(minutes=10)
     await client.schedules.resume("job")
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", SKIPPED), ("00:20", SKIPPED), ("00:30", FIRED)]
+    assert await scene.decisions() == [("00:10", SKIPPED), ("00:20", SKIPPED), ("00:30", FIRED)]
     assert (await scene.rows())[0].reason == "paused"
 
 
@@ -159,7 +159,7 @@ async def test_another_rule_counts_from_the_moment_of_its_edit(
     await scene.after(hours=1, minutes=30)
     await client.schedules.edit("job", cron="*/10 * * * *")
     await scene.after(minutes=11)
-    assert await scene.told() == [("01:00", FIRED), ("01:40", FIRED)]
+    assert await scene.decisions() == [("01:00", FIRED), ("01:40", FIRED)]
 
 
 async def test_code_does_not_overwrite_what_an_operator_edited(
@@ -190,7 +190,7 @@ async def test_a_schedule_made_at_run_time_fires_until_it_is_deleted(
     with pytest.raises(Refused, match="there already"):
         await client.schedules.create("extra", definition)
     await scene.after(minutes=1)
-    assert await scene.told("extra") == [("00:01", FIRED)]
+    assert await scene.decisions("extra") == [("00:01", FIRED)]
     await client.schedules.delete("extra")
     await scene.after(minutes=1)
     assert await scene.jobs() == 1
@@ -264,7 +264,7 @@ async def test_a_plan_that_waits_fires_though_its_row_is_past_its_time(scene: Sc
     await scene.store.schedules.prune_ledger(100)
     await scene.store.jobs.finish([decide(job, Returned("1"))])
     await scene.after(minutes=1)
-    assert ("00:20", FIRED) in await scene.told()
+    assert ("00:20", FIRED) in await scene.decisions()
 
 
 async def test_a_backfill_reaches_no_plan_to_come(scene: Scene, client: Client) -> None:
@@ -285,7 +285,7 @@ async def test_overlap_skip_leaves_a_row_with_the_job_that_was_in_the_way(scene:
     assert str(first.job_id) in second.reason
     await scene.run_all()
     await scene.after(minutes=10)
-    assert (await scene.told())[-1] == ("00:30", FIRED)
+    assert (await scene.decisions())[-1] == ("00:30", FIRED)
 
 
 async def test_overlap_queue_one_lets_one_wait_and_start_when_the_first_has_ended(
@@ -294,11 +294,11 @@ async def test_overlap_queue_one_lets_one_wait_and_start_when_the_first_has_ende
     await scene.declare(cron="*/10 * * * *", overlap=Overlap.QUEUE_ONE)
     for _ in range(3):
         await scene.after(minutes=10)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", WAITING), ("00:30", SKIPPED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", WAITING), ("00:30", SKIPPED)]
     assert await scene.jobs() == 1
     await scene.run_all()
     await scene.after(seconds=1)
-    assert await scene.told() == [("00:10", FIRED), ("00:20", FIRED), ("00:30", SKIPPED)]
+    assert await scene.decisions() == [("00:10", FIRED), ("00:20", FIRED), ("00:30", SKIPPED)]
 
 
 async def test_overlap_replace_cancels_the_one_before(scene: Scene) -> None:
@@ -384,7 +384,7 @@ async def test_a_planner_computes_the_plans_itself(scene: Scene) -> None:
     scene.providers.planners["own"] = planner
     await scene.declare(cron="*/10 * * * *", planner="own", catch_up=CatchUp.ALL)
     await scene.after(minutes=10)
-    assert await scene.told() == [("00:07", FIRED), ("00:09", FIRED)]
+    assert await scene.decisions() == [("00:07", FIRED), ("00:09", FIRED)]
 
 
 async def test_a_planner_that_fails_for_one_scope_leaves_the_others_alone(scene: Scene) -> None:
@@ -412,7 +412,7 @@ async def test_a_schedule_whose_code_is_elsewhere_is_left_to_others_and_shows_wh
     scene.providers.scopes["elsewhere"] = lambda: ["a"]
     await scene.after(seconds=1)
     assert (await scene.schedule()).error is None
-    assert await scene.told() == [("01:00", FIRED)]
+    assert await scene.decisions() == [("01:00", FIRED)]
 
 
 # Several at once -----------------------------------------------------------------------------
@@ -423,7 +423,7 @@ async def test_many_that_evaluate_at_once_fire_each_plan_once(scene: Scene) -> N
     scene.clock.advance(minutes=40)
     others = [scene.another() for _ in range(4)]
     await asyncio.gather(*(each.run_once() for each in others))
-    assert await scene.told() == [(f"00:{n:02}", FIRED) for n in range(1, 41)]
+    assert await scene.decisions() == [(f"00:{n:02}", FIRED) for n in range(1, 41)]
     assert await scene.jobs() == 40
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.errors import SlotsLost
-from holdfast.insights.doctor import Facts, check_workers
+from holdfast.insights.checks import Facts, check_workers
 from holdfast.insights.explain import explain
 from holdfast.job.ends import TimedOut
 from holdfast.job.outcome import decide

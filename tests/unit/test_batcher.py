@@ -1,4 +1,4 @@
-"""batcher.py: many calls, few round trips."""
+"""enqueue/batcher.py: many calls, few round trips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.enqueue.batcher import MOST_IN_A_ROW, Batcher
+from holdfast.enqueue.batcher import MOST_IN_A_TURN, Batcher
 
 
 class Line:
@@ -111,7 +111,7 @@ async def test_a_caller_that_never_has_to_wait_still_lets_the_loop_turn() -> Non
 
     counting = asyncio.create_task(count())
     batcher = Batcher(flush)
-    for number in range(10 * MOST_IN_A_ROW):
+    for number in range(10 * MOST_IN_A_TURN):
         await batcher.submit(number)
     counting.cancel()
     assert turns >= 9

@@ -19,6 +19,7 @@ from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
+from tests.support.waiting import wait_until
 
 
 class SlowJobs:
@@ -81,3 +82,35 @@ async def test_later_ends_do_not_hold_back_what_is_said_of_earlier_ones() -> Non
     assert finisher.is_behind(time.monotonic())
     jobs.answers[1].set()
     await finisher.settled()
+
+
+class OddJobs:
+    """Meets one end with an error that nobody knows, until `over` is set."""
+
+    def __init__(self, odd: str) -> None:
+        self.odd = odd
+        self.over = asyncio.Event()
+        self.tried = 0
+
+    async def finish(self, batch: Sequence[Transition]) -> list[Verdict]:
+        if any(end.id == self.odd for end in batch) and not self.over.is_set():
+            self.tried += 1
+            raise KeyError("a defect")
+        return [Verdict(end.id, True) for end in batch]
+
+
+async def test_an_end_that_is_kept_back_stays_behind_while_later_ends_are_written() -> None:
+    jobs = OddJobs("a")
+    finisher = finisher_on(cast("SlowJobs", jobs))
+    finisher.add(None, end("a"))
+    first = time.monotonic()
+    for number in range(20):
+        await asyncio.sleep(0.02)
+        finisher.add(None, end(f"b{number}"))
+        assert finisher.is_behind(first)
+    await wait_until(lambda: finisher.unwritten == 1, 10, "the others are written")
+    assert jobs.tried > 3
+    assert finisher.is_behind(first)
+    jobs.over.set()
+    await wait_until(lambda: finisher.unwritten == 0, 10, "all are written")
+    assert not finisher.is_behind(time.monotonic())

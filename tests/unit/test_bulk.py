@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.enqueue.bulk import CHUNK, write_all
+from holdfast.enqueue.bulk import WRITE_BATCH, write_all
 from holdfast.errors import BadArguments, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import Inserted, NewJob
@@ -43,9 +43,9 @@ def texts(first: int, last: int) -> list[str]:
 
 async def test_calls_are_written_in_chunks_and_in_order() -> None:
     desk = Desk()
-    written = await write_all(range(CHUNK + 10), desk.make, desk.write, ahead=True)
-    assert len(written) == CHUNK + 10
-    assert desk.chunks == [texts(0, CHUNK), texts(CHUNK, CHUNK + 10)]
+    written = await write_all(range(WRITE_BATCH + 10), desk.make, desk.write, ahead=True)
+    assert len(written) == WRITE_BATCH + 10
+    assert desk.chunks == [texts(0, WRITE_BATCH), texts(WRITE_BATCH, WRITE_BATCH + 10)]
 
 
 async def test_calls_may_come_from_a_stream() -> None:
@@ -61,38 +61,44 @@ async def test_calls_may_come_from_a_stream() -> None:
 async def test_the_next_chunk_is_made_while_one_is_on_its_way() -> None:
     desk = Desk()
     desk.open.clear()
-    writing = asyncio.create_task(write_all(range(3 * CHUNK), desk.make, desk.write, ahead=True))
-    while desk.made < 2 * CHUNK:  # noqa: ASYNC110 - the other task needs the turns
+    writing = asyncio.create_task(
+        write_all(range(3 * WRITE_BATCH), desk.make, desk.write, ahead=True)
+    )
+    while desk.made < 2 * WRITE_BATCH:  # noqa: ASYNC110 - the other task needs the turns
         await asyncio.sleep(0)
-    assert desk.chunks == [texts(0, CHUNK)]
+    assert desk.chunks == [texts(0, WRITE_BATCH)]
     desk.open.set()
-    assert len(await writing) == 3 * CHUNK
+    assert len(await writing) == 3 * WRITE_BATCH
 
 
 async def test_without_ahead_no_call_is_asked_for_while_a_chunk_is_on_its_way() -> None:
     desk = Desk()
     desk.open.clear()
-    writing = asyncio.create_task(write_all(range(2 * CHUNK), desk.make, desk.write, ahead=False))
+    writing = asyncio.create_task(
+        write_all(range(2 * WRITE_BATCH), desk.make, desk.write, ahead=False)
+    )
     for _ in range(200):
         await asyncio.sleep(0)
-    assert desk.made == CHUNK
+    assert desk.made == WRITE_BATCH
     desk.open.set()
-    assert len(await writing) == 2 * CHUNK
+    assert len(await writing) == 2 * WRITE_BATCH
 
 
 async def test_a_call_that_does_not_fit_says_how_many_jobs_stand() -> None:
     desk = Desk()
     with pytest.raises(BadArguments) as caught:
-        await write_all([*range(CHUNK), 1, "bad"], desk.make, desk.write, ahead=True)
-    assert caught.value.__notes__ == [f"{CHUNK} jobs before this chunk were written and stand"]
-    assert desk.chunks == [texts(0, CHUNK)]
+        await write_all([*range(WRITE_BATCH), 1, "bad"], desk.make, desk.write, ahead=True)
+    assert caught.value.__notes__ == [
+        f"{WRITE_BATCH} jobs before this chunk were written and stand"
+    ]
+    assert desk.chunks == [texts(0, WRITE_BATCH)]
 
 
 async def test_an_outage_ends_it_and_nothing_more_is_written() -> None:
     desk = Desk()
     desk.error = StoreUnavailable("gone")
     with pytest.raises(StoreUnavailable):
-        await write_all(range(3 * CHUNK), desk.make, desk.write, ahead=True)
+        await write_all(range(3 * WRITE_BATCH), desk.make, desk.write, ahead=True)
     assert len(desk.chunks) == 1
 
 
@@ -120,11 +126,13 @@ async def test_a_chunk_that_is_refused_in_part_says_which_calls_of_all_stand() -
             raise PartlyInserted([*answers[:3], *[None] * 7], StoreError("no room"))
         return answers
 
-    many = CHUNK + 10
-    with pytest.raises(PartlyInserted, match=f"{CHUNK + 3} of {many} jobs .* no room") as told:
+    many = WRITE_BATCH + 10
+    with pytest.raises(
+        PartlyInserted, match=f"{WRITE_BATCH + 3} of {many} jobs .* no room"
+    ) as told:
         await write_all(range(many), desk.make, write, ahead=True)
     stand = [answer is not None for answer in told.value.answers]
-    assert stand == [True] * (CHUNK + 3) + [False] * 7
+    assert stand == [True] * (WRITE_BATCH + 3) + [False] * 7
 
 
 async def test_a_chunk_that_is_refused_whole_says_how_many_jobs_stand() -> None:
@@ -136,5 +144,7 @@ async def test_a_chunk_that_is_refused_whole_says_how_many_jobs_stand() -> None:
         return await desk.write(jobs)
 
     with pytest.raises(StoreError, match="no room") as raised:
-        await write_all(range(CHUNK + 10), desk.make, write, ahead=True)
-    assert raised.value.__notes__ == [f"{CHUNK} jobs before this chunk were written and stand"]
+        await write_all(range(WRITE_BATCH + 10), desk.make, write, ahead=True)
+    assert raised.value.__notes__ == [
+        f"{WRITE_BATCH} jobs before this chunk were written and stand"
+    ]

@@ -633,7 +633,8 @@ def test_a_result_that_is_not_kept_may_be_annotated_as_anything() -> None:
 
 def test_pydantic_is_never_imported_by_the_codec() -> None:
     program = (
-        "import sys; from dataclasses import dataclass; from holdfast.codec import Signature\n"
+        "import sys; from dataclasses import dataclass\n"
+        "from holdfast.codec.signature import Signature\n"
         "@dataclass\nclass A: n: int\n"
         "def f(a: A) -> A: ...\n"
         "Signature.of(f).encode((A(1),), {})\n"

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.insights.actions import Action, Noun, Verb
+from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.store.contract.records import Severity
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened
@@ -23,7 +25,7 @@ def clock() -> ManualClock:
     return ManualClock(datetime.now(UTC))
 
 
-async def findings(scene: Scene, check: str) -> list[Finding]:
+async def findings(scene: Scene, check: str) -> list[Diagnosis]:
     """What is not well about one thing."""
     found = await examine(scene.store.sibling())
     return [each for each in found if each.check == check and each.severity is not OK]
@@ -66,7 +68,10 @@ async def test_a_queue_nobody_serves_is_a_problem(clock: ManualClock) -> None:
         [finding] = await findings(scene, "queues")
         assert finding.severity is PROBLEM
         assert "2 jobs are ready in queue 'lonely' but no live worker serves it" in finding.saw
-        assert "--queues lonely" in finding.advice
+        assert finding.actions == (
+            Action(Noun.WORKERS, Verb.START, "lonely"),
+            Action(Noun.JOBS, Verb.MOVE, which={"queue": "lonely"}, value="default"),
+        )
         await scene.enqueue(queue="once")
         assert "1 job is ready in queue 'once'" in (await findings(scene, "queues"))[1].saw
 
@@ -88,7 +93,7 @@ async def test_a_paused_queue_with_work_is_worth_a_warning(clock: ManualClock) -
         await store.queues.pause(["default"])
         [finding] = await findings(scene, "queues")
         assert finding.severity is WARNING
-        assert finding.advice.endswith("holdfast queues resume default")
+        assert finding.actions == (Action(Noun.QUEUES, Verb.RESUME, "default"),)
 
 
 async def test_a_queue_that_lags_is_worth_a_warning(clock: ManualClock) -> None:

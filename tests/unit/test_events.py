@@ -20,6 +20,18 @@ def calls_of(name: str) -> list[Emitted]:
     return [one for one in emitted() if fnmatchcase(name, one.name)]
 
 
+def test_pages_speak_of_events_that_there_are() -> None:
+    groups = {name.partition(".")[0] for name in EVENTS}
+    spoken = {
+        name
+        for page in (*(ROOT / "docs/guides").glob("*.md"), ROOT / "docs/reference/cli.md")
+        for name in re.findall(r"`([a-z]+\.[a-z_]+)`", page.read_text())
+        if name.partition(".")[0] in groups
+    }
+    assert "worker.loop_blocked" in spoken
+    assert spoken - EVENTS.keys() == set()
+
+
 def test_the_source_is_read_at_all() -> None:
     assert len(emitted()) >= 40
 

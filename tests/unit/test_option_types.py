@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import App
 from holdfast.background.options import ReconcileOptions
-from holdfast.enqueue.options import Options
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.handlers.exceptions import raised
 from holdfast.job.ends import Snooze, Suspend, Throttled
@@ -37,8 +37,8 @@ def kind(value: object) -> str:
     return type(value).__name__
 
 
-def options(**given: Any) -> Options:
-    return Options().using(given)
+def options(**given: Any) -> JobOptions:
+    return JobOptions().using(given)
 
 
 def worker(**given: Any) -> WorkerOptions:

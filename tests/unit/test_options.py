@@ -1,4 +1,4 @@
-"""Options are checked before anything is written, and say what is wrong with them."""
+"""JobOptions are checked before anything is written, and say what is wrong with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import Options
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.job.checks import check_job_id
 from holdfast.job.policy import decode_policy
@@ -60,17 +60,17 @@ from holdfast.job.unique import UniqueBy
 )
 def test_a_bad_option_is_refused_with_a_clear_word(given: dict[str, Any], says: str) -> None:
     with pytest.raises(BadOption, match=says):
-        Options().using(given)
+        JobOptions().using(given)
 
 
 def test_using_lays_options_over_those_before() -> None:
-    options = Options().using({"queue": "mail", "priority": 3}).using({"priority": -5})
+    options = JobOptions().using({"queue": "mail", "priority": 3}).using({"priority": -5})
     assert (options.queue, options.priority) == ("mail", -5)
 
 
 def test_the_policy_is_frozen_on_the_job() -> None:
     retry = Retry(max_attempts=9)
-    job = JobMaker("t", Options().using({"retry": retry, "timeout": timedelta(minutes=1)})).make(
+    job = JobMaker("t", JobOptions().using({"retry": retry, "timeout": timedelta(minutes=1)})).make(
         "{}"
     )
     policy = decode_policy(job.policy)
@@ -79,14 +79,14 @@ def test_the_policy_is_frozen_on_the_job() -> None:
 
 def test_a_deadline_may_be_a_moment_or_a_wait() -> None:
     moment = datetime(2030, 1, 1, tzinfo=UTC)
-    by_moment = JobMaker("t", Options().using({"deadline": moment})).make("{}")
-    by_wait = JobMaker("t", Options().using({"deadline": timedelta(hours=1)})).make("{}")
+    by_moment = JobMaker("t", JobOptions().using({"deadline": moment})).make("{}")
+    by_wait = JobMaker("t", JobOptions().using({"deadline": timedelta(hours=1)})).make("{}")
     assert (by_moment.deadline_at, by_moment.deadline_in) == (moment, None)
     assert (by_wait.deadline_at, by_wait.deadline_in) == (None, 3600.0)
 
 
 def unique_key(payload: str = '{"a":1,"b":2}', task: str = "t", **by: Any) -> str:
-    unique = JobMaker(task, Options().using({"unique": UniqueBy(**by)})).make(payload).unique
+    unique = JobMaker(task, JobOptions().using({"unique": UniqueBy(**by)})).make(payload).unique
     assert unique is not None
     return unique.key
 
@@ -127,12 +127,12 @@ def test_a_unique_rule_that_means_nothing_is_refused(by: dict[str, Any]) -> None
 
 def test_states_and_conflict_reach_the_job() -> None:
     by = UniqueBy(key="k", states=frozenset({JobState.READY}), on_conflict="debounce")
-    unique = JobMaker("t", Options().using({"unique": by})).make("{}").unique
+    unique = JobMaker("t", JobOptions().using({"unique": by})).make("{}").unique
     assert unique is not None
     assert (unique.states, unique.on_conflict) == (frozenset({JobState.READY}), "debounce")
 
 
 def test_an_id_may_come_as_a_uuid_object() -> None:
     own = uuid.uuid4()
-    assert Options().using({"id": own}).id == own
+    assert JobOptions().using({"id": own}).id == own
     assert check_job_id(own) == check_job_id(str(own).upper()) == str(own)

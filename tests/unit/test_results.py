@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.results import EARLY, LONGEST_WAIT, ResultWaiter
+from holdfast.client.results import EARLY_SHARE, LONGEST_WAIT_SECONDS, ResultWaiter
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
 from holdfast.job.state import JobState
@@ -68,7 +68,7 @@ async def test_a_new_waiter_does_not_make_the_others_ask_again(jobs: Jobs, crowd
     for _ in range(30):
         crowd.joined_by(1)
         await asyncio.sleep(0.01)
-    looks = (time.monotonic() - began) / (LONGEST_WAIT * (1 - EARLY)) + 2
+    looks = (time.monotonic() - began) / (LONGEST_WAIT_SECONDS * (1 - EARLY_SHARE)) + 2
     assert sum(one in old for one in jobs.asked) <= len(old) * looks
 
 

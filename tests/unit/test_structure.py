@@ -108,7 +108,9 @@ SAME_NAME = {
     "Options": "of an enqueue; of each server's URL: never imported together",
     "Connections": "of each server; backends know nothing of each other",
     "Schema": "of each server",
-    "Retention": "how long a job is kept; the reconciler that keeps to it",
+    "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
+    "Verbs": "what the verbs of a backend share",
+    "Session": "of one command; of one transaction on Postgres",
     "Watchdog": "over a worker's loop; over a test's server",
 }
 """Public classes that may share a name."""
@@ -287,4 +289,4 @@ def subclasses(kind: type) -> set[type]:
 def test_the_version_is_said_in_one_place() -> None:
     """`tests/unit/test_events.py` and `test_glossary.py` hold events and words to their pages."""
     assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
-    assert version("holdfast") == holdfast.__version__
+    assert version("holdfast") == holdfast.__version__, "install the new version: make -B venv"

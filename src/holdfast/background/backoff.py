@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 
+FIRST_ERROR_SECONDS, LONGEST_ERROR_SECONDS = 0.25, 5.0
+"""How long a loop waits after a tick that failed: at first, and at most."""
+
 
 async def pause(seconds: float, *events: asyncio.Event) -> None:
     """Wait this long, or until one of the events is set, whichever comes first."""

@@ -44,7 +44,7 @@ class FailureTracker:
         return 0 < self._cycle - record.failed_in <= self._rest
 
     def failed(self, item: str) -> bool:
-        """Count a failure; True if the item now rests."""
+        """Count a failure; returns whether the item now rests."""
         record = self._records.pop(item, None) or _Record(0, 0)
         record.in_a_row += 1
         record.failed_in = self._cycle

@@ -15,7 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from holdfast.background.backoff import Backoff, pause
+from holdfast.background.backoff import (
+    FIRST_ERROR_SECONDS,
+    LONGEST_ERROR_SECONDS,
+    Backoff,
+    pause,
+)
 from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.failures import FailureTracker
 from holdfast.background.options import ReconcileOptions
@@ -35,8 +40,9 @@ JITTER_SHARE = 0.1
 TIMER_SLACK_SECONDS = 0.001
 """Added to a sleep until a due time: a timer that fires a moment early would find nothing due."""
 
-FIRST_ERROR_SECONDS, LONGEST_ERROR_SECONDS = 0.25, 5.0
 FIRST_STUCK_SECONDS = 0.05
+"""The first wait while something is due and nothing can be mended; at most the interval."""
+
 IDS_SHOWN = 5
 
 

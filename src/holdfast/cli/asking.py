@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import typer
 
 from holdfast.cli.output import make_console
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import OnProgress
 
 
-def confirm(session: Session, what: str, yes: bool, *, instead: str = "") -> None:
+def confirm(session: CommandSession, what: str, yes: bool, *, instead: str = "") -> None:
     """Ask before doing `what`. Where nobody can answer, the call is wrong without `--yes`."""
     if yes:
         return
@@ -25,7 +25,7 @@ def confirm(session: Session, what: str, yes: bool, *, instead: str = "") -> Non
 
 
 @contextmanager
-def progress_bar(session: Session, what: str, total: int) -> Iterator[OnProgress | None]:
+def progress_bar(session: CommandSession, what: str, total: int) -> Iterator[OnProgress | None]:
     """A bar on standard error, if standard error is a terminal."""
     if session.as_json or not sys.stderr.isatty():
         yield None

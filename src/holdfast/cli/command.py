@@ -1,8 +1,8 @@
 """What every command shares: the global options, a session, and one way to fail.
 
-A command's body takes a `Session` first and its own options after. `add_command` adds `--url`,
-`--app` and `--json`, runs a body that is a coroutine, and turns every error of Holdfast into one
-line and an exit code: 1 for a problem, 2 for a wrong call.
+A command's body takes a `CommandSession` first and its own options after. `add_command` adds
+`--url`, `--app` and `--json`, runs a body that is a coroutine, and turns every error of Holdfast
+into one line and an exit code: 1 for a problem, 2 for a wrong call.
 
 A parameter whose type is a dataclass stands for a group of options, one for each of its fields. So
 options that several commands share are declared once, such as `JobFilters`.
@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.output import complain
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.errors import BadArguments, BadOption, HoldfastError, UnknownTask
 
 UrlOption = Annotated[
@@ -67,7 +67,7 @@ def _with_session(body: Body) -> Callable[..., None]:
         ctx: typer.Context, url: str | None, app: str | None, as_json: bool, **options: Any
     ) -> None:
         before = ctx.obj if isinstance(ctx.obj, Given) else Given()
-        session = Session(url or before.url, app or before.app, as_json or before.as_json)
+        session = CommandSession(url or before.url, app or before.app, as_json or before.as_json)
         _run(lambda: body(session, **_grouped(own, options)))
 
     shared = [

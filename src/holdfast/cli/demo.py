@@ -17,7 +17,7 @@ import typer
 
 from holdfast.cli.command import add_command
 from holdfast.cli.output import complain, make_text
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.events import Event
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import ENDED, JobState
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from holdfast.cli.demo_view import Scene, View
     from holdfast.client.client import Client
 
-GLANCE = 0.1
-PATIENCE = 60.0
+REFRESH_SECONDS = 0.1
+PATIENCE_SECONDS = 60.0
+"""The demo gives up if its jobs have not ended by then."""
 
 
 def register(group: typer.Typer) -> None:
@@ -38,7 +39,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def demo(
-    session: Session,
+    session: CommandSession,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few seconds instead of fifteen.")
     ] = False,
@@ -76,12 +77,12 @@ async def demo(
 
 @asynccontextmanager
 async def _store_url(given: str | None) -> AsyncIterator[str]:
-    """A store that is gone afterwards, whatever happens meanwhile."""
+    """The URL of a store for the demo alone, which is removed at the end, also after an error."""
     if given is None or given.startswith("sqlite"):
         with TemporaryDirectory(prefix="holdfast-demo-") as folder:
             yield f"sqlite:///{Path(folder) / 'demo.db'}"
         return
-    url = _in_own_corner(given)
+    url = _in_own_schema(given)
     store = open_store(url)
     try:
         await store.migrate()
@@ -91,8 +92,9 @@ async def _store_url(given: str | None) -> AsyncIterator[str]:
         await drop_store(url)
 
 
-def _in_own_corner(url: str) -> str:
-    """A name nobody has: what is dropped at the end was made at the start."""
+def _in_own_schema(url: str) -> str:
+    """The URL with a schema or namespace that nobody else has, because the demo drops it at the
+    end."""
     parts = urlsplit(url)
     corner = "schema" if parts.scheme.startswith("postgres") else "namespace"
     query = dict(parse_qsl(parts.query)) | {corner: f"holdfast_demo_{new_job_id()[-12:]}"}
@@ -103,7 +105,7 @@ async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule]
     from holdfast.cli import demo_script
     from holdfast.cli.demo_tasks import SERVED, app
 
-    with app.using_store(url), _told_failures(app, view):
+    with app.using_store(url), _shown_failures(app, view):
         async with app, app.worker(SERVED, grace=0.5):
             playing = asyncio.create_task(demo_script.play(pace, view.say))
             try:
@@ -116,8 +118,8 @@ async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule]
 
 
 @contextmanager
-def _told_failures(app: App, view: View) -> Iterator[None]:
-    """Failures are part of the show: they go to the view instead of the log."""
+def _shown_failures(app: App, view: View) -> Iterator[None]:
+    """Show failed attempts in the view instead of the log: they are part of the demo."""
 
     def tell(event: Event) -> None:
         if event.name == "job.attempt_failed":
@@ -136,8 +138,8 @@ def _told_failures(app: App, view: View) -> Iterator[None]:
 
 
 async def _watch(client: Client, pace: Pace, view: View, playing: asyncio.Task[None]) -> None:
-    """Until everything has ended, or plainly will not."""
-    until = time.monotonic() + PATIENCE
+    """Show how things stand until all jobs have ended, or until the demo gives up."""
+    until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         scene = await _scene(client, pace)
         view.show(scene)
@@ -145,7 +147,7 @@ async def _watch(client: Client, pace: Pace, view: View, playing: asyncio.Task[N
             return
         if playing.done() and playing.exception() is not None:
             return
-        await asyncio.sleep(GLANCE)
+        await asyncio.sleep(REFRESH_SECONDS)
 
 
 async def _scene(client: Client, pace: Pace) -> Scene:

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much the demo does and how long it takes its time."""
+    """How many jobs the demo enqueues, and how fast."""
 
     waves: int
     wave: int
@@ -37,7 +37,8 @@ class Pace:
 FULL = Pace(waves=14, wave=40, pause=1.0, slow=13.0, later=8.0, rounds=400_000)
 QUICK = Pace(waves=3, wave=20, pause=0.3, slow=1.0, later=1.0, rounds=20_000)
 
-# task: enqueued, succeeded, failed, cancelled, retries. Of `welcome` the pace decides.
+# For each task: enqueued, succeeded, failed, cancelled, retries. The numbers of `welcome` depend on
+# the pace.
 EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
     shop.welcome.name: (0, 0, 0, 0, 0),
     shop.thumbnail.name: (24, 24, 0, 0, 0),
@@ -77,8 +78,8 @@ async def play(pace: Pace, say: Say) -> None:
     for export in exports:
         await export.cancel()
     say("4 exports cancelled: 2 were running, 2 still scheduled")
-    told = await until_fired(shop.app.client, 2)
-    say(f"schedule {told.name!r} has fired {told.fired} plans, each once")
+    clock = await until_fired(shop.app.client, 2)
+    say(f"schedule {clock.name!r} has fired {clock.fired} plans, each once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,10 @@ async def on_schedule(client: Client) -> OnSchedule:
 
 
 async def until_fired(client: Client, number: int) -> OnSchedule:
-    """A quick demo may be over before its schedule was due twice."""
+    """Wait until the schedule has fired so many plans: a quick demo may be faster than that."""
     for _ in range(100):
-        if (told := await on_schedule(client)).fired >= number:
-            return told
+        if (clock := await on_schedule(client)).fired >= number:
+            return clock
         await asyncio.sleep(0.1)
     return await on_schedule(client)
 
@@ -162,7 +163,7 @@ def _row(task: str, jobs: list[Job]) -> Row:
 
 
 def unmet(rows: list[Row], pace: Pace) -> list[str]:
-    """What did not come out as it must."""
+    """Each number of the summary that differs from what it must be."""
     welcomes = pace.waves * pace.wave
     expected = EXPECTED | {shop.welcome.name: (welcomes, welcomes, 0, 0, 0)}
     names = ("enqueued", "succeeded", "failed", "cancelled", "retries")

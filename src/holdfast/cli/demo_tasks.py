@@ -1,6 +1,6 @@
 """The tasks of `holdfast demo`: a small shop that sends, resizes, charges and reports.
 
-They stand in a module of their own because a child process imports them by name.
+The tasks have a module of their own because a child process imports them by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ app = App("sqlite://")
 MAIL, MEDIA, OFFICE = "mail", "media", "office"
 QUEUES = {MAIL: 20, MEDIA: 6, OFFICE: 6}
 CLOCK = "clock"
-"""The line of the schedule's jobs: how many there will be depends on how long the demo takes."""
+"""The queue of the schedule's jobs. They are not counted with the others, because their number
+depends on how long the demo takes."""
 SERVED = {**QUEUES, CLOCK: 2}
 SOON = Retry.constant(max_attempts=3, base=0.8)
 
@@ -59,13 +60,13 @@ async def charge(order: int, ctx: Context) -> str:
 
 @app.task(queue=OFFICE, retry=SOON)
 async def import_feed(url: str) -> None:
-    """Never works: three attempts, then it is put aside as failed."""
+    """Never works: fails for good after three attempts."""
     raise ValueError(f"{url} is not a feed")
 
 
 @app.task(queue=OFFICE)
 async def report(pages: int, seconds: float, ctx: Context) -> int:
-    """Slow, and says how far it is."""
+    """Slow, and reports its progress."""
     for page in range(1, pages + 1):
         await asyncio.sleep(seconds / pages)
         await ctx.progress(page / pages, f"page {page} of {pages}")
@@ -79,10 +80,10 @@ async def reminder(to: str) -> str:
 
 
 @app.task(queue=OFFICE)
-async def await_partner(looks: int, pause: float, ctx: Context) -> int:
-    """Not ready yet: looks again later, without spending an attempt."""
+async def await_partner(tries: int, pause: float, ctx: Context) -> int:
+    """Its partner is not ready: it snoozes and tries again, without spending an attempt."""
     seen = (ctx.checkpoint or 0) + 1
-    if seen < looks:
+    if seen < tries:
         await ctx.progress(checkpoint=seen)
         raise Snooze(pause)
     return seen
@@ -97,5 +98,5 @@ async def export(customer: str) -> None:
 @app.schedule(every=1, plan_as="plan")
 @app.task(queue=CLOCK)
 async def stocktaking(plan: datetime) -> dict[str, int]:
-    """On schedule: every second, each plan once, however many workers look."""
+    """On schedule: every second, each plan once, however many workers run."""
     return {"rows_affected": plan.second}

@@ -26,13 +26,13 @@ SHOWN = (
     JobState.FAILED,
     JobState.CANCELLED,
 )
-FEED = 6
-LINE_EVERY = 1.0
+FEED_LINES = 6
+LINE_EVERY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """How things stand at one moment."""
+    """The jobs of the demo at one moment."""
 
     queues: dict[str, dict[JobState, int]]
     running: list[Job]
@@ -47,7 +47,7 @@ class View(Protocol):
 
 
 class Silent:
-    """For `--json`: only the end is told."""
+    """Shows nothing, for `--json`, which prints only the summary."""
 
     def say(self, line: str) -> None:
         pass
@@ -69,7 +69,7 @@ class Lines:
 
     def show(self, scene: Scene) -> None:
         now = time.monotonic()
-        if now - self._last >= LINE_EVERY:
+        if now - self._last >= LINE_EVERY_SECONDS:
             self._last = now
             sums = {s: sum(counts.get(s, 0) for counts in scene.queues.values()) for s in SHOWN}
             shown = [f"{state} {number}" for state, number in sums.items() if number]
@@ -82,7 +82,7 @@ class Board:
 
     def __init__(self, update: Callable[[RenderableType], object]) -> None:
         self._update = update
-        self._feed: deque[str] = deque(maxlen=FEED)
+        self._feed: deque[str] = deque(maxlen=FEED_LINES)
         self._start = time.monotonic()
 
     def say(self, line: str) -> None:
@@ -104,7 +104,7 @@ class Board:
             "",
             *(_job_bar(job) for job in scene.running),
             "",
-            *feed,  # not padded to the full width: an echoed ^C would wrap and spoil the redraw
+            *feed,  # not padded to the full width, so that an echoed ^C does not wrap a line
         )
 
 
@@ -161,5 +161,5 @@ def draw_summary(rows: list[Row]) -> Iterator[RenderableType]:
 
 def draw_schedule(clock: OnSchedule) -> RenderableType:
     late = duration_text(clock.median_late)
-    told = f"schedule {clock.name!r}: {clock.fired} plans fired, each once, {late} after their time"
-    return make_text(told, "cyan")
+    line = f"schedule {clock.name!r}: {clock.fired} plans fired, each once, {late} after their time"
+    return make_text(line, "cyan")

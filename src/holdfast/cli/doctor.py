@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
+from holdfast.cli.advice import advice_text, command_text
 from holdfast.cli.command import add_command
-from holdfast.cli.output import counted, make_text, redact
-from holdfast.cli.target import Session, require_store_file
+from holdfast.cli.output import counted, make_text
+from holdfast.cli.target import CommandSession, require_store_file
+from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.insights.redaction import redact
+from holdfast.store.contract.records import Severity
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:
@@ -29,19 +32,24 @@ def register(group: typer.Typer) -> None:
     add_command(group, "doctor", doctor)
 
 
-async def doctor(session: Session) -> None:
+async def doctor(session: CommandSession) -> None:
     """Check schema, clock, workers, queues and stuck jobs. Exit code 1 if there is a problem."""
     url = session.url
     require_store_file(url)
     findings = await examine(open_store(url))
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
-    document = {"healthy": not problems, "findings": msgspec.to_builtins(findings)}
+    document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))
     if problems:
         raise typer.Exit(1)
 
 
-def _draw(findings: list[Finding]) -> Iterator[RenderableType]:
+def _document(diagnosis: Diagnosis) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(diagnosis)
+    return document | {"commands": [command_text(action) for action in diagnosis.actions]}
+
+
+def _draw(findings: list[Diagnosis]) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
@@ -52,14 +60,14 @@ def _draw(findings: list[Finding]) -> Iterator[RenderableType]:
     for finding in findings:
         mark, style = MARKS[finding.severity]
         saw = Text(redact(finding.saw))
-        if finding.advice:
-            saw.append(f"\n→ {redact(finding.advice)}", style="cyan")
+        if advice := advice_text(finding.advice, finding.actions):
+            saw.append(f"\n→ {redact(advice)}", style="cyan")
         grid.add_row(make_text(mark, style), finding.check, saw)
     yield grid
     yield _verdict(findings)
 
 
-def _verdict(findings: list[Finding]) -> RenderableType:
+def _verdict(findings: list[Diagnosis]) -> RenderableType:
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     if problems:

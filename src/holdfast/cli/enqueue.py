@@ -1,4 +1,4 @@
-"""`holdfast enqueue`: one durable call from the command line."""
+"""`holdfast enqueue`: enqueue one job from the command line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typer
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import due_time, wait
 from holdfast.cli.output import complain
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.enqueue.maker import JobMaker
-from holdfast.enqueue.options import Options
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import PayloadTooLarge, UnknownTask
 from holdfast.job.checks import check_name
 from holdfast.job.record import Inserted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Arguments = dict[str, Any]
 
-_TOLD = {
+_NOTES = {
     "existing": "no new job: this one holds the unique key",
     "debounced": "no new job: this one holds the unique key, and was made due as asked",
     "replaced": "the job that held the unique key was replaced",
@@ -37,7 +37,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def enqueue(
-    session: Session,
+    session: CommandSession,
     task: Annotated[str, typer.Argument(help="The task's name.")],
     arguments: Annotated[
         str | None,
@@ -99,7 +99,11 @@ async def enqueue(
 
 
 async def _checked(
-    session: Session, app: App, task: Task[..., Any], arguments: Arguments, patience: float | None
+    session: CommandSession,
+    app: App,
+    task: Task[..., Any],
+    arguments: Arguments,
+    patience: float | None,
 ) -> None:
     text = _json(arguments)
     task.handler.signature.check(text)  # before the store is opened, which may create it
@@ -110,13 +114,14 @@ async def _checked(
 
 
 async def _by_name(
-    session: Session,
+    session: CommandSession,
     task: str,
     arguments: Arguments,
     options: dict[str, Any],
     patience: float | None,
 ) -> None:
-    """Without the app nothing is known of the signature: the worker will check it."""
+    """Enqueue by the task's name, without its app. The arguments are not checked here, because the
+    function's signature is unknown; the worker checks them."""
     from holdfast.config import Settings
     from holdfast.job.checks import check_job_id
 
@@ -125,13 +130,13 @@ async def _by_name(
     if len(text.encode()) > limit:
         raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
     own = check_job_id(options["id"]) if "id" in options else None
-    job = JobMaker(task, Options().using(options)).make(text, own)
+    job = JobMaker(task, JobOptions().using(options)).make(text, own)
     async with session.client(may_create=True) as client:
         await _answer(session, client, await client.insert(job), patience)
 
 
 async def _answer(
-    session: Session, client: Client, inserted: Inserted, patience: float | None
+    session: CommandSession, client: Client, inserted: Inserted, patience: float | None
 ) -> None:
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]
@@ -140,7 +145,7 @@ async def _answer(
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
     elif inserted.how != "created" and not session.as_json:
-        complain(_TOLD[inserted.how])
+        complain(_NOTES[inserted.how])
     session.answer(document, lambda: lines)
 
 
@@ -169,7 +174,8 @@ def read_arguments(
 
 
 def _pair(pair: str, takes_text: Callable[[str], bool]) -> tuple[str, Any]:
-    """A value is JSON if it reads as such, else text; for a `str` parameter always text."""
+    """The name and value of one `--arg`. A value that reads as JSON is JSON, any other is text. For
+    a `str` parameter a value is always text."""
     name, equals, value = pair.partition("=")
     if not equals or not name.isidentifier():
         raise UsageProblem(f"--arg must be NAME=VALUE, got {pair!r}")

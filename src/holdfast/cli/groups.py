@@ -1,4 +1,4 @@
-"""The groups of commands, apart so that any module can add to them."""
+"""The groups of commands: `holdfast jobs`, `holdfast queues` and so on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import typer
 
 
 def group(about: str) -> typer.Typer:
-    """Errors of ours are one line each; any other is a defect, and its traceback stays plain."""
+    """A group of commands. An error of Holdfast is shown as one line. Any other exception is a
+    defect, and is shown with Python's own traceback."""
     return typer.Typer(
         help=about,
         no_args_is_help=True,

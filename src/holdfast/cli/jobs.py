@@ -1,4 +1,4 @@
-"""`holdfast jobs list|show|explain`: looking at jobs."""
+"""`holdfast jobs list|show|explain`: what is read about jobs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from holdfast.cli.advice import advice_text, command_text
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import JobFilters
 from holdfast.cli.jobs_view import draw_job, job_note
@@ -22,16 +23,17 @@ from holdfast.cli.output import (
     most_text,
     state_text,
 )
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.insights.explain import Explanation
+    from holdfast.insights.explain import Explanation, Reason
 
-ROOMY = 110
+TABLE_WIDTH = 110
+"""Columns that a terminal needs for a table of jobs."""
 
 JobIdArgument = Annotated[str, typer.Argument(help="The job's id.", metavar="ID")]
 
@@ -43,7 +45,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def list_jobs(
-    session: Session,
+    session: CommandSession,
     filters: JobFilters,
     limit: Annotated[int, typer.Option(help="At most this many.")] = 25,
     cursor: Annotated[
@@ -67,7 +69,7 @@ def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableTy
     if not page.jobs:
         yield "no jobs match" if not counts else "no more jobs"
         return
-    yield from _as_table(page) if make_console().width >= ROOMY else _stacked(page)
+    yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
     shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
     yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
     if page.next_cursor is not None:
@@ -90,7 +92,7 @@ def _as_table(page: Page) -> Iterator[RenderableType]:
 
 
 def _stacked(page: Page) -> Iterator[RenderableType]:
-    """Where a table would break every word, each job gets lines of its own."""
+    """Jobs below each other, for a terminal so narrow that a table would break every word."""
     from rich.text import Text
 
     for job in page.jobs:
@@ -100,22 +102,28 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
         yield indented(" · ".join(filter(None, facts)), "dim")
 
 
-async def show_job(session: Session, job_id: JobIdArgument) -> None:
+async def show_job(session: CommandSession, job_id: JobIdArgument) -> None:
     """Show everything that is known about a job, with its error history."""
     async with session.client() as client:
         job = await client.get(job_id)
     session.answer(job_document(job), lambda: draw_job(job))
 
 
-async def explain_job(session: Session, job_id: JobIdArgument) -> None:
+async def explain_job(session: CommandSession, job_id: JobIdArgument) -> None:
     """Say why a job is not running now, and who can change it."""
     async with session.client() as client:
         explanation = await client.explain(job_id)
     document: dict[str, Any] = {
         "job": job_document(explanation.job),
-        "reasons": msgspec.to_builtins(explanation.reasons),
+        "reasons": [_reason_document(reason) for reason in explanation.reasons],
     }
     session.answer(document, lambda: _draw_explanation(explanation))
+
+
+def _reason_document(reason: Reason) -> dict[str, Any]:
+    """The reason with its action as data, and with the command that carries the action out."""
+    document: dict[str, Any] = msgspec.to_builtins(reason)
+    return document | {"command": None if reason.action is None else command_text(reason.action)}
 
 
 def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
@@ -128,5 +136,6 @@ def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
     for reason in explanation.reasons:
         yield indented(reason.fact, "bold", mark="• ")
         yield indented(f"who can change it: {reason.who}", "dim")
-        if reason.advice:
-            yield indented(f"what to do: {reason.advice}", "dim")
+        actions = [] if reason.action is None else [reason.action]
+        if advice := advice_text(reason.advice, actions):
+            yield indented(f"what to do: {advice}", "dim")

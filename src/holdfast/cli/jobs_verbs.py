@@ -16,13 +16,14 @@ import typer
 from holdfast.cli.asking import confirm, progress_bar
 from holdfast.cli.command import add_command
 from holdfast.cli.filters import JobFilters
-from holdfast.cli.output import counted, make_text, redact, state_text
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.output import counted, make_text, state_text
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
+from holdfast.insights.redaction import redact
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
 
@@ -60,10 +61,10 @@ def register(group: typer.Typer) -> None:
 
 
 def _body(command: JobCommand) -> Callable[..., Any]:
-    async def plain(session: Session, choice: Choice) -> None:
+    async def plain(session: CommandSession, choice: Choice) -> None:
         await _apply(session, command, choice)
 
-    async def with_value(session: Session, to: Any, choice: Choice) -> None:
+    async def with_value(session: CommandSession, to: Any, choice: Choice) -> None:
         done = f"{command.done} to {to}"
         await _apply(session, replace(command, value=to, done=done), choice)
 
@@ -78,7 +79,7 @@ def _body(command: JobCommand) -> Callable[..., Any]:
     return body
 
 
-async def _apply(session: Session, command: JobCommand, choice: Choice) -> None:
+async def _apply(session: CommandSession, command: JobCommand, choice: Choice) -> None:
     async with session.client() as client:
         if choice.everything:
             await _apply_to_all(session, command, choice, client)
@@ -87,7 +88,7 @@ async def _apply(session: Session, command: JobCommand, choice: Choice) -> None:
 
 
 async def _apply_to_each(
-    session: Session, command: JobCommand, ids: list[str], client: Client
+    session: CommandSession, command: JobCommand, ids: list[str], client: Client
 ) -> None:
     """Try every id: a job that cannot be changed does not keep the others from their change.
 
@@ -102,7 +103,7 @@ async def _apply_to_each(
 
 
 async def _one(
-    session: Session, command: JobCommand, client: Client, job_id: str
+    session: CommandSession, command: JobCommand, client: Client, job_id: str
 ) -> dict[str, Any]:
     try:
         await client.apply(command.row, job_id, command.value, actor=session.actor)
@@ -135,7 +136,7 @@ def _done(command: JobCommand, state: JobState) -> str:
 
 
 async def _apply_to_all(
-    session: Session, command: JobCommand, choice: Choice, client: Client
+    session: CommandSession, command: JobCommand, choice: Choice, client: Client
 ) -> None:
     words, row = choice.filters.words, command.row
     report = await client.apply_all(row, command.value, dry_run=True, **words)

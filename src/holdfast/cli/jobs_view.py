@@ -24,7 +24,7 @@ NOTE_WIDTH = 100
 
 
 def job_note(job: Job) -> str:
-    """The one thing worth knowing in a list: what it waits for, how far it is, why it ended."""
+    """The last column of a list: what the job waits for, how far it has come, or why it ended."""
     note = job.reason or ""
     match job.state:
         case JobState.SCHEDULED | JobState.SUSPENDED if job.due_at is not None:

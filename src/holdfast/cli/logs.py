@@ -15,7 +15,8 @@ _OF_EVERY_LINE = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "as
 
 
 def set_up_logs(level: str, *, as_json: bool) -> None:
-    """An app that set up its own logging keeps it, unless JSON was asked for."""
+    """Set up logging to standard error. An app that has set up logging itself keeps its own, unless
+    JSON was asked for."""
     if level.lower() not in LEVELS:
         raise UsageProblem(f"--log-level must be one of {', '.join(LEVELS)}; got {level!r}")
     if as_json:
@@ -28,8 +29,8 @@ def set_up_logs(level: str, *, as_json: bool) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Constant names, one object a line; fields of an event are not parsed out of its text. What
-    else was given beside a message (`extra`) is in `fields` as well."""
+    """One JSON object a line. An event keeps its name and fields apart; a plain message has the
+    values of its `extra` in `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -1,6 +1,6 @@
-"""The `holdfast` command: from here to the program that answers.
+"""The `holdfast` command: the entry point of the shell.
 
-Asking for the version imports nothing else; everything else is put together in
+`--version` is answered here and imports nothing else. All commands are put together in
 `holdfast.cli.program`.
 """
 

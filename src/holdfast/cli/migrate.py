@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.command import add_command
-from holdfast.cli.target import Session, shown_url
+from holdfast.cli.target import CommandSession, shown_url
 from holdfast.store.open import open_store
 
 
@@ -16,13 +16,13 @@ def register(group: typer.Typer) -> None:
 
 
 async def migrate(
-    session: Session,
+    session: CommandSession,
     sql: Annotated[
         bool, typer.Option("--sql", help="Print the migrations instead of applying them.")
     ] = False,
 ) -> None:
-    """Apply the migrations that are missing (SQLite does it by itself). The store must be named
-    by --url, --app or the settings."""
+    """Apply the migrations that are missing (a SQLite store does so when it is opened). The store
+    must be named by --url, --app or the settings."""
     url = session.named_url
     store, where = open_store(url), shown_url(url)
     if sql:
@@ -30,7 +30,7 @@ async def migrate(
         if session.as_json:
             session.answer({"sql": script}, list)
         else:
-            print(script)  # as it is: a script for psql is neither wrapped nor coloured
+            print(script)  # not by Rich, which would wrap and colour a script for psql
         return
     try:
         applied = await store.migrate()

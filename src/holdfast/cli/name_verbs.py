@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.asking import confirm
 from holdfast.cli.command import add_command
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.insights.actions import Noun
@@ -26,10 +26,10 @@ def add_name_commands(group: typer.Typer, noun: Noun) -> None:
 
 
 def _body(row: NameVerb) -> Callable[..., Any]:
-    async def plain(session: Session, names: Names) -> None:
+    async def plain(session: CommandSession, names: Names) -> None:
         await _apply(session, row, names)
 
-    async def asking(session: Session, names: Names, yes: Yes = False) -> None:
+    async def asking(session: CommandSession, names: Names, yes: Yes = False) -> None:
         confirm(session, f"{row.verb} {', '.join(names)} with their history", yes)
         await _apply(session, row, names)
 
@@ -38,7 +38,7 @@ def _body(row: NameVerb) -> Callable[..., Any]:
     return body
 
 
-async def _apply(session: Session, row: NameVerb, names: list[str]) -> None:
+async def _apply(session: CommandSession, row: NameVerb, names: list[str]) -> None:
     async with session.client() as client:
         for name in names:
             await _apply_to(client, row, name, session.actor)

@@ -1,8 +1,7 @@
 """What a command shows: a readable table for people or one JSON document for programs.
 
-Only the answer goes to standard output. Everything said on the way goes to
-standard error, so that `--json` can be piped as it is. Rich is imported when
-something is drawn, not before.
+Only the answer goes to standard output. Questions, progress and errors go to standard error, so
+that the output of `--json` can be piped. Rich is imported only when something is drawn.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.clock import utcnow
+from holdfast.insights.redaction import redact
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 PIPED_WIDTH = 200
-_PASSWORD = re.compile(r"(?P<user>(?://|\b)[^\s:/@]*):[^\s@/]+@")
 
 STATE_STYLES = {
     JobState.READY: "cyan",
@@ -41,21 +40,12 @@ STATE_STYLES = {
 }
 
 
-def redact(text: str) -> str:
-    """No password of a URL, wherever in a message it may stand.
-
-    >>> redact("cannot reach postgres://ann:secret@db/jobs")
-    'cannot reach postgres://ann:***@db/jobs'
-    """
-    return _PASSWORD.sub(r"\g<user>:***@", text)
-
-
 def complain(text: str) -> None:
     print(redact(text), file=sys.stderr)
 
 
 def answer(as_json: bool, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
-    """The one answer of a command, for whoever asked."""
+    """Print the answer of a command: the document as JSON, or what `draw` draws."""
     if as_json:
         text = msgspec.json.encode(document)
         print(msgspec.json.format(text, indent=2).decode())
@@ -66,9 +56,10 @@ def answer(as_json: bool, document: object, draw: Callable[[], Iterable[Renderab
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Markup stays off: names and error messages of jobs are shown, never interpreted.
+    """A console without markup: names and error messages of jobs are shown as they are, never
+    interpreted.
 
-    What is piped is not cut to the width of a terminal that is not there.
+    Output to a pipe gets a fixed width, because there is no terminal whose width could cut it.
     """
     from rich.console import Console
 
@@ -84,7 +75,8 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def make_table(*columns: str, **options: Any) -> Table:
-    """A column written `>name` holds numbers and `=name` short words: neither is ever wrapped."""
+    """A table without a frame. A column written `>name` holds numbers and one written `=name` holds
+    short words; cells of both are never wrapped."""
     from rich import box
     from rich.table import Table
 
@@ -108,7 +100,7 @@ def make_text(text: str, style: str = "") -> Text:
 
 
 def indented(text: str, style: str = "", *, mark: str = "  ") -> Table:
-    """A line under a heading, whose own further lines stay under it."""
+    """A text under a heading. If it is wrapped, its further lines are indented too."""
     from rich.table import Table
 
     grid = Table.grid()
@@ -123,7 +115,8 @@ def state_text(state: JobState) -> Text:
 
 
 def duration_text(seconds: float | None) -> str:
-    """
+    """A duration as people read it.
+
     >>> [duration_text(s) for s in (None, 0.0123, 5, 90, 7200, 400_000)]
     ['–', '12 ms', '5.0 s', '90 s', '2.0 h', '4.6 d']
     """
@@ -149,7 +142,7 @@ def ago_text(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def time_text(moment: datetime | None, now: datetime | None = None) -> str:
-    """Local time and how long ago: the one to compare with logs, the other to read."""
+    """Local time, to compare with logs, and how long ago that was."""
     if moment is None:
         return "–"
     local = _local(moment).isoformat(sep=" ", timespec="milliseconds")
@@ -157,7 +150,7 @@ def time_text(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def _local(moment: datetime) -> datetime:
-    """In UTC where the local zone would be past the end of the calendar."""
+    """The moment in local time; in UTC if the local time is past the end of the calendar."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -165,7 +158,8 @@ def _local(moment: datetime) -> datetime:
 
 
 def counted(number: int, thing: str) -> str:
-    """
+    """A number with its noun.
+
     >>> counted(1, "job"), counted(1234, "job")
     ('1 job', '1,234 jobs')
     """
@@ -173,7 +167,8 @@ def counted(number: int, thing: str) -> str:
 
 
 def job_document(job: Job) -> dict[str, Any]:
-    """A job with stable field names; what is JSON inside the store is JSON here, not text."""
+    """A job as a document with stable field names. Fields that the store holds as JSON text
+    (arguments, result, headers, policy, checkpoint) are JSON here."""
     document: dict[str, Any] = msgspec.to_builtins(job)
     for field in ("args", "headers", "result"):
         document[field] = _decoded(document[field])
@@ -185,12 +180,13 @@ def job_document(job: Job) -> dict[str, Any]:
 
 
 def most_text(job: Job) -> str:
-    """How many attempts the job may have, if its policy can be read."""
+    """How many attempts the job may have; `?` if its policy cannot be read."""
     return "?" if job.max_attempts is None else str(job.max_attempts)
 
 
 def every_field(record: msgspec.Struct) -> dict[str, Any]:
-    """Also those at their default, which a record leaves out when it is stored."""
+    """A record as a dictionary of all its fields. Fields at their default are included, although
+    the stored record leaves them out."""
     values = {field: getattr(record, field) for field in record.__struct_fields__}
     return {
         field: every_field(value) if isinstance(value, msgspec.Struct) else value
@@ -199,7 +195,7 @@ def every_field(record: msgspec.Struct) -> dict[str, Any]:
 
 
 def _decoded(text: str | None) -> Any:
-    """What is no JSON is shown as the text that it is."""
+    """The value of a JSON text; the text itself if it is not JSON."""
     try:
         return None if text is None else msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -221,7 +217,8 @@ def parse_duration(text: str) -> float | None:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """A moment: so long ago (`2h`), or an ISO date or time, local unless it says otherwise."""
+    """A moment: how long ago it was (`2h`), or an ISO date or time. A time without a zone is local.
+    None if the text is neither."""
     passed = parse_duration(text)
     if passed is not None:
         return utcnow() - timedelta(seconds=passed)

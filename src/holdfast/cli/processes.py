@@ -1,8 +1,8 @@
-"""Several worker processes under one parent that starts them anew when they die.
+"""Several worker processes under one parent, which starts a child again when it dies.
 
-Each child is a full worker with an id and a lease of its own; the parent runs
-no jobs and holds no connection. Children get a session of their own, so that
-Ctrl-C in a terminal reaches them once, through the parent, and not twice.
+Each child is a full worker with an id and a lease of its own; the parent runs no jobs and holds no
+connection. Each child is started in a session of its own. So Ctrl-C in a terminal reaches only the
+parent, and the parent passes it on once; otherwise every child would get it twice.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Coroutine
 from typing import Any
 
+from holdfast.background.backoff import Backoff
 from holdfast.worker.os_signals import told_by_signals
 
 logger = logging.getLogger("holdfast")
 
-FIRST_WAIT = 0.2
-LONGEST_WAIT = 30.0
-STEADY = 30.0
-"""Seconds after which a child counts as well started, and its next death as the first."""
+FIRST_RESTART_SECONDS = 0.2
+LONGEST_RESTART_SECONDS = 30.0
+STEADY_SECONDS = 30.0
+"""A child that ran for so long had started well: its death counts as the first one again."""
 WRONG_CALL = 2
-HANDOVER = 3.0
-"""Seconds that running jobs get to end when code changed; then they are handed back."""
+"""The exit code of a child that was called wrongly: starting it again would not help."""
+HANDOVER_SECONDS = 3.0
+"""How long running jobs may go on after code changed; then they are handed back."""
 
 
 class ProcessGroup:
@@ -53,7 +55,8 @@ class ProcessGroup:
         self.restarts = 0
 
     async def run(self, beside: Coroutine[Any, Any, None] | None = None) -> int:
-        """Returns the exit code: not 0 if a child could not be started as it was told to."""
+        """Run until told to stop, with `beside` running next to the children. Returns the exit
+        code: not 0 if the children were called wrongly."""
         companion = None if beside is None else asyncio.create_task(beside)
         with told_by_signals(self._on_signal):
             try:
@@ -65,18 +68,19 @@ class ProcessGroup:
         return self._code
 
     async def renew(self) -> None:
-        """Start every child anew, with the code as it is now."""
+        """Stop every child and let it be started again, with the code as it is now. Children that
+        still run jobs after the handover get a second SIGTERM, which makes them hurry."""
         self._renewed.set()
         before = dict(self._children)
         _signal_all(before, signal.SIGTERM)
         waits = [asyncio.create_task(child.wait()) for child in before.values()]
         if waits:
-            await asyncio.wait(waits, timeout=HANDOVER)
+            await asyncio.wait(waits, timeout=HANDOVER_SECONDS)
             _signal_all(before, signal.SIGTERM)
             await asyncio.wait(waits)
 
     async def _keep(self, number: int) -> None:
-        deaths = 0
+        backoff = Backoff(first=FIRST_RESTART_SECONDS, cap=LONGEST_RESTART_SECONDS)
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             started = loop.time()
@@ -88,8 +92,9 @@ class ProcessGroup:
                 self._code = code
                 self._stop(signal.SIGTERM)
                 return
-            deaths = 0 if loop.time() - started > STEADY else deaths + 1
-            await self._before_restart(number, code, deaths)
+            if loop.time() - started > STEADY_SECONDS:
+                backoff.reset()
+            await self._before_restart(number, code, backoff.next())
 
     async def _run_child(self, number: int) -> int:
         named = ["--name", f"{self._name}-{number}"] if self._name else []
@@ -104,25 +109,25 @@ class ProcessGroup:
         finally:
             del self._children[number]
 
-    async def _before_restart(self, number: int, code: int, deaths: int) -> None:
+    async def _before_restart(self, number: int, code: int, wait: float) -> None:
         if self._renewed.is_set():
             return
         if not self._restart:
             logger.warning("worker process %s ended (%s); waiting for a change", number, _how(code))
             await _first_of(self._renewed, self._stopping)
             return
-        pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(deaths, 10))
         logger.warning(
-            "worker process %s ended (%s); starting anew in %.1f s", number, _how(code), pause
+            "worker process %s ended (%s); starting again in %.1f s", number, _how(code), wait
         )
         self.restarts += 1
-        await _first_of(self._stopping, timeout=pause)
+        await _first_of(self._stopping, timeout=wait)
 
     def _on_signal(self, number: signal.Signals) -> None:
         self._stop(number)
 
     def _stop(self, number: signal.Signals) -> None:
-        """Passed on as SIGTERM; a child's second makes it hurry, and the third ends all talk."""
+        """Pass a signal on as SIGTERM. The second SIGTERM makes a child hurry; in place of the
+        third, children are killed."""
         self._signals += 1
         self._stopping.set()
         logger.info("%s: stopping the worker processes (%s)", number.name, len(self._children))

@@ -1,4 +1,4 @@
-"""All commands of one program, one module per noun."""
+"""All commands of `holdfast`, in the order of its help."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.insights.actions import Noun
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo
@@ -31,7 +31,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def list_queues(
-    session: Session,
+    session: CommandSession,
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
 ) -> None:
     """List queues with what waits in them."""
@@ -73,7 +73,7 @@ def _standing(queue: QueueInfo, served: bool) -> Text:
 
 
 async def tune_queue(
-    session: Session,
+    session: CommandSession,
     name: Annotated[str, typer.Argument(help="The queue.")],
     throttle_base: Wait = None,
     throttle_cap: Wait = None,

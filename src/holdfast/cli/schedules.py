@@ -1,4 +1,4 @@
-"""`holdfast schedules list|show|preview|history`: looking at schedules."""
+"""`holdfast schedules list|show|preview|history`: what is read about schedules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import moment
 from holdfast.cli.output import every_field, parse_duration
 from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, draw_schedule
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.clock import utcnow
 from holdfast.errors import BadOption
 from holdfast.job.policy import decode_policy
@@ -36,7 +36,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def list_schedules(
-    session: Session,
+    session: CommandSession,
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
 ) -> None:
     """List schedules with their next plan and what is wrong with them."""
@@ -47,7 +47,7 @@ async def list_schedules(
     session.answer({"schedules": documents}, lambda: draw_list(documents, now))
 
 
-async def show_schedule(session: Session, name: Name) -> None:
+async def show_schedule(session: CommandSession, name: Name) -> None:
     """Everything about one schedule, with its newest plans."""
     async with session.client() as client:
         found = await client.schedules.get(name)
@@ -66,7 +66,7 @@ async def show_schedule(session: Session, name: Name) -> None:
 
 
 async def preview_plans(
-    session: Session,
+    session: CommandSession,
     name: Name,
     since: Annotated[
         str | None,
@@ -87,7 +87,7 @@ async def preview_plans(
 
 
 async def show_history(
-    session: Session,
+    session: CommandSession,
     name: Name,
     scope: Annotated[str | None, typer.Option(help="Only this scope.")] = None,
     before: Annotated[
@@ -105,7 +105,7 @@ async def show_history(
 
 
 def when(option: str, text: str | None) -> datetime | None:
-    """A moment of the past as elsewhere, and `+7d` for one to come."""
+    """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
     if text is not None and text.startswith("+"):
         ahead = parse_duration(text[1:])
         if ahead is not None:
@@ -134,7 +134,8 @@ def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) ->
 
 
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
-    """A row of the ledger; the duration, the error's kind and a result's rows_affected aside."""
+    """A row of the ledger as a document, with three fields added: the job's duration, the kind of
+    its error, and `rows_affected` of its result."""
     document: dict[str, Any] = msgspec.to_builtins(entry)
     result = None if entry.result is None else msgspec.json.decode(entry.result)
     took = (

@@ -16,7 +16,7 @@ from holdfast.cli.filters import wait
 from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import counted
 from holdfast.cli.schedules import Name, when
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
 from holdfast.insights.actions import Noun
 from holdfast.schedule.backfill import BackfillReport
@@ -31,7 +31,7 @@ Every = Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 15m, 2h
 Zone = Annotated[str | None, typer.Option(help="An IANA name.", metavar="ZONE")]
 Time = Annotated[str | None, typer.Option(metavar="TIME")]
 Args = Annotated[str | None, typer.Option(help="The arguments as a JSON object.", metavar="JSON")]
-Choice = Annotated[str | None, typer.Option()]
+Word = Annotated[str | None, typer.Option()]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -44,7 +44,7 @@ def register(group: typer.Typer) -> None:
 
 
 async def create_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     task: Annotated[str, typer.Option("--task", "-t", help="The task its jobs run.")],
     cron: Cron = None,
@@ -54,12 +54,12 @@ async def create_schedule(
     queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
     delay: Time = None,
     jitter: Time = None,
-    catch_up: Choice = None,
+    catch_up: Word = None,
     window: Time = None,
     cap: Annotated[int | None, typer.Option()] = None,
     lateness: Time = None,
-    overlap: Choice = None,
-    on_crash: Choice = None,
+    overlap: Word = None,
+    on_crash: Word = None,
 ) -> None:
     """Add a schedule. With an app (--app, HOLDFAST_APP) the arguments are checked first."""
     words = _words(locals())
@@ -82,7 +82,7 @@ async def create_schedule(
 
 
 async def edit_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     cron: Cron = None,
     every: Every = None,
@@ -91,38 +91,38 @@ async def edit_schedule(
     queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
     delay: Time = None,
     jitter: Time = None,
-    catch_up: Choice = None,
+    catch_up: Word = None,
     window: Time = None,
     cap: Annotated[int | None, typer.Option()] = None,
     lateness: Time = None,
-    overlap: Choice = None,
+    overlap: Word = None,
 ) -> None:
-    """Change a schedule; from then on code leaves it alone."""
+    """Change a schedule; from then on, code that declares it does not overwrite it."""
     changes = _words(locals())
     if cron is not None:
         changes["cron"] = cron
     if args is not None:
         changes["args"] = _json_object(args)
     if not changes:
-        raise UsageProblem("nothing to change: give the options that are to be others")
+        raise UsageProblem("nothing to change: give at least one option")
     async with session.client() as client:
         made = await client.schedules.edit(name, actor=session.actor, **changes)
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
 async def trigger_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     scope: Annotated[str, typer.Option(help="The scope, for a scoped schedule.")] = NO_SCOPE,
 ) -> None:
-    """Start a job of it now, whatever its rule says."""
+    """Start a job of the schedule now, whatever its rule says."""
     async with session.client() as client:
         job_id = await client.schedules.trigger(name, scope, actor=session.actor)
     session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
 
 
 async def backfill_schedule(
-    session: Session,
+    session: CommandSession,
     name: Name,
     since: Annotated[str, typer.Option("--from", help="An ISO time or '2h'.", metavar="WHEN")],
     until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
@@ -167,7 +167,7 @@ WORDS = (*RULE, "queue", "catch_up", "window", "cap", "lateness", "overlap", "on
 
 
 def _words(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, times as seconds."""
+    """The options that were given, by name, with times as seconds."""
     words = {key: given[key] for key in WORDS if given.get(key) is not None}
     return {
         key: wait(f"--{key.replace('_', '-')}", value) if key in TIMES else value
@@ -186,8 +186,8 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _client(session: Session) -> AsyncIterator[Client]:
-    """With an app its scope providers are at hand."""
+async def _client(session: CommandSession) -> AsyncIterator[Client]:
+    """A client that knows the app's scope providers, if an app was named."""
     if session.locator is None:
         async with session.client() as client:
             yield client

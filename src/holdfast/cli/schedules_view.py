@@ -65,9 +65,9 @@ def standing_text(schedule: Mapping[str, Any]) -> Text:
         ("edited", schedule["edited"] and schedule["declared_at"] is not None),
         ("made at run time", schedule["declared_at"] is None),
     ]
-    told = ", ".join(note for note, holds in notes if holds)
+    standing = ", ".join(note for note, holds in notes if holds)
     alerts = (schedule["paused"], schedule["undeclared"], schedule["contested"])
-    return make_text(told, "yellow" if any(alerts) else "dim")
+    return make_text(standing, "yellow" if any(alerts) else "dim")
 
 
 def draw_schedule(schedule: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class UsageProblem(HoldfastError):
-    """The command was called in a way that cannot work."""
+    """The command was called wrongly: exit code 2."""
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """The global options of one command, and what they lead to."""
+class CommandSession:
+    """The global options of one command, and the app, store and client that they name."""
 
     given_url: str | None
     given_app: str | None
@@ -67,13 +67,14 @@ class Session:
 
     @property
     def names_store(self) -> bool:
-        """False if only the default is left, which nobody chose."""
+        """Whether somebody chose the store. False if only the default URL is left."""
         chosen = self.given_url is not None or self.locator is not None
         return chosen or "url" in Settings.given()
 
     @property
     def named_url(self) -> str:
-        """The URL for a command that changes a store for good, or makes one."""
+        """The URL, for a command that makes a store or changes its schema. Such a command never
+        uses the default URL, which nobody chose."""
         if not self.names_store:
             raise UsageProblem(
                 "no store named: give --url or --app, or set HOLDFAST_URL or HOLDFAST_APP"
@@ -81,7 +82,7 @@ class Session:
         return self.url
 
     def app(self, locator: str | None = None) -> App:
-        """The app a command needs, by its own argument, `--app` or the settings."""
+        """The app that a command needs: named by its own argument, `--app` or the settings."""
         locator = locator or self.locator
         if locator is None:
             raise UsageProblem(
@@ -90,7 +91,7 @@ class Session:
         return load_app(locator)
 
     def on_store(self, app: App) -> AbstractContextManager[None]:
-        """The app on the store of `--url`, if one was given."""
+        """Use the app with the store of `--url`, if that option was given."""
         return app.using_store(self.given_url) if self.given_url else nullcontext()
 
     @asynccontextmanager
@@ -116,7 +117,8 @@ class Session:
 
 
 def require_store_file(url: str) -> None:
-    """Looking at a store must not make one: an empty answer would hide a wrong path."""
+    """Refuse a SQLite file that does not exist. A command that reads must not make a store: its
+    empty answer would hide that the path is wrong."""
     scheme, _, rest = url.partition(":///")
     path = Path(unquote(rest.partition("?")[0]))
     if scheme == "sqlite" and rest and not path.exists():
@@ -126,12 +128,12 @@ def require_store_file(url: str) -> None:
         )
 
 
-TELLING = frozenset({"schema", "namespace", "cluster", "sentinel", "host", "port", "dbname"})
+PLACE_OPTIONS = frozenset({"schema", "namespace", "cluster", "sentinel", "host", "port", "dbname"})
 
 
 def shown_url(url: str) -> str:
-    """Where a store is, for people: without a password, and of the options only those that say
-    where. Whatever stands before the last `@` may belong to a password.
+    """Where a store is, for people: without a password, and only with the options that say where.
+    Everything before the last `@` may belong to a password.
 
     >>> shown_url("postgres://ann:secret@db/jobs?schema=shop&sslpassword=hidden")
     'postgres://ann@db/jobs?schema=shop'
@@ -143,7 +145,9 @@ def shown_url(url: str) -> str:
     credentials, _, place = rest.rpartition("@")
     user = credentials.partition(":")[0]
     place, _, query = place.partition("?")
-    options = urlencode([(name, value) for name, value in parse_qsl(query) if name in TELLING])
+    options = urlencode(
+        [(name, value) for name, value in parse_qsl(query) if name in PLACE_OPTIONS]
+    )
     return f"{scheme}://{user}{'@' if user else ''}{place}{'?' if options else ''}{options}"
 
 
@@ -162,7 +166,8 @@ def load_app(locator: str) -> App:
 def _import(name: str, locator: str) -> ModuleType:
     if not name:
         raise UsageProblem(f"the app must be given as module:attribute, got {locator!r}")
-    # It stays on the path: the app may import its neighbours later, and child processes inherit it.
+    # The folder stays on the path: the app may import its neighbours later, and child processes
+    # inherit the path.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -179,7 +184,8 @@ def _import(name: str, locator: str) -> ModuleType:
 
 
 def _broken(name: str, error: Exception) -> HoldfastError:
-    """The user's own module failed: its traceback is what they need, then one line of ours."""
+    """The error for a module of the user that cannot be imported. Its own traceback is printed
+    first, because the user needs it to mend the module."""
     traceback.print_exception(error)
     return HoldfastError(f"module {name!r} cannot be imported: {type(error).__name__}: {error}")
 

@@ -16,7 +16,7 @@ from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
-from holdfast.cli.target import Session, UsageProblem
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
 from holdfast.job.checks import check_name
 
@@ -30,7 +30,7 @@ logger = logging.getLogger("holdfast")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerCall:
     """What was asked of `holdfast worker`."""
 
     locator: str | None
@@ -48,7 +48,7 @@ class Order:
         return {**self.times, **({"name": self.name} if self.name else {})}
 
     def as_arguments(self, url: str | None) -> list[str]:
-        """The same order for one child process."""
+        """The same call, as arguments for one child process."""
         queues = ",".join(f"{queue}:{slots}" for queue, slots in self.queues.items())
         arguments = ["worker", *([self.locator] if self.locator else []), "--queues", queues]
         arguments += [f"{_flag(name)}={seconds}" for name, seconds in self.times.items()]
@@ -63,7 +63,7 @@ def register(group: typer.Typer) -> None:
 
 
 def worker(
-    session: Session,
+    session: CommandSession,
     locator: Annotated[
         str | None,
         typer.Argument(
@@ -80,7 +80,7 @@ def worker(
         bool, typer.Option("--burst", help="Stop when nothing is left to do.")
     ] = False,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew when a .py file changes (development).")
+        bool, typer.Option("--reload", help="Start again when a .py file changes (development).")
     ] = False,
     grace: Annotated[
         str | None,
@@ -90,7 +90,7 @@ def worker(
         str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
     ] = None,
     poll: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How often to look when nothing wakes it.")
+        str | None, typer.Option(metavar="TIME", help="How often to poll when nothing wakes it.")
     ] = None,
     max_block: Annotated[
         str | None,
@@ -113,7 +113,7 @@ def worker(
     """
     given = {"grace": grace, "lease": lease, "poll": poll, "max_block": max_block}
     times = {key: wait(_flag(key), text) for key, text in given.items()}
-    order = Order(
+    call = WorkerCall(
         locator or session.locator,
         parse_queues(queues),
         processes,
@@ -125,9 +125,9 @@ def worker(
         supervised,
     )
     if reload or processes > 1:
-        _run_many(session, order, reload=reload)
+        _run_many(session, call, reload=reload)
     else:
-        _run_one(session, order)
+        _run_one(session, call)
 
 
 def _flag(name: str) -> str:
@@ -135,13 +135,14 @@ def _flag(name: str) -> str:
 
 
 def parse_queues(text: str) -> dict[str, int]:
-    """
+    """The slots of each queue.
+
     >>> parse_queues("mail:10, default")
     {'mail': 10, 'default': 50}
     """
     queues: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        # A queue's own name may hold colons: only a number after the last one is slots.
+        # A queue's own name may hold colons: only a number after the last colon counts slots.
         name, colon, slots = part.rpartition(":")
         name, number = (name, slots) if colon and slots.isdecimal() else (part, str(DEFAULT_SLOTS))
         check_name("queue", name)
@@ -156,20 +157,20 @@ def parse_queues(text: str) -> dict[str, int]:
 # One worker, in this process --------------------------------------------------------------
 
 
-def _run_one(session: Session, order: Order) -> None:
+def _run_one(session: CommandSession, call: WorkerCall) -> None:
     from holdfast.worker.last_resort import LastResort
 
-    app = session.app(order.locator)
-    set_up_logs(order.log_level, as_json=order.json_logs)
+    app = session.app(call.locator)
+    set_up_logs(call.log_level, as_json=call.json_logs)
     with (
         session.on_store(app),
         _stopped(app) as stopped,
         LastResort() as last_resort,
         asyncio.Runner(loop_factory=_fastest_loop()) as runner,
     ):
-        runner.run(_work(app, order, last_resort))
+        runner.run(_work(app, call, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
-    if order.supervised:
+    if call.supervised:
         return
     if session.as_json:
         document = {"worker": stopped.get("worker"), "ended": ended, "handed_back": back}
@@ -178,25 +179,25 @@ def _run_one(session: Session, order: Order) -> None:
         complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
 
 
-async def _work(app: App, order: Order, last_resort: LastResort) -> None:
+async def _work(app: App, call: WorkerCall, last_resort: LastResort) -> None:
     async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
             app.store.kind,
             app.store.durability,
-            ", ".join(f"{queue}:{slots}" for queue, slots in order.queues.items()),
+            ", ".join(f"{queue}:{slots}" for queue, slots in call.queues.items()),
             counted(len(app.registry), "task"),
         )
         if not app.registry:
             logger.warning("the app has no tasks: import the modules that declare them")
-        async with app.worker(order.queues, **order.options) as worker:
-            with _leaving_with_parent(worker, order.supervised):
-                await worker.run(burst=order.burst, last_resort=last_resort)
+        async with app.worker(call.queues, **call.options) as worker:
+            with _leaving_with_parent(worker, call.supervised):
+                await worker.run(burst=call.burst, last_resort=last_resort)
 
 
 @contextmanager
 def _stopped(app: App) -> Iterator[dict[str, Any]]:
-    """Filled with the facts of the worker's last event."""
+    """A dictionary that is filled with the fields of the event `worker.stopped`."""
     facts: dict[str, Any] = {}
 
     def note(event: Event) -> None:
@@ -212,8 +213,8 @@ def _stopped(app: App) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
-    """A child's standard input is a pipe that its parent never writes to: when the pipe ends,
-    the parent is gone, however it died."""
+    """Stop the worker when the parent process is gone. A child's standard input is a pipe to which
+    the parent never writes; the pipe ends when the parent dies, for any reason."""
     if not supervised:
         yield
         return
@@ -242,23 +243,25 @@ def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # Several, in child processes ---------------------------------------------------------------
 
 
-def _run_many(session: Session, order: Order, *, reload: bool) -> None:
+def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> None:
     from holdfast.cli.processes import ProcessGroup
     from holdfast.cli.reload import require_watcher, watch
 
-    if order.locator is None or not reload:
-        session.app(order.locator)  # what is wrong with it is said once, here
-    set_up_logs(order.log_level, as_json=order.json_logs)
-    fleet = ProcessGroup(
-        replace(order, name=None).as_arguments(session.given_url),
-        order.processes,
-        name=order.name,
-        until_done=order.burst,
+    if call.locator is None or not reload:
+        session.app(
+            call.locator
+        )  # an app that cannot be loaded is reported once, not by each child
+    set_up_logs(call.log_level, as_json=call.json_logs)
+    children = ProcessGroup(
+        replace(call, name=None).as_arguments(session.given_url),
+        call.processes,
+        name=call.name,
+        until_done=call.burst,
         restart=not reload,
     )
     if reload:
         require_watcher()
-    code = asyncio.run(fleet.run(watch(fleet) if reload else None))
+    code = asyncio.run(children.run(watch(children) if reload else None))
     if session.as_json:
-        session.answer({"processes": order.processes, "restarts": fleet.restarts}, list)
+        session.answer({"processes": call.processes, "restarts": children.restarts}, list)
     raise typer.Exit(code)

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.command import add_command
 from holdfast.cli.output import ago_text, duration_text, make_table, make_text
-from holdfast.cli.target import Session
+from holdfast.cli.target import CommandSession
 from holdfast.store.contract.records import WorkerInfo
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(group: typer.Typer) -> None:
-    # A callback keeps `list` a word of its own although it is the only one so far.
+    # With a callback Typer keeps the command `list`, although it is the only one of its group.
     group.callback()(_workers)
     add_command(group, "list", list_workers)
 
@@ -27,7 +27,7 @@ def _workers() -> None:
     """Look at workers."""
 
 
-async def list_workers(session: Session) -> None:
+async def list_workers(session: CommandSession) -> None:
     """List workers, live or lapsed but not yet swept, oldest first."""
     async with session.client() as client:
         workers = await client.workers.all()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from holdfast.background.backoff import Backoff, jittered
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import HoldfastError, IdTaken, KeyHeld, PartlyInserted, StoreUnavailable
 from holdfast.job.record import Inserted, NewJob
@@ -88,26 +88,26 @@ def _key(job: NewJob) -> str:
 async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
     """Repeat a call over an outage of at most `patience` seconds, with growing waits."""
     loop = asyncio.get_running_loop()
-    until, wait = loop.time() + patience, 0.05
+    until, backoff = loop.time() + patience, Backoff(first=0.05, cap=2.0)
     while True:
         try:
             return await call()
         except StoreUnavailable:
+            wait = backoff.next()
             if loop.time() + wait > until:
                 raise
-            await asyncio.sleep(wait * (0.5 + random.random()))
-            wait = min(2.0, wait * 2)
+            await asyncio.sleep(jittered(wait))
 
 
 async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
     """Repeat a call while an open transaction holds its unique key, as long as the store wants."""
     loop = asyncio.get_running_loop()
-    began, wait = loop.time(), 0.05
+    began, backoff = loop.time(), Backoff(first=0.05, cap=0.5)
     while True:
         try:
             return await call()
         except KeyHeld as held:
+            wait = backoff.next()
             if loop.time() + wait > began + held.patience:
                 raise
-            await asyncio.sleep(wait * (0.5 + random.random()))
-            wait = min(0.5, wait * 2)
+            await asyncio.sleep(jittered(wait))

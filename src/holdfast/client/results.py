@@ -1,13 +1,12 @@
-"""Waiting for results: all waiters of a program share one question to the store.
+"""Waiting for results: all waiters of a program share one poller.
 
-Nothing is announced when a job ends, because nobody waits for most jobs and an
-announcement would cost every one of them. Those who wait ask together. A job is
-asked about often at first and then less often, whoever else comes to wait: jobs
-that have been waited for equally long form a group, and each group has the time
-of its next look.
+A store does not announce that a job has ended: nobody waits for most jobs, and an announcement
+would cost each of them. So one poller asks the store about all awaited jobs together. It asks about
+a job often at first and then less and less often, however many others are awaited. Jobs that have
+been awaited equally long form a group, and each group has a time of its next poll.
 
-Only the poller talks to the store. A waiter counts its own time, so a call that
-hangs delays nobody beyond the timeout they gave.
+Only the poller calls the store. Each waiter measures its own timeout, so a call to the store that
+hangs delays nobody beyond the timeout that was given.
 """
 
 from __future__ import annotations
@@ -35,31 +34,33 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Outcome
 
-ONE_LOOK = 1.0
-FIRST_WAIT = 0.002
-LONGEST_WAIT = 0.25
-GROWTH = 1.4
-EARLY = 0.25
-"""The part of its wait by which a group may be looked at early, to share another's look."""
+SINGLE_READ_SECONDS = 1.0
+"""How long a wait with a timeout of 0 may take: it reads the job once."""
+FIRST_WAIT_SECONDS = 0.002
+LONGEST_WAIT_SECONDS = 0.25
+WAIT_GROWTH = 1.4
+EARLY_SHARE = 0.25
+"""A group may be polled early by this share of its wait, together with a group that is due."""
 
-PAUSES = 30
-"""Looks take at most one part in so many of a program's time. Jobs that were looked at rest so
-many times as long as their look took. The poller itself rests so many times `A_FEW` seconds after
-a look, or less if the look was shorter, once it has looked that often for `BURST` seconds."""
-LONGEST_REST = 5.0
-A_FEW = 0.0005
-BURST = 0.5
+REST_FACTOR = 30
+"""Polls take at most one part in 30 of a program's time. After a poll, its jobs are left alone for
+30 times as long as the poll took. The poller as a whole also rests: 30 times as long as the poll
+took, but at most 30 times `SHORT_POLL_SECONDS`. That rest begins only when the poller has been busy
+for `BURST_SECONDS`."""
+LONGEST_REST_SECONDS = 5.0
+SHORT_POLL_SECONDS = 0.0005
+BURST_SECONDS = 0.5
 
-TRUST, LONGEST_TRUST = 1.0, 30.0
-"""Seconds for which a job without an outcome is believed to be there, before that is checked:
-longer if a check of so many jobs takes long."""
-CHECK_PAUSES = 100
+TRUST_SECONDS, LONGEST_TRUST_SECONDS = 1.0, 30.0
+"""How long a job without an outcome is believed to exist before the poller checks it again. The
+time grows with how long such a check takes."""
+CHECK_FACTOR = 100
 
 
 @dataclass(slots=True)
 class _Watched:
-    """A job that somebody waits for. `state` is the last one seen of it, None before any;
-    `check_at` is when to see again whether the job is there."""
+    """A job that somebody waits for. `state` is the last state that was read, None before the first
+    read; `check_at` is when to check again whether the job still exists."""
 
     answers: list[asyncio.Future[Outcome]] = field(default_factory=list)
     state: JobState | None = None
@@ -78,7 +79,7 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Jobs whose next look is due at the same time."""
+    """Jobs that are polled next at the same time, `due`, after a wait of `wait` seconds."""
 
     due: float
     wait: float
@@ -97,10 +98,11 @@ class ResultWaiter:
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self, job_id: JobId, timeout: float | None) -> Outcome:
-        """The job's outcome; UnknownJob if the store does not hold it (any more), ResultTimeout
-        when time is up. An outage of the store is waited out. Without any time it is one look."""
+        """Wait for the job's outcome. Raises `UnknownJob` if the store does not hold the job (any
+        more), `ResultTimeout` when the time is up. An outage of the store is waited out. With a
+        timeout of 0 the job is read once."""
         if timeout == 0:
-            return await self._look_once(job_id)
+            return await self._read_once(job_id)
         answer = self._join(job_id)
         watched = self._watched[job_id]
         try:
@@ -113,9 +115,9 @@ class ResultWaiter:
             if not watched.answers:
                 self._watched.pop(job_id, None)
 
-    async def _look_once(self, job_id: JobId) -> Outcome:
+    async def _read_once(self, job_id: JobId) -> Outcome:
         try:
-            async with asyncio.timeout(ONE_LOOK):
+            async with asyncio.timeout(SINGLE_READ_SECONDS):
                 found = await self._jobs.get([job_id])
         except (TimeoutError, StoreUnavailable):
             raise ResultTimeout(job_id, 0.0, None) from None
@@ -127,7 +129,7 @@ class ResultWaiter:
         return Outcome(job.id, job.state, job.result, job.reason)
 
     async def aclose(self) -> None:
-        """Whoever still waits is told: no answer can come any more."""
+        """Raise `NotOpen` in every waiter: no answer can come any more."""
         self._fail(list(self._watched), NotOpen())
         if self._task is not None:
             self._task.cancel()
@@ -137,7 +139,7 @@ class ResultWaiter:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Outcome] = loop.create_future()
         self._watched.setdefault(job_id, _Watched()).answers.append(answer)
-        self._groups.append(_Group(loop.time(), FIRST_WAIT / GROWTH, [job_id]))
+        self._groups.append(_Group(loop.time(), FIRST_WAIT_SECONDS / WAIT_GROWTH, [job_id]))
         self._joined.set()
         if self._task is None:
             self._task = asyncio.create_task(self._poll(), name="holdfast-results")
@@ -150,10 +152,12 @@ class ResultWaiter:
                 await self._until_due()
                 groups = self._take_due(now())
                 began = now()
-                answered = await self._look(list(dict.fromkeys(self._still(groups))))
+                answered = await self._ask(list(dict.fromkeys(self._still(groups))))
                 took = now() - began if answered else 0.0
-                self._rested = max(self._rested, began - BURST) + PAUSES * min(took, A_FEW)
-                longest = max(LONGEST_WAIT, min(PAUSES * took, LONGEST_REST))
+                self._rested = max(self._rested, began - BURST_SECONDS)
+                self._rested += REST_FACTOR * min(took, SHORT_POLL_SECONDS)
+                rest = min(REST_FACTOR * took, LONGEST_REST_SECONDS)
+                longest = max(LONGEST_WAIT_SECONDS, rest)
                 self._put_back(groups, now(), longest)
         finally:
             self._groups.clear()
@@ -173,15 +177,15 @@ class ResultWaiter:
     def _take_due(self, now: float) -> list[_Group]:
         due, later = list[_Group](), list[_Group]()
         for group in self._groups:
-            (due if group.due - EARLY * group.wait <= now else later).append(group)
+            (due if group.due - EARLY_SHARE * group.wait <= now else later).append(group)
         self._groups = later
         return due
 
     def _put_back(self, groups: list[_Group], now: float, longest: float) -> None:
-        """Jobs whose next wait is equally long are one group from now on."""
+        """Put the polled jobs into groups again: jobs whose next wait is equally long form one."""
         again: defaultdict[float, list[JobId]] = defaultdict(list)
         for group in groups:
-            again[min(longest, group.wait * GROWTH)] += self._still([group])
+            again[min(longest, group.wait * WAIT_GROWTH)] += self._still([group])
         self._groups += [
             _Group(now + wait, wait, list(dict.fromkeys(ids))) for wait, ids in again.items() if ids
         ]
@@ -189,9 +193,10 @@ class ResultWaiter:
     def _still(self, groups: Iterable[_Group]) -> list[JobId]:
         return [job_id for group in groups for job_id in group.ids if job_id in self._watched]
 
-    async def _look(self, ids: list[JobId]) -> bool:
-        """Whether the store answered. An outage is no answer: each waiter's own timeout bounds
-        its patience. Any other error is for those who asked."""
+    async def _ask(self, ids: list[JobId]) -> bool:
+        """Ask the store about these jobs; answers whether the store answered. An outage is not
+        reported to anybody: each waiter has a timeout of its own. Any other error is raised in the
+        waiters of these jobs."""
         if not ids:
             return False
         try:
@@ -211,9 +216,9 @@ class ResultWaiter:
         return list(left)
 
     async def _check(self, ids: list[JobId]) -> None:
-        """Look now and then whether jobs without an outcome are still there. A job that is
-        neither live nor ended may have ended between the two looks: only `get`, which sees
-        one moment, can say that it is gone."""
+        """Check from time to time whether jobs without an outcome still exist. A job that was
+        neither live nor ended may have ended between the two reads: only `get`, which reads one
+        moment, can say that the job is gone."""
         now = asyncio.get_running_loop().time
         began = now()
         doubtful = [one for one in ids if self._is_doubtful(one, began)]
@@ -223,7 +228,8 @@ class ResultWaiter:
         unclear = [one for one in doubtful if one not in found]
         if unclear:
             found |= {job.id: job.state for job in await self._jobs.get(unclear)}
-        check_at = now() + min(max(TRUST, CHECK_PAUSES * (now() - began)), LONGEST_TRUST)
+        trust = max(TRUST_SECONDS, CHECK_FACTOR * (now() - began))
+        check_at = now() + min(trust, LONGEST_TRUST_SECONDS)
         for one in doubtful:
             self._saw(one, found.get(one), check_at)
 
@@ -247,7 +253,7 @@ class ResultWaiter:
 
 
 def raise_unless_succeeded(outcome: Outcome) -> None:
-    """The typed error for a job that ended without a result."""
+    """Raise the typed error for a job that ended without a result."""
     error: type[JobNotSucceeded]
     match outcome.state:
         case JobState.SUCCEEDED:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import Refused
+from holdfast.errors import BadOption, Refused
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_name, check_priority
@@ -64,7 +64,12 @@ class JobVerb:
     parameter: Parameter | None = None
 
     def checked(self, value: object) -> Any:
-        return None if self.parameter is None else self.parameter.check(value)
+        """The value as the store takes it; raises `BadOption` if the verb takes another or none."""
+        if self.parameter is not None:
+            return self.parameter.check(value)
+        if value is not None:
+            raise BadOption(f"value of {self.verb}", "left out: the verb takes none", value)
+        return None
 
     async def change_one(self, jobs: Jobs, job: Job, value: Any) -> bool:
         """Apply the verb to one job that was just read. Answers whether the job was changed;

@@ -1,7 +1,7 @@
 """A handler's parameters, with their annotations resolved to types.
 
-What `inspect` and `typing` tell separately is put together here: kinds and defaults from the one,
-types (also from string annotations) from the other, and which parameter is the context.
+`inspect` knows the kinds and defaults of parameters, `typing` knows their types, also from string
+annotations. Both are put together here, and the parameter that takes the context is found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 @dataclass(frozen=True, slots=True)
 class ContextPlace:
-    """Where the context goes: at an index, or by name where that is None."""
+    """Which parameter takes the context: the one at `index`, or the keyword-only one of this name
+    if `index` is None."""
 
     name: str
     index: int | None
@@ -49,7 +50,8 @@ def resolve(
 
 
 def _names(target: Any, context_type: type | None) -> dict[str, Any]:
-    """The function's globals, and the context even if only imported for type checking."""
+    """The function's globals, and the context's class, which the function's module may import only
+    for type checking."""
     own: dict[str, Any] = getattr(inspect.unwrap(target), "__globals__", {})
     return {context_type.__name__: context_type, **own} if context_type else own
 
@@ -79,6 +81,6 @@ def _without_none(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_required(parameter: Parameter) -> bool:
-    """Whether a call must pass it. `*args` and `**kwargs` may always be empty."""
+    """Whether a call must pass this parameter. `*args` and `**kwargs` may always be empty."""
     variadic = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     return parameter.default is Parameter.empty and not variadic

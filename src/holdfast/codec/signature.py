@@ -7,15 +7,15 @@ msgspec Structs, so that the work per job is done in C:
   stored, so a job enqueued today uses the default of the day it runs.
 - *taken* reads the stored arguments for a call, with the function's defaults filled in.
 
-What is enqueued is read back at once and compared. So a value of the wrong type, a NaN (which
-msgspec would write as null) or a datetime that would arrive as a str is an error for the caller who
-can mend it, not for the worker a day later. Never pickle: stored bytes must not run code.
+`encode` reads the JSON back at once and compares. So a value of the wrong type, a NaN (which
+msgspec would write as null) or a datetime that would arrive as a str is an error for the caller,
+who can mend it, and not for a worker a day later. Pickle is never used: stored bytes must not run
+code.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET, Raw, Struct, ValidationError
 
+from holdfast.codec.messages import CHANGED, NO_NAN, clean, misplaced, unwritable
 from holdfast.codec.parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
 from holdfast.codec.types import (
     Adapter,
@@ -38,14 +39,9 @@ from holdfast.codec.types import (
 from holdfast.errors import BadArguments, BadResult, BadTask
 
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
-_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
 _astuple = msgspec.structs.astuple
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 _CANONICAL = msgspec.json.Encoder(enc_hook=encode_custom, order="deterministic")
-
-_NO_NAN = "JSON has no NaN or infinity: use None or a str"
-_PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
-_CHANGED = "the function changed since this job was enqueued"
 
 
 class Signature:
@@ -84,8 +80,8 @@ class Signature:
         context_type: type | None = None,
         keep_result: bool = True,
     ) -> Signature:
-        """The signature of a handler. Its first parameter annotated with `context_type` is filled
-        in by the worker; with `keep_result` off, the return annotation may be anything."""
+        """The signature of a handler. The worker fills in the first parameter that is annotated
+        with `context_type`. Without `keep_result` the return annotation may be anything."""
         name = str(task or getattr(fn, "__qualname__", type(fn).__qualname__))
         parameters, returns = resolve(fn, name, context_type)
         place = find_context(parameters, context_type)
@@ -103,7 +99,7 @@ class Signature:
             arrived = self._read(self._checker, text)
             lost = None if arrived == sent else self._lost(sent, arrived)
         except Exception as exc:
-            # Whatever it is: `__post_init__`, validators and `__eq__` are the user's code.
+            # Any exception: `__post_init__`, validators and `__eq__` are the user's code.
             raise BadArguments(self.task, self._blame(sent, exc)) from exc
         if lost:
             raise BadArguments(self.task, lost)
@@ -114,10 +110,10 @@ class Signature:
         self._take(text, f"it takes {self.parameters}")
 
     def completed(self, text: str | bytes) -> dict[str, Any]:
-        """All arguments of a call as plain JSON values, the function's defaults among them: the
-        same for every call that means the same.
+        """All arguments of a call as plain JSON values, with the function's defaults filled in. Two
+        calls that mean the same give the same answer.
 
-        A default that JSON cannot carry is left out, as it is by every call that uses it.
+        A default that JSON cannot carry is left out, for every call that uses it.
         """
         found: dict[str, Any] = {}
         for name, value in _passed(self._take(text)).items():
@@ -139,8 +135,8 @@ class Signature:
         return self._arrange(values, context)
 
     def encode_result(self, value: object) -> str:
-        """The result as JSON. It is not held against the annotation: the work is done by now, and
-        failing the attempt would only repeat it."""
+        """The result as JSON. A result that does not fit the annotation is stored all the same: the
+        work is done, and a failed attempt would only repeat it."""
         if value is None:
             return "null"
         try:
@@ -148,11 +144,11 @@ class Signature:
             text = adapter.write(value) if adapter else _ENCODER.encode(value)
             lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
         except Exception as exc:
-            # Whatever it is: serializers are the user's code.
-            problem = f"the result cannot be stored: {_unwritable(exc)}: return plain data"
+            # Any exception: serializers are the user's code.
+            problem = f"the result cannot be stored: {unwritable(exc)}: return plain data"
             raise BadResult(self.task, f"{problem} or turn results off") from exc
         if lost:
-            raise BadResult(self.task, f"the result cannot be stored: {_NO_NAN}")
+            raise BadResult(self.task, f"the result cannot be stored: {NO_NAN}")
         return text.decode()
 
     def decode_result(self, text: str | bytes) -> Any:
@@ -161,12 +157,12 @@ class Signature:
             value = self._result.decode(text)
             return self._result_adapter.read(bytes(value)) if self._result_adapter else value
         except Exception as exc:
-            # Whatever it is: `__post_init__` and validators are the user's code.
-            problem = f"the stored result does not fit the return annotation: {_clean(str(exc))}"
+            # Any exception: `__post_init__` and validators are the user's code.
+            problem = f"the stored result does not fit the return annotation: {clean(str(exc))}"
             raise BadResult(self.task, problem) from exc
 
     def _struct(self, default_of: Callable[[Parameter], Any]) -> type[Struct]:
-        """A Struct that binds like the function: keyword-only fields behind positional ones."""
+        """A Struct that binds arguments as the function does: keyword-only fields come last."""
 
         def fields(positional: bool) -> list[Any]:
             return [
@@ -209,11 +205,11 @@ class Signature:
                 setattr(arguments, name, _adapted(name, adapter, raw))
         return arguments
 
-    def _take(self, text: str | bytes, advice: str = _CHANGED) -> Struct:
+    def _take(self, text: str | bytes, advice: str = CHANGED) -> Struct:
         try:
             return self._read(self._taken, text)
         except Exception as exc:
-            # Whatever it is: `__post_init__` and validators are the user's code.
+            # Any exception: `__post_init__` and validators are the user's code.
             raise BadArguments(self.task, self._misfit(text, exc, advice)) from exc
 
     def _arrange(
@@ -246,13 +242,13 @@ class Signature:
         raise BadArguments(self.task, f"{cause}: it takes {self.parameters}") from cause
 
     def _lost(self, sent: Struct, arrived: Struct) -> str | None:
-        """Unequal is not yet lost: a tuple arrives as a list, and some classes compare by
-        identity."""
+        """Which argument would arrive changed, or None. Arguments that compare unequal may still
+        have arrived: a tuple arrives as a list, and some classes compare by identity."""
         for name, value in _passed(sent).items():
             came = getattr(arrived, name)
             show = self._adapters[name].plain if name in self._adapters else plain
             if value != came and (found := loss(show(value), show(came))):
-                advice = _NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
+                advice = NO_NAN if has_nan(show(value)) else "pass or annotate its real type"
                 return f"parameter {name!r}: {found}: {advice}"
         return None
 
@@ -265,26 +261,27 @@ class Signature:
                 adapter.write(value) if adapter else _ENCODER.encode(value)
                 lost = has_nan(adapter.plain(value) if adapter else plain(value))
             except Exception as cause:  # noqa: BLE001 - the user's code, and reported below
-                return f"parameter {name!r}: {_unwritable(cause)}"
+                return f"parameter {name!r}: {unwritable(cause)}"
             if lost:
-                return f"parameter {name!r}: {_NO_NAN}"
-        return _misplaced(str(exc), fields)
+                return f"parameter {name!r}: {NO_NAN}"
+        return misplaced(str(exc), fields)
 
     def _misfit(self, text: str | bytes, exc: Exception, advice: str) -> str:
-        """Say why arguments in JSON do not fit, naming every parameter that came or went."""
+        """Why arguments in JSON do not fit. Names every parameter that the function has lost or
+        gained."""
         try:
             stored = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError) as cause:
-            return f"the arguments are not a JSON object: {_clean(str(cause))}"
+            return f"the arguments are not a JSON object: {clean(str(cause))}"
         known = self.parameters.parameters
         gone = sorted(stored.keys() - known.keys())
         new = sorted(p.name for p in known.values() if is_required(p) and p.name not in stored)
         if gone:
             return f"it takes no {', '.join(map(repr, gone))}: {advice}"
         if new:
-            mended = "; give it a default" if advice is _CHANGED else ""
+            mended = "; give it a default" if advice is CHANGED else ""
             return f"no value for {', '.join(map(repr, new))}: {advice}{mended}"
-        return f"{_misplaced(str(exc), {})}: {advice}"
+        return f"{misplaced(str(exc), {})}: {advice}"
 
 
 def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:
@@ -293,11 +290,12 @@ def _adapters(task: str, parameters: Sequence[Parameter]) -> dict[str, Adapter]:
 
 
 def _adapter(task: str, where: str, annotation: Any) -> Adapter | None:
-    """The adapter an annotation needs, if any; an annotation nobody can read is refused here."""
+    """The adapter that an annotation needs, or None. Refuses an annotation that cannot be read
+    back from JSON."""
     try:
         adapter = adapter_for(annotation)
     except Exception as exc:
-        # Whatever it is: pydantic builds a schema from the user's classes here.
+        # Any exception: pydantic runs code of the user's classes to build its schema.
         raise BadTask(task, f"{where}: {exc}") from exc
     problem = None if adapter else unsupported(annotation)
     if problem is None:
@@ -313,7 +311,8 @@ def _own_default(parameter: Parameter) -> Any:
         return msgspec.field(default_factory=dict)
     if type(parameter.default) in _SCALARS:
         return parameter.default
-    # The very object, as in a plain call; msgspec would copy a mutable default, or refuse it.
+    # A factory gives the same object as a plain call would. msgspec itself would copy a mutable
+    # default, or refuse it.
     return msgspec.field(default_factory=lambda: parameter.default)
 
 
@@ -327,31 +326,3 @@ def _adapted(name: str, adapter: Adapter, raw: Raw) -> Any:
         return adapter.read(bytes(raw))
     except ValueError as exc:
         raise ValidationError(f"{exc} - at `$.{name}`") from exc
-
-
-def _unwritable(exc: Exception) -> str:
-    match exc:
-        case UnicodeEncodeError():
-            return f"a lone surrogate at position {exc.start} has no UTF-8 form: pass it as bytes"
-        case RecursionError():
-            return f"it contains itself or is nested too deep: {_PLAIN_DATA}"
-        case _:
-            return f"{exc}: {_PLAIN_DATA}"
-
-
-def _misplaced(message: str, fields: Mapping[str, Any]) -> str:
-    """msgspec's message with its place turned into the parameter's name, and with the Python type
-    that was passed where msgspec saw only its JSON form."""
-    found = _PLACE.fullmatch(message)
-    if found is None:
-        return _clean(message)
-    what, key, name, inside = found.groups()
-    if not (key or inside) and name in fields:
-        what = re.sub("got `.*`", f"got {type(fields[name]).__name__}", what)
-    where = f" at {inside.lstrip('.')}" if inside else ""
-    return f"parameter {name!r}{where}{' in a key' if key else ''}: {_clean(what)}"
-
-
-def _clean(message: str) -> str:
-    text = message.replace("`", "")
-    return text[:1].lower() + text[1:]

@@ -1,6 +1,6 @@
-"""What JSON carries beyond the types msgspec knows, and what it would lose.
+"""Types that msgspec cannot write or read by itself, and values that JSON would lose.
 
-msgspec handles almost every annotation by itself. Three kinds are left:
+msgspec handles almost every annotation. Three kinds are left:
 
 - classes it does not know (paths, subclasses of str or int, pydantic models nested in a
   dataclass) go through `encode_custom` and `decode_custom`;
@@ -41,15 +41,15 @@ class Adapter(Protocol):
 
 
 class PydanticAdapter:
-    """An annotation that mentions pydantic is pydantic's as a whole: its aliases, its own forms of
-    bytes and floats, its unions and validators all apply."""
+    """Leaves an annotation that mentions pydantic wholly to pydantic, with its aliases, unions,
+    validators, and its own forms of bytes and floats."""
 
     def __init__(self, annotation: Any) -> None:
-        # Whoever wrote the annotation has imported pydantic; Holdfast itself never does.
+        # The annotation's author has imported pydantic; Holdfast itself never does.
         self._adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
 
     def write(self, value: object) -> bytes:
-        # No warnings: a value of the wrong type is told when it is read back.
+        # No warnings here: a value of the wrong type is reported when it is read back.
         written: bytes = self._adapter.dump_json(
             value, by_alias=True, round_trip=True, warnings=False
         )
@@ -66,7 +66,8 @@ class PydanticAdapter:
 
 
 class EnumAdapter:
-    """An enum of any values, written by value like every other, read by looking the value up."""
+    """An enum whose values may be of any type. A member is written as its value, and read by
+    looking the value up."""
 
     def __init__(self, kind: EnumMeta, *, optional: bool) -> None:
         self._kind = kind
@@ -90,7 +91,7 @@ class EnumAdapter:
 
 
 def adapter_for(annotation: Any) -> Adapter | None:
-    """The adapter an annotation needs, or None where msgspec and the hooks are enough."""
+    """The adapter that an annotation needs, or None if msgspec and the hooks can read it."""
     if _mentions_pydantic(annotation):
         return PydanticAdapter(annotation)
     parts = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
@@ -101,7 +102,7 @@ def adapter_for(annotation: Any) -> Adapter | None:
 
 
 def encode_custom(value: Any) -> object:
-    """msgspec's `enc_hook`."""
+    """msgspec's `enc_hook`: the JSON form of a value of a class that msgspec does not know."""
     if _is_pydantic(type(value)):
         return value.__pydantic_serializer__.to_python(
             value, mode="json", by_alias=True, round_trip=True
@@ -111,13 +112,14 @@ def encode_custom(value: Any) -> object:
     for base in _SCALARS:
         if isinstance(value, base):
             return base(value)
-    # msgspec writes these by itself everywhere else.
+    # msgspec writes these by itself everywhere but in the keys of a dict.
     place = " as a key" if isinstance(value, tuple | frozenset | types.NoneType) else ""
     raise TypeError(f"{type(value).__qualname__}{place} has no JSON form")
 
 
 def decode_custom(kind: Any, value: Any) -> object:
-    """msgspec's `dec_hook`. Only kinds that `unsupported` let through arrive here."""
+    """msgspec's `dec_hook`: a value of a class that msgspec does not know. Only classes that
+    `unsupported` accepts arrive here."""
     if kind is object:
         return value
     if _is_pydantic(kind):
@@ -146,7 +148,7 @@ def plain(value: object) -> Any:
 
 
 def has_nan(value: object) -> bool:
-    """Whether a NaN or an infinity hides in a plain value: msgspec would write it as null."""
+    """Whether a plain value contains a NaN or an infinity, which msgspec would write as null."""
     try:
         json.dumps(value, allow_nan=False, skipkeys=True, default=str)
     except ValueError:
@@ -155,10 +157,11 @@ def has_nan(value: object) -> bool:
 
 
 def loss(sent: Any, arrived: Any) -> str | None:
-    """How two plain values differ, in words and without showing them, or None.
+    """How the value that arrived differs from the value that was sent, in words and without showing
+    either; None if nothing is lost.
 
-    Containers are compared by content only: that a tuple arrives as a list, or an object as a dict,
-    is JSON's nature. Leaves and keys must arrive as what they were.
+    Containers are compared by content only, because in JSON a tuple becomes a list and an object
+    becomes a dict. Leaves and keys must arrive unchanged.
     """
     if isinstance(sent, dict) and isinstance(arrived, dict):
         return _loss_in_dicts(sent, arrived)
@@ -172,8 +175,9 @@ def loss(sent: Any, arrived: Any) -> str | None:
 
 
 def _unequal_by_nature(sent: Any, arrived: Any) -> bool:
-    """Leaves that did arrive, but that Python never calls equal: a Decimal NaN, and the hour a
-    clock change skips or repeats, which equals no time of another zone (PEP 495)."""
+    """Whether two leaves are the same although Python never calls them equal. Such leaves are a
+    Decimal NaN, and a time in the hour that a clock change skips or repeats, which equals no time
+    of another zone (PEP 495)."""
     if isinstance(sent, datetime) and isinstance(arrived, datetime):
         return sent.isoformat() == arrived.isoformat()
     return bool(sent != sent and arrived != arrived)
@@ -249,7 +253,7 @@ def _expect(base: type, value: object) -> Any:
 
 
 def _in_short(exc: Any) -> str:
-    """Pydantic's complaints without the input, which may be secret, and without links."""
+    """Pydantic's messages without links, and without the input, which may be secret."""
     if not hasattr(exc, "errors"):
         return str(exc)
     return "; ".join(

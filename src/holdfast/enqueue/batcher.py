@@ -1,13 +1,14 @@
 """Many concurrent calls, few round trips.
 
-A flush starts as soon as the one before it returns: a lone call waits for
-nobody, and a thousand that arrive while a flush is on its way share the next
-one. There is no timer and no size to tune.
+A flush starts as soon as the one before it has returned, so a lone call waits for nobody, and a
+thousand calls that arrive during a flush share the next one, up to `limit` at a time. There is no
+timer.
 
-A lone call is flushed by its caller itself, without a task or a turn of the
-loop. Those who have to wait are served by a task, which no caller's
-cancellation can reach; so is whoever comes in the same turn of the loop as
-another, because a flush that never waits would let nobody share it.
+A lone caller flushes its own item, without a task and without a turn of the event loop. Callers
+that arrive while a flush runs, or in the same turn of the loop as another caller, are flushed
+together by a background task, so cancelling one caller never cancels the flush of the others.
+Callers of one turn must share a task because a flush may return without waiting (SQLite): each of
+them would flush alone. ADR 16 says what both are worth.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-MOST_IN_A_ROW = 50
-"""Flushes of one caller without a turn of the loop, where a flush never waits."""
+MOST_IN_A_TURN = 50
+"""Flushes that one caller may do within one turn of the loop, where a flush never waits."""
 
 
 class Batcher(Generic[Item, Answer]):
-    """Turns `submit(item)` calls into `flush(items)` calls, answers in order.
+    """Turns `submit(item)` calls into `flush(items)` calls, whose answers come in order.
 
-    If a flush raises, each of its callers gets that error. If a caller gives up
-    while it waits for others, its item still goes out with its batch; if a lone
-    caller gives up, its own flush is cancelled and nobody else's.
+    If a flush raises, each of its callers gets that error. If a caller gives up while it waits,
+    its item still goes out with its batch. If a lone caller gives up, its own flush is cancelled
+    and nobody else's.
     """
 
     def __init__(
@@ -41,18 +42,18 @@ class Batcher(Generic[Item, Answer]):
         self._limit = limit
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
         self._alone = False
-        self._lately: asyncio.Task[object] | None = None
-        self._in_a_row = 0
+        self._lone_caller: asyncio.Task[object] | None = None
+        self._in_this_turn = 0
         self._task: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def submit(self, item: Item) -> Answer:
-        if self._in_a_row >= MOST_IN_A_ROW:
-            await asyncio.sleep(0)  # others want to run, too
+        if self._in_this_turn >= MOST_IN_A_TURN:
+            await asyncio.sleep(0)  # other tasks want to run, too
         if not self._alone and self._task is None:
             caller = asyncio.current_task()
-            if self._lately is None or self._lately is caller:
+            if self._lone_caller is None or self._lone_caller is caller:
                 return await self._flush_alone(item, caller)
             self._start()
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -79,14 +80,14 @@ class Batcher(Generic[Item, Answer]):
         return answer
 
     def _remember(self, caller: asyncio.Task[object] | None) -> None:
-        """Who flushed alone, until the loop has turned."""
-        self._in_a_row += 1
-        if self._lately is None:
-            self._lately = caller
+        """Until the loop has turned, only this caller may flush alone again."""
+        self._in_this_turn += 1
+        if self._lone_caller is None:
+            self._lone_caller = caller
             asyncio.get_running_loop().call_soon(self._forget)
 
     def _forget(self) -> None:
-        self._lately, self._in_a_row = None, 0
+        self._lone_caller, self._in_this_turn = None, 0
 
     def _start(self) -> None:
         self._task = asyncio.create_task(self._drain(), name="holdfast-batcher")
@@ -121,7 +122,7 @@ class Batcher(Generic[Item, Answer]):
                     waiter.set_exception(error)
 
     def _fail_the_rest(self) -> None:
-        """Only a cancelled drain leaves callers behind; they must not wait forever."""
+        """Only a cancelled drain leaves callers behind; they must not wait for ever."""
         for _, waiter in self._waiting:
             waiter.cancel()
         self._waiting.clear()

@@ -1,8 +1,8 @@
-"""Many calls on their way to the store: made in steps, written in chunks.
+"""Many calls on their way to the store: made into jobs in steps, written in chunks.
 
-A chunk is written while the next one is made, since the store and this program
-seldom need the same processor. Between two steps the loop gets a turn: the
-chunk on its way needs it, and so does everything else in the program.
+A chunk is written while the next one is made, because the store and this program seldom need the
+same processor. After each step the event loop gets a turn: the write needs it, and so does the rest
+of the program.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import islice
 from holdfast.errors import BadArguments, PartlyInserted, PayloadTooLarge, StoreError
 from holdfast.job.record import Inserted, NewJob
 
-CHUNK = 2_000
-STEP = 100
+WRITE_BATCH = 2_000
+MAKE_BATCH = 100
 
 Calls = Iterable[object] | AsyncIterable[object]
 Write = Callable[[list[NewJob]], Awaitable[list[Inserted]]]
@@ -24,9 +24,12 @@ Write = Callable[[list[NewJob]], Awaitable[list[Inserted]]]
 async def write_all(
     calls: Calls, make: Callable[[object], NewJob], write: Write, *, ahead: bool
 ) -> list[Inserted]:
-    """Write a job for each call, in order. A call that cannot be made into a job ends it
-    before its chunk is written; the error says how many jobs stand. Without `ahead` no call
-    is asked for while a chunk is on its way: the caller's own connection may serve both."""
+    """Write a job for each call, in order.
+
+    A call that cannot be made into a job raises before its chunk is written; the error says how
+    many jobs were written. With `ahead` the next calls are read while a chunk is being written.
+    Without it they are not, because the caller's own connection may serve both.
+    """
     writing = _Writing(write)
     try:
         async for chunk in _made(calls, make):
@@ -44,7 +47,7 @@ async def write_all(
 
 
 class _Writing:
-    """At most one chunk on its way, so that jobs arrive in order."""
+    """Writes one chunk at a time, so that jobs arrive in order."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -56,8 +59,8 @@ class _Writing:
         self._flight = asyncio.ensure_future(self._write(chunk))
 
     async def settle(self) -> None:
-        """Until the chunk on its way has arrived; its error is raised here, once, and says
-        which jobs stand: those of the chunks before it, and perhaps some of its own."""
+        """Wait until the current chunk is written. An error of the write is raised here, once. It
+        says which jobs were written: all jobs of earlier chunks, and perhaps some of this one."""
         flight, self._flight = self._flight, None
         if flight is None:
             return
@@ -72,9 +75,9 @@ class _Writing:
 
 async def _made(calls: Calls, make: Callable[[object], NewJob]) -> AsyncIterator[list[NewJob]]:
     jobs: list[NewJob] = []
-    async for step in _steps(calls, STEP):
+    async for step in _steps(calls, MAKE_BATCH):
         jobs += [make(call) for call in step]
-        if len(jobs) >= CHUNK:
+        if len(jobs) >= WRITE_BATCH:
             yield jobs
             jobs = []
         await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.enqueue.options import Options, split_deadline
+from holdfast.enqueue.options import JobOptions, split_deadline
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, new_job_id
@@ -17,9 +17,10 @@ from holdfast.job.unique import Unique, UniqueBy
 
 
 class JobMaker:
-    """Makes NewJobs of one task with one set of options: what is constant is made once."""
+    """Makes the NewJobs of one task with one set of options. Policy, headers and times are the same
+    for all of them and are computed once."""
 
-    def __init__(self, task: str, options: Options, signature: Signature | None = None) -> None:
+    def __init__(self, task: str, options: JobOptions, signature: Signature | None = None) -> None:
         self._task = task
         self._options = options
         self._signature = signature
@@ -56,8 +57,9 @@ class JobMaker:
         return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict)
 
     def _chosen(self, names: tuple[str, ...], args: str) -> str:
-        """The chosen arguments as canonical JSON, or a digest of it where it is long. Where the
-        signature is known, calls that mean the same are the same: defaults are filled in."""
+        """The chosen arguments as canonical JSON, or the digest of a long JSON text. If the
+        signature is known, defaults are filled in, so that a call that passes a default and a call
+        that leaves it out have the same key."""
         signature = self._signature
         given = msgspec.json.decode(args) if signature is None else signature.completed(args)
         missing = [name for name in names if name not in given]

@@ -1,7 +1,7 @@
 """The options of one enqueue: checked early, and frozen.
 
-A task carries defaults, `using(...)` lays others over them; nothing is
-written before every option has been found good.
+A task carries defaults, and `using(...)` replaces some of them. Every option is checked before
+anything is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.unique import UniqueBy
 
-HEADERS_LIMIT = 8 * 1024
+HEADERS_BYTES = 8 * 1024
 
 Seconds = float | timedelta
 
@@ -46,7 +46,7 @@ class EnqueueOptions(TypedDict, total=False):
     connection: object
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Checked options. `using` gives a copy with some replaced."""
 
     queue: str = "default"
@@ -65,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     id: str | UUID | None = None
     connection: Any = None
 
-    def using(self, given: Mapping[str, Any]) -> Options:
+    def using(self, given: Mapping[str, Any]) -> JobOptions:
         unknown = set(given) - set(self.__struct_fields__)
         if unknown:
             known = ", ".join(sorted(self.__struct_fields__))
@@ -110,20 +110,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         if not all(map(checks.is_encodable, texts)):
             raise BadOption("headers", "text that UTF-8 can carry", self.headers)
         text = msgspec.json.encode(dict(self.headers)).decode()
-        if len(text) > HEADERS_LIMIT:
-            raise BadOption("headers", f"at most {HEADERS_LIMIT} bytes as JSON", len(text))
+        if len(text) > HEADERS_BYTES:
+            raise BadOption("headers", f"at most {HEADERS_BYTES} bytes as JSON", len(text))
         return text
 
 
 def seconds(wait: object) -> float:
-    """A wait as a number; whether it is in range is for the option that it belongs to."""
+    """A wait in seconds. The option that takes the wait checks its range."""
     found = wait.total_seconds() if isinstance(wait, timedelta) else checks.number(wait)
     if math.isnan(found) and not isinstance(wait, float):
         raise BadOption("a wait", "seconds or a timedelta", wait)
     return found
 
 
-def _check_times(options: Options) -> None:
+def _check_times(options: JobOptions) -> None:
     if options.delay is not None and options.run_at is not None:
         raise BadOption("delay and run_at", "one of the two", "both")
     if options.delay is not None:

@@ -23,8 +23,8 @@ from holdfast.job.text import MESSAGE_LIMIT, clean, describe
 
 
 def end_of(error: BaseException) -> End:
-    """What a raised exception means. Everything that is not a wish of the handler is `Raised`,
-    also SystemExit: a handler may end its attempt, never its worker."""
+    """The end that a raised exception stands for. An exception that is no wish of the handler is
+    `Raised`, also SystemExit: a handler may end its attempt, never its worker."""
     match error:
         case Fail():
             return raised(error, final=True)
@@ -45,8 +45,8 @@ def raised(error: BaseException, *, final: bool = False) -> Raised:
 
 
 def refused(error: HoldfastError) -> Raised:
-    """What running again cannot mend: arguments that do not fit, a result that cannot be kept,
-    a function that is not where it was registered."""
+    """The end of an attempt that cannot get better by another try: its arguments do not fit, its
+    result cannot be kept, or its function cannot be imported."""
     return Raised(type(error).__name__, str(error), final=True)
 
 

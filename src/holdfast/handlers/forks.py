@@ -1,9 +1,9 @@
-"""A handler may fork. What its child must not be, is a second worker under the same name.
+"""A handler may fork. Its child must not become a second worker under the same name.
 
-On Linux an epoll is one thing in both processes. A child that leaves tidily closes its copy of
-the loop, and everything that this unregisters is no longer heard by the parent: threads that
-come back, signals, answers of the store. So each epoll of the child is replaced by an empty one.
-And a child that comes out of its handler has nothing left to do: it ends there.
+On Linux parent and child share one epoll. A child that leaves tidily closes its copy of the loop,
+and that unregisters the parent's descriptors too: the parent would no longer hear threads that
+return, signals, or answers of the store. So each epoll of the child is replaced by an empty one.
+A child that returns from its handler has nothing left to do and ends there.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ DESCRIPTORS = Path("/proc/self/fd")
 EPOLL = "anon_inode:[eventpoll]"
 
 process = os.getpid()
-"""This process, without a call to the system: a look after every job must cost nothing."""
+"""The id of this process, kept so that the check after every job needs no system call."""
 
 
 def part_from_parent() -> None:
-    """In the child. Where there is no such folder, nothing of the kind is inherited either."""
+    """Called in the child. Systems without this folder have no epoll to inherit."""
     with suppress(OSError):
         for link in DESCRIPTORS.iterdir():
             with suppress(OSError):
@@ -31,7 +31,7 @@ def part_from_parent() -> None:
 
 
 def leave(error: BaseException | None) -> None:
-    """End the child as a program would that ends like this."""
+    """End the child with the exit code of a program that ends with this error."""
     match error:
         case None | SystemExit(code=None):
             os._exit(0)

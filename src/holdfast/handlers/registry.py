@@ -1,7 +1,7 @@
 """Which tasks this program knows. A job names its task; only this registry resolves it.
 
-Nothing in a payload is ever imported or looked up by path: a name that is not
-registered is simply not this program's to run.
+Nothing in a payload is ever imported or looked up by path. A worker does not claim jobs of tasks
+that its program has not registered.
 """
 
 from __future__ import annotations

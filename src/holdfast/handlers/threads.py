@@ -1,9 +1,9 @@
 """Plain functions run in threads.
 
-A thread cannot be killed. A slot therefore waits for the function it started, also
-when its attempt timed out or is no longer ours: were the slot given to another
-job, functions that nobody can stop would pile up beside each other. Threads are
-daemons, so that a function which never returns cannot keep the program from leaving.
+A thread cannot be killed. A slot therefore waits for the function that it started, even when the
+attempt timed out or was lost. Otherwise functions that nobody can stop would pile up beside each
+other. Threads are daemons, so that a function that never returns cannot keep the program from
+leaving.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Threads:
         self._closed = False
 
     async def run(self, function: Callable[[], Any], begin: Callable[[], None]) -> Any:
-        """Call the function in a thread, in a copy of this task's context; `begin` is called
-        there first, once a thread is free. A cancel withdraws a call that still waits for a
-        thread; a call that has started is waited for, and what it returns stands."""
+        """Call the function in a thread, in a copy of this task's context. `begin` is called there
+        first, when a thread is free. A cancel withdraws a call that still waits for a thread. A
+        call that has started is waited for, and its result stands."""
         call = _Call(function, begin, self._loop.create_future())
         self._submit(call)
         while not call.answer.done():
@@ -86,7 +86,7 @@ class Threads:
                 raise error
             return call.value
         finally:
-            # A traceback names this frame: with the error in it neither would ever be freed.
+            # The error refers to this frame: a frame that kept the error would free neither.
             del error, call
 
     def resize(self, size: int) -> None:
@@ -113,14 +113,14 @@ class Threads:
             threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def _withdraw(self, call: _Call) -> bool:
-        """Whether the slot may leave this call: it has not started, or the pool is closed."""
+        """Whether the slot may stop waiting: the call has not started, or the pool is closed."""
         with self._lock:
             call.abandoned = not call.started
         if call.abandoned or self._closed:
             return True
         if call.answer.cancelled():
             call.answer = self._loop.create_future()
-            if call.delivered:  # the cancel came first, and the answer found nobody
+            if call.delivered:  # the answer came after the cancel, and was not taken
                 call.answer.set_result(None)
         return False
 
@@ -138,11 +138,11 @@ class Threads:
             if call.started:
                 call.run()
                 self._deliver_soon(call)
-            # While this thread waits for the next call, the last one must not live on in it.
+            # The thread must not keep this call alive while it waits for the next one.
             del call
 
     def _deliver_soon(self, call: _Call) -> None:
-        """Calls that end while a delivery is on its way share it: waking the loop is dear."""
+        """Calls that end before the loop has woken up share one wakeup: waking the loop is dear."""
         with self._lock:
             first = not self._done
             self._done.append(call)

@@ -1,8 +1,9 @@
 """The text of a traceback, cheap where many attempts fail in the same way.
 
-While a service that handlers call is down they all fail at one place. What a traceback says of a
-place does not change while the program runs, and finding it out is most of the cost: the standard
-library looks at the file's date and compiles the line to point at the part that failed.
+While a service is down, all handlers that call it fail at the same place. The lines of a traceback
+for one place do not change while the program runs, and making them is most of the cost: the
+standard library checks the file's date and compiles the line to point at the part that failed. So
+these lines are kept.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from types import CodeType, TracebackType
 
 PLACES = 1024
 DEEPEST = 50
-"""Frames. What is deeper is most often a recursion, which the standard library tells in short."""
+"""Frames. A deeper stack is most often a recursion, which the standard library shortens."""
 
 
 def format_traceback(error: BaseException) -> str:
-    """As `traceback.format_exception` does it."""
+    """The same text as `traceback.format_exception` gives."""
     frames = list(islice(traceback.walk_tb(error.__traceback__), DEEPEST + 1))
     if len(frames) > DEEPEST or _has_others(error):
         return "".join(traceback.format_exception(error))
@@ -29,7 +30,7 @@ def format_traceback(error: BaseException) -> str:
 
 
 def _has_others(error: BaseException) -> bool:
-    """Whether other exceptions are part of the story."""
+    """Whether other exceptions belong to this one: a cause, a context, or members of a group."""
     hidden = error.__suppress_context__ or error.__context__ is None
     return isinstance(error, BaseExceptionGroup) or error.__cause__ is not None or not hidden
 

@@ -1,1 +1,8 @@
-"""The read side of the command line and the console: why a job waits, what is wrong."""
+"""The read side of the command line and the console: why a job waits, and what is wrong.
+
+- `explain`: every reason why one job is not running
+- `doctor`: the examination of a whole store; `checks`, `schedule_checks`: its checks; `diagnosis`:
+  what a check says
+- `actions`: the words for a remedy, which the command line shows as a command
+- `redaction`: what must not be shown
+"""

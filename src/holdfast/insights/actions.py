@@ -54,3 +54,6 @@ class Action(msgspec.Struct, frozen=True):
     target: str = ""
     which: Mapping[str, str] = {}
     value: str | float | None = None
+
+
+START_WORKER = Action(Noun.WORKERS, Verb.START)

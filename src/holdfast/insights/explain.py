@@ -1,9 +1,8 @@
-"""The read side: why a job is not running now, and who can change it.
+"""Why a job is not running now, and who can change that.
 
-`explain` looks at everything that stands between a job and its end and names
-each obstacle with the one who can remove it: time, a worker, an operator or a
-developer. An empty guess is worse than none, so each reason is a fact read
-from the store.
+`explain` reads everything that stands between a job and its end. It names each obstacle together
+with who can remove it: time, a worker, an operator or a developer. Each reason is a fact read from
+the store, never a guess.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from typing import assert_never
 
 import msgspec
 
+from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
+from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, WorkerInfo
@@ -21,7 +22,7 @@ from holdfast.store.contract.store import Store
 
 
 class Who(StrEnum):
-    """Who can change it."""
+    """Who can remove an obstacle."""
 
     TIME = "time"
     WORKER = "a worker"
@@ -31,22 +32,28 @@ class Who(StrEnum):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that keeps the job from running: a stable code, the fact, what to do."""
+    """One thing that keeps the job from running: a stable code, the fact, and its remedy.
+
+    `advice` says in words what to do or what will happen. `action` is the verb that removes the
+    obstacle, if there is such a verb.
+    """
 
     code: str
     fact: str
     who: Who
     advice: str = ""
+    action: Action | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A job and every reason why it is not running now; none if it is."""
+    """A job and every reason why it is not running now. A job that runs as it should has none."""
 
     job: Job
     reasons: tuple[Reason, ...]
 
 
 async def explain(store: Store, job: Job) -> Explanation:
+    """Every reason why this job, which was just read, is not running."""
     now = await store.now()
     reasons = [*_about_deadline(job, now), *_about_policy(job)]
     match job.state:
@@ -83,15 +90,21 @@ def _about_deadline(job: Job, now: datetime) -> list[Reason]:
 def _about_policy(job: Job) -> list[Reason]:
     if job.ended or job.unreadable is None:
         return []
-    advice = f"run a worker of the release that enqueued it, or: holdfast jobs cancel {job.id}"
-    return [Reason("unreadable", str(job.unreadable), Who.OPERATOR, advice)]
+    advice = "run a worker of the release that enqueued it, or cancel it"
+    cancel = _on_job(Verb.CANCEL, job)
+    return [Reason("unreadable", str(job.unreadable), Who.OPERATOR, advice, cancel)]
+
+
+def _on_job(verb: Verb, job: Job, value: float | None = None) -> Action:
+    return Action(Noun.JOBS, verb, job.id, value=value)
 
 
 def _about_ended(job: Job) -> Reason:
     why = f": {job.reason}" if job.reason else ""
-    advice = f"holdfast jobs retry {job.id}" if job.state is not JobState.SUCCEEDED else ""
-    who = Who.OPERATOR if advice else Who.NOBODY
-    return Reason("ended", f"it has ended as {job.state}{why}", who, advice)
+    fact = f"it has ended as {job.state}{why}"
+    if job.state is JobState.SUCCEEDED:
+        return Reason("ended", fact, Who.NOBODY)
+    return Reason("ended", fact, Who.OPERATOR, "run it again", _on_job(Verb.REQUEUE, job))
 
 
 def _about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list[Reason]:
@@ -99,19 +112,21 @@ def _about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list
     why = job.reason or "it was enqueued for later"
     if job.due_at > now:
         fact = f"due in {_ago(job.due_at, now)} ({why})"
-        return [Reason("not-due", fact, Who.TIME, f"holdfast jobs run-now {job.id}")]
+        at_once = _on_job(Verb.RESCHEDULE, job, 0)
+        return [Reason("not-due", fact, Who.TIME, "run it now instead", at_once)]
     fact = f"due since {_ago(now, job.due_at)} but not yet promoted"
     if any(worker.alive for worker in workers):
         return [Reason("not-promoted", fact, Who.WORKER, "the next sweep promotes it")]
-    return [Reason("no-workers", f"{fact}: no worker is alive", Who.OPERATOR, "start a worker")]
+    fact = f"{fact}: no worker is alive"
+    return [Reason("no-workers", fact, Who.OPERATOR, "start a worker", START_WORKER)]
 
 
 def _about_suspended(job: Job, now: datetime) -> list[Reason]:
-    advice = f"holdfast jobs resume {job.id}"
+    resume = _on_job(Verb.RESUME, job)
     if job.due_at is None:
-        return [Reason("suspended", "it waits to be resumed", Who.OPERATOR, advice)]
+        return [Reason("suspended", "it waits to be resumed", Who.OPERATOR, "resume it", resume)]
     fact = f"it sleeps for another {_ago(job.due_at, now)}"
-    return [Reason("suspended", fact, Who.TIME, advice)]
+    return [Reason("suspended", fact, Who.TIME, "resume it now instead", resume)]
 
 
 def _about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
@@ -119,7 +134,8 @@ def _about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
     if worker is None or not worker.alive:
         name = worker.name if worker else job.worker_id
         fact = f"its worker {name} is gone; the job is given to another"
-        return [Reason("worker-lost", fact, Who.WORKER, "start a worker if none is alive")]
+        advice = "start a worker if none is alive"
+        return [Reason("worker-lost", fact, Who.WORKER, advice, START_WORKER)]
     if job.cancel_requested_at is not None:
         fact = f"it runs on {worker.name} and was told to cancel"
         return [Reason("cancelling", fact, Who.WORKER, "the handler must react to the cancel")]
@@ -135,33 +151,32 @@ async def _about_ready(store: Store, job: Job) -> list[Reason]:
         *_about_queue(job, queue),
         *(_about_service(job, serving) or _about_room(job, queue, serving, ahead)),
     ]
-    return reasons or [Reason("next", "a worker claims it at its next look", Who.WORKER)]
+    return reasons or [Reason("next", "a worker claims it with its next claim", Who.WORKER)]
 
 
 def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:
     reasons = []
+    resume = Action(Noun.QUEUES, Verb.RESUME, job.queue)
     if queue is not None and queue.paused:
-        advice = f"holdfast queues resume {job.queue}"
-        reasons.append(
-            Reason("queue-paused", f"queue {job.queue!r} is paused", Who.OPERATOR, advice)
-        )
+        fact = f"queue {job.queue!r} is paused"
+        reasons.append(Reason("queue-paused", fact, Who.OPERATOR, "resume the queue", resume))
     if queue is not None and queue.cooling_for is not None:
         fact = f"queue {job.queue!r} cools down for {queue.cooling_for:.1f} s after a throttle"
-        reasons.append(
-            Reason("queue-cooling", fact, Who.TIME, f"holdfast queues resume {job.queue}")
-        )
+        advice = "end the cool-down by resuming the queue"
+        reasons.append(Reason("queue-cooling", fact, Who.TIME, advice, resume))
     return reasons
 
 
 def _about_service(job: Job, serving: list[WorkerInfo]) -> list[Reason]:
     if not serving:
-        return [Reason("no-workers", "no worker is alive", Who.OPERATOR, "start a worker")]
+        fact, advice = "no worker is alive", "start a worker"
+        return [Reason("no-workers", fact, Who.OPERATOR, advice, START_WORKER)]
     of_queue = [worker for worker in serving if job.queue in worker.queues]
     if not of_queue:
         fact = f"no live worker serves queue {job.queue!r}"
-        return [
-            Reason("queue-unserved", fact, Who.OPERATOR, f"start one with --queues {job.queue}")
-        ]
+        start = Action(Noun.WORKERS, Verb.START, job.queue)
+        advice = "start a worker that serves it"
+        return [Reason("queue-unserved", fact, Who.OPERATOR, advice, start)]
     if not any(job.task in worker.tasks for worker in of_queue):
         fact = f"no live worker runs it: none that serves {job.queue!r} knows task {job.task!r}"
         return [Reason("task-unknown", fact, Who.DEVELOPER, "deploy a worker with this task")]
@@ -182,9 +197,16 @@ def _about_room(
         reasons.append(Reason("no-free-slot", fact, Who.WORKER, "add workers or slots"))
     if ahead:
         fact = f"{ahead} ready jobs are ahead of it in queue {job.queue!r}"
-        advice = f"to jump the line: holdfast jobs reprioritise {job.id} --to {job.priority - 1}"
-        reasons.append(Reason("in-line", fact, Who.WORKER, advice))
+        reasons.append(Reason("in-line", fact, Who.WORKER, *_way_ahead(job)))
     return reasons
+
+
+def _way_ahead(job: Job) -> tuple[str, Action | None]:
+    """How to get ahead of the others, if there is a priority before the job's own."""
+    if job.priority <= -PRIORITY_LIMIT:
+        return "", None
+    first = _on_job(Verb.REPRIORITISE, job, job.priority - 1)
+    return "give it a lower priority number, and it is claimed first", first
 
 
 def _ago(later: datetime, earlier: datetime) -> str:

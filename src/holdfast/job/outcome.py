@@ -1,8 +1,8 @@
-"""The end of an attempt becomes a Transition: the one place that decides.
+"""The end of an attempt becomes a `Transition`: the one place that decides.
 
-`decide(job, end)` is pure. The worker calls it when a handler ends, the
-reconcilers when time has ended it; a store then applies the Transition if the
-fence still matches, and knows no policy of its own.
+`decide(job, end)` is pure. The worker calls it when a handler ends, and a reconciler when time has
+ended an attempt. A store then applies the transition if the fence still matches; it knows no policy
+of its own. Transitions for jobs that nobody can decide about are made here too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import NO_TIES
 
 LEFT = "left for a worker that can read it"
-LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that a job waits which a worker could not read
+LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
 UNWRITABLE = "the store could not take this attempt's end"
 LAST_RESORT_KEPT_FOR = 30 * DAY
 """Seconds that a job is kept which failed without its policy being asked."""
@@ -51,9 +51,10 @@ LAST_RESORT_KEPT_FOR = 30 * DAY
 class Transition(msgspec.Struct, frozen=True, gc=False):
     """One guarded move. It applies only while the job is in `source` with this `fence`.
 
-    `spend` and `crash` add to the job's counters. `bump` makes the fence grow
-    although no claim happens: time took the attempt away from its worker, and
-    a late write by that worker must find a newer fence.
+    `spend` and `crash` add to the job's counters. `bump` makes the fence grow although no claim
+    happens: the attempt was taken from its worker, and a late write by that worker must find a
+    newer fence. `ties` are those of the job: a store takes a shorter way only for a job without
+    any.
     """
 
     id: JobId
@@ -73,8 +74,8 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_plain_success(self) -> bool:
-        """An attempt that returned, and nothing more to say of it: nearly all ends are that, and
-        a store may have a shorter way for them."""
+        """Whether an untied job returned and nothing else has to be written. Nearly all ends are
+        like this, and a store may have a shorter way for them."""
         return (
             not self.ties
             and self.to is JobState.SUCCEEDED
@@ -94,20 +95,31 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     cancel_requested: bool = False,
     uniform: UniformRandom = random.random,
 ) -> Transition:
-    """What follows from this end of this attempt.
+    """The move that follows from this end of this attempt.
 
-    A requested cancel makes every end final but a return: a return that
-    happened stands.
+    After a requested cancel every end means "cancelled", except a return, which stands, and a
+    passed deadline.
 
-    Whether a job is tried again only its policy says: a policy that this version cannot read is an
-    `Unreadable`, and the decision somebody else's. Every other end stands without it.
+    Only the job's policy says whether the job is tried again. If this version cannot read the
+    policy, such an end raises `Unreadable`: a program that can read it must decide. Every other
+    end needs only the part of the policy that can be read.
     """
     if isinstance(end, Returned):  # nearly every attempt ends so: it pays for no other arm
-        return _succeeded(job, end)
+        policy = readable_part(job.policy)
+        return Transition(
+            job.id,
+            job.fence,
+            JobState.SUCCEEDED,
+            job.state if isinstance(job, Live) else JobState.RUNNING,
+            spend=1,
+            keep_for=policy.retention.succeeded,
+            result=end.result if policy.keep_result else None,
+            ties=job.ties,
+        )
     if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    source = _state_of(job)
+    source = job.state if isinstance(job, Live) else JobState.RUNNING
     move = _Mover(job, policy, source, uniform)
     match end:
         case Raised(final=True):
@@ -136,8 +148,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
         case Cancelled(reason):
-            told = clean(reason, MESSAGE_LIMIT)
-            return move.ended(JobState.CANCELLED, reason=told, bump=source is JobState.RUNNING)
+            shown = clean(reason, MESSAGE_LIMIT)
+            return move.ended(JobState.CANCELLED, reason=shown, bump=source is JobState.RUNNING)
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
         case Released(seconds):
@@ -149,7 +161,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
 
 
 def require_legal_moves(transitions: Iterable[Transition]) -> None:
-    """What every store asks before it moves anything but plain successes."""
+    """Every store calls this before it applies moves other than plain successes."""
     for move in transitions:
         require_legal(move.source, move.to)
 
@@ -157,8 +169,8 @@ def require_legal_moves(transitions: Iterable[Transition]) -> None:
 def leave(job: Claimed, problem: Exception) -> Transition:
     """A claimed job that this version cannot read goes back unspent, for a worker that can.
 
-    It waits longer each time it was claimed: a fleet that cannot read
-    it does not claim it over and over, and a worker of another release finds it within minutes.
+    The job waits longer after each claim. So a fleet that cannot read it does not claim it over
+    and over, and a worker of another release finds it within minutes.
     """
     wait = min(LEFT_FOR * 2.0 ** min(job.times_taken, 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
@@ -195,24 +207,6 @@ def unwritable(refused: Transition, problem: Exception) -> Transition:
         reason=reason.encode("ascii", "replace").decode(),
         ties=refused.ties,
     )
-
-
-def _succeeded(job: Claimed | Live, end: Returned) -> Transition:
-    policy = readable_part(job.policy)
-    return Transition(
-        job.id,
-        job.fence,
-        JobState.SUCCEEDED,
-        _state_of(job),
-        spend=1,
-        keep_for=policy.retention.succeeded,
-        result=end.result if policy.keep_result else None,
-        ties=job.ties,
-    )
-
-
-def _state_of(job: Claimed | Live) -> JobState:
-    return job.state if isinstance(job, Live) else JobState.RUNNING
 
 
 def _is_tried_again(end: End) -> bool:
@@ -296,7 +290,8 @@ class _Mover:
         )
 
     def reclaimed(self, why: str, suspected: bool) -> Transition:
-        """Never its last crash: that one has to be charged by name."""
+        """A suspected job counts a crash, but never its last one: a job fails for its crashes only
+        when it is known to have caused one."""
         crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
         return Transition(
             self.job.id,
@@ -328,10 +323,8 @@ def _entry(
 
 
 def _wait(seconds: float | None) -> float:
-    """A wait a handler asked for; nonsense (negative, NaN) means now, never an error.
-
-    Nor may it reach past what a store's clock can count: such an end could never be written.
-    """
+    """The wait that a handler asked for. Nonsense (negative, NaN) means now, and is no error. A
+    wait is cut to what a store's clock can count: a longer one could never be written."""
     if seconds is None or not math.isfinite(seconds):
         return 0.0
     return min(max(0.0, float(seconds)), LONGEST_WAIT)

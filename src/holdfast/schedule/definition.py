@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.enqueue.options import Options, Seconds, seconds
+from holdfast.enqueue.options import JobOptions, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError
 from holdfast.job.checks import check_name
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
@@ -70,7 +70,7 @@ class ScheduleCall(ScheduleOptions, total=False):
 def define(
     task: str,
     signature: Signature,
-    defaults: Options,
+    defaults: JobOptions,
     cron: str | timedelta | None,
     given: ScheduleCall,
 ) -> Definition:
@@ -85,7 +85,7 @@ def define(
 def _define(
     task: str,
     signature: Signature,
-    options: Options,
+    options: JobOptions,
     cron: str | timedelta | None,
     chosen: ScheduleOptions,
 ) -> Definition:
@@ -243,7 +243,7 @@ def _call(
             return signature.encode(tuple(given), taken)
 
 
-def _deadline(options: Options) -> float | None:
+def _deadline(options: JobOptions) -> float | None:
     if isinstance(options.deadline, datetime):
         raise BadOption("deadline", "seconds from the start of a plan's job", options.deadline)
     return None if options.deadline is None else seconds(options.deadline)

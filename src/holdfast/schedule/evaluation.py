@@ -32,6 +32,7 @@ from holdfast.schedule.status import newest_due, next_plan_due, undecided_for
 from holdfast.store.contract.store import Store
 
 DECISION_ROUNDS = 3
+"""How often one evaluation decides again about scopes whose jobs change meanwhile."""
 SCOPES_PER_TURN = 20
 """Scopes with plans of their own that are computed before other tasks of the loop get a turn."""
 MISSING_CODE_SECONDS = 30.0

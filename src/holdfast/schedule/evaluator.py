@@ -17,7 +17,12 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from holdfast.background.backoff import Backoff, pause
+from holdfast.background.backoff import (
+    FIRST_ERROR_SECONDS,
+    LONGEST_ERROR_SECONDS,
+    Backoff,
+    pause,
+)
 from holdfast.background.counters import LoopCounters, Tally
 from holdfast.background.leader import Leadership
 from holdfast.background.options import ReconcileOptions
@@ -33,12 +38,14 @@ from holdfast.schedule.providers import Providers
 from holdfast.store.contract.store import Store
 
 REREAD_SECONDS = 30.0
+"""How often all schedules are read again, for changes that woke nobody."""
 LEAD_SECONDS = 10.0
 """The ttl of the lead; it is extended every third of this."""
 FOLLOWER_SECONDS = 2.0
 """How long after a plan is due a replica that does not lead evaluates the schedule."""
 MOST_EVALUATIONS = 256
 MOST_UNSEEN_EVALUATIONS = 8
+"""Evaluations at once, of schedules that are due and of schedules that are unseen."""
 BATCHES_AT_ONCE = 4
 """Batches of all evaluations that use the store together. They take turns, first come first served:
 a schedule of ten thousand scopes delays another schedule by one batch, not by all its batches."""
@@ -78,7 +85,7 @@ class Evaluator:
         self._leading = False
         self._read_at = self._asked_at = float("-inf")
         self._clock = StoreClock(store, monotonic)
-        self._backoff = Backoff(first=0.25, cap=5.0)
+        self._backoff = Backoff(first=FIRST_ERROR_SECONDS, cap=LONGEST_ERROR_SECONDS)
 
     @property
     def busy(self) -> bool:
@@ -261,8 +268,7 @@ class Evaluator:
             again = self._clock.estimate() + timedelta(seconds=self._backoff.next())
         except Exception as error:  # noqa: BLE001 - counted and reported; other schedules go on
             self.counters.count_error(error)
-            name = "schedule.evaluation_failed"
-            self._events.error(name, schedule=entry.name, error=repr(error))
+            self._events.error("schedule.evaluation_failed", schedule=entry.name, error=repr(error))
             again = self._clock.estimate() + timedelta(seconds=entry.backoff.next())
         finally:
             self._agenda.end(entry, again, version)

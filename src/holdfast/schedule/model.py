@@ -58,8 +58,8 @@ class Decision(StrEnum):
     WAITING = "waiting"  # it starts when its predecessor has ended (overlap: queue one)
 
 
-DECLARED_FOR = 1_500.0
-"""Seconds that a declaration counts: a program declares when it starts and every ten minutes."""
+DECLARATION_SECONDS = 1_500.0
+"""How long a declaration counts. A program declares when it starts and every ten minutes."""
 OPEN = frozenset({Decision.FAILED, Decision.WAITING})
 """Decisions that are not final: a later decision may overwrite them."""
 

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from holdfast.schedule.model import DECLARED_FOR, Definition, Schedule
+from holdfast.schedule.model import DECLARATION_SECONDS, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
 from holdfast.store.contract.records import WorkerInfo
 
-FORGOTTEN = timedelta(seconds=DECLARED_FOR)
+FORGOTTEN = timedelta(seconds=DECLARATION_SECONDS)
 
 
 def next_plan_due(schedule: Schedule, now: datetime) -> datetime | None:

@@ -1,8 +1,8 @@
-"""Enqueue inside the caller's own transaction, whatever driver it came from.
+"""Run scripts inside the caller's own transaction, whatever driver the connection came from.
 
-A connection is recognised by the module its class comes from, so that none of
-these drivers has to be installed or imported. Scripts are written with `$1`;
-where a driver wants another style, placeholders are translated, never values.
+A connection is recognised by the module that its class comes from, so that none of these drivers
+has to be installed or imported. Scripts are written with `$1`. Where a driver wants another style,
+the placeholders are translated, never the values.
 
 Nothing here begins, commits or rolls back: the transaction is the caller's.
 """
@@ -10,13 +10,12 @@ Nothing here begins, commits or rolls back: the transaction is the caller's.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from holdfast.errors import BadOption
 
 Rows = Sequence[Any]
-Step = TypeVar("Step")
 Answer = TypeVar("Answer")
 
 ACCEPTED_SYNC = "a psycopg Connection or a SQLAlchemy Session or Connection on Postgres"
@@ -31,59 +30,26 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 class Borrowed(Protocol):
     """A caller's connection, able to run one script in the caller's transaction."""
 
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows: ...
-
-
-class BorrowedSync(Borrowed, Protocol):
-    """One whose driver needs no loop; it serves the async verb as well."""
-
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows: ...
-
-
-# Running steps ---------------------------------------------------------------------------
-
-
-async def drive(
-    steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Awaitable[Rows]]
-) -> Answer:
-    """Run a generator of steps: each is fetched, and its rows are sent back in."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(await fetch(step))
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-
-
-def drive_sync(steps: Generator[Step, Rows, Answer], fetch: Callable[[Step], Rows]) -> Answer:
-    """The same without a loop."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(fetch(step))
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
+    def fetch(self, script: str, values: Sequence[object]) -> Awaitable[Rows]: ...
 
 
 # Recognising connections -----------------------------------------------------------------
 
 
 def recognise(connection: object) -> Borrowed:
-    """Wrap any connection that is known; sync ones are welcome too, at their own pace."""
+    """Wrap any connection that is known. One whose driver needs no loop blocks it meanwhile."""
     for comes_from, wrap in _ASYNC.items():
         if _is_a(connection, *comes_from):
             return wrap(connection)
     return _sync(connection, ACCEPTED)
 
 
-def recognise_sync(connection: object) -> BorrowedSync:
-    """Wrap a connection whose driver does not use a loop."""
+def recognise_sync(connection: object) -> Borrowed:
+    """Wrap a connection whose driver needs no loop: its `fetch` never waits for one."""
     return _sync(connection, ACCEPTED_SYNC)
 
 
-def _sync(connection: object, accepted: str) -> BorrowedSync:
+def _sync(connection: object, accepted: str) -> Borrowed:
     for comes_from, wrap in _SYNC.items():
         if _is_a(connection, *comes_from):
             return wrap(connection)
@@ -92,7 +58,7 @@ def _sync(connection: object, accepted: str) -> BorrowedSync:
 
 
 def _is_a(connection: object, package: str, name: str) -> bool:
-    """Also true of subclasses: users derive their own Session and Connection classes."""
+    """True of subclasses too: users derive their own Session and Connection classes."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == package
         for base in type(connection).__mro__
@@ -100,7 +66,7 @@ def _is_a(connection: object, package: str, name: str) -> bool:
 
 
 class _Asyncpg:
-    """asyncpg speaks `$1` and binary types itself; also a pool's proxy of a connection."""
+    """An asyncpg connection, or the proxy that its pool hands out. It takes `$1` as it is."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -114,14 +80,11 @@ class _Psycopg:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
         with self._connection.cursor(row_factory=tuple_rows) as cursor:
             cursor.execute(*as_pyformat(script, values))
             found: Rows = cursor.fetchall()
             return found
-
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
-        return self.fetch_sync(script, values)
 
 
 class _AsyncPsycopg:
@@ -136,19 +99,16 @@ class _AsyncPsycopg:
 
 
 class _Sqlalchemy:
-    """A Session or Connection. The statement goes through SQLAlchemy's own connection, so
-    that its autobegin, and with it the caller's commit or rollback, covers it."""
+    """A Session or Connection. The statement goes through SQLAlchemy's own connection: so its
+    autobegin covers the statement, and with it the caller's commit or rollback does."""
 
     def __init__(self, connection: Any) -> None:
         self._given = connection
 
-    def fetch_sync(self, script: str, values: Sequence[object]) -> Rows:
+    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
         given = self._given
         connection = given.connection() if hasattr(given, "get_bind") else given
         return _all(connection.exec_driver_sql(*_in_style(connection.dialect, script, values)))
-
-    async def fetch(self, script: str, values: Sequence[object]) -> Rows:
-        return self.fetch_sync(script, values)
 
 
 class _AsyncSqlalchemy:
@@ -171,12 +131,27 @@ _ASYNC: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
     ("sqlalchemy", "AsyncConnection"): _AsyncSqlalchemy,
 }
 
-_SYNC: dict[tuple[str, str], Callable[[Any], BorrowedSync]] = {
+_SYNC: dict[tuple[str, str], Callable[[Any], Borrowed]] = {
     ("psycopg", "Connection"): _Psycopg,
     ("sqlalchemy", "Session"): _Sqlalchemy,
     ("sqlalchemy", "scoped_session"): _Sqlalchemy,
     ("sqlalchemy", "Connection"): _Sqlalchemy,
 }
+
+
+# Running without a loop ------------------------------------------------------------------
+
+
+def run_without_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Run a coroutine to its end that never waits, because all it awaits is a connection from
+    `recognise_sync`. So the steps of a verb are written once, for both kinds of drivers."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+    work.close()
+    raise RuntimeError("a connection that needs no loop has waited for one")
 
 
 # Translating placeholders ----------------------------------------------------------------
@@ -206,7 +181,7 @@ def _in_style(dialect: Any, script: str, values: Sequence[object]) -> tuple[str,
 
 
 def tuple_rows(cursor: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """A psycopg row factory: positions are what the steps read, whatever the caller chose."""
+    """A psycopg row factory: our code reads rows by position, whatever factory the caller chose."""
     return tuple
 
 

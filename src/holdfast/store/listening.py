@@ -1,9 +1,10 @@
-"""Wakeups over one connection that listens, and comes back by itself.
+"""Wakeups over one connection that listens, and is replaced when it is lost.
 
-What a line says is `ready:mail=1,default` (one job, and some), `due`, `schedules` or
-`cancel:<worker>`. What is about a few jobs is said on a channel of its own, which is not listened
-to while everybody here dozes. A backend only knows how to open one line; losing it, waiting, and
-telling the listeners what they may have missed is the same everywhere.
+A message is `ready:mail=1,default` (one job of `mail`, some of `default`), `due`, `schedules`,
+`paused:<queue>`, `lead:<role>` or `cancel:<worker>`. Messages about a few jobs go to a channel of
+their own; this process does not listen to it while all its listeners doze. A backend only knows how
+to open one connection. To notice its loss, to wait, and to tell the listeners what they may have
+missed is the same everywhere, and is done here.
 """
 
 from __future__ import annotations
@@ -22,47 +23,47 @@ from holdfast.store.contract.wakeups import Listener
 
 log = logging.getLogger("holdfast.store")
 
-ASK_EVERY = 15.0
-"""Seconds of silence after which a line is asked whether it still works: a peer that vanished
-without a word (a failover, a dropped route) is silent exactly like an idle one."""
+ASK_AFTER_SECONDS = 15.0
+"""After so long a silence the server is asked whether it is still there: a server that vanished
+without a word (a failover, a dropped route) is as silent as an idle one."""
 ASK_TIMEOUT = 5.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
 
 _TOPICS = {topic.value: topic for topic in Topic}
 
 
 class Ear(Protocol):
-    """One connection that listens. `gone` is done once nothing more will be heard."""
+    """One connection that listens. `gone` is done as soon as the connection is lost."""
 
     gone: asyncio.Future[None]
 
     async def listen(self, channel: str) -> None: ...
     async def unlisten(self, channel: str) -> None: ...
     async def ask(self) -> None:
-        """Raises unless the other side answers."""
+        """Raise unless the server answers."""
 
     def cut(self) -> None: ...
 
 
 def channel_of_few(channel: str) -> str:
-    """The scripts know it too."""
+    """The channel of messages about a few jobs. The scripts know this name too."""
     return f"{channel}_few"
 
 
-class LineWakeups(ABC):
+class ListeningWakeups(ABC):
     """See `holdfast.store.contract.wakeups.Wakeups`. Without `listen` nobody is ever called."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen
         self._audience = Audience()
-        self._turned = asyncio.Event()
+        self._dozing_changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._missed = False
 
     @abstractmethod
     async def open_ear(self) -> Ear:
-        """A connection that calls `heard` for what it hears."""
+        """Open a connection that calls `heard` with each message."""
 
     @property
     @abstractmethod
@@ -71,8 +72,8 @@ class LineWakeups(ABC):
     async def subscribe(
         self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
     ) -> Callable[[], None]:
-        """Returns once the line listens, so that nothing sent after this call is missed;
-        or at once while the server is out of reach: the line comes back by itself."""
+        """Returns as soon as the connection listens, so that no message sent after this call is
+        missed. While the server is out of reach it returns after a moment, without a connection."""
         self._audience.add(listener, topics)
         if self._listen:
             if self._task is None:
@@ -83,7 +84,7 @@ class LineWakeups(ABC):
 
     def doze(self, listener: Listener, dozes: bool) -> None:
         self._audience.doze(listener, dozes)
-        self._turned.set()
+        self._dozing_changed.set()
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -99,7 +100,7 @@ class LineWakeups(ABC):
         return self._listening.is_set()
 
     def _up(self) -> None:
-        """The line listens from now on; what was said before it did may have been missed."""
+        """The connection listens from now on. During an outage messages were missed."""
         self._listening.set()
         if self._missed:
             for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES):
@@ -109,26 +110,26 @@ class LineWakeups(ABC):
         for wakeup in parse(message):
             self.tell(wakeup)
 
-    async def _hold_a_line(self) -> None:
-        """One connection's life; returns or raises when it is gone."""
+    async def _hold_a_connection(self) -> None:
+        """The life of one connection; returns or raises when it is lost."""
         ear = await self.open_ear()
         try:
             async with asyncio.timeout(ASK_TIMEOUT):
                 await ear.listen(self.channel)
-            hears_few = await self._turn(ear, False)
+            hears_few = await self._follow_dozers(ear, False)
             self._up()
             while not ear.gone.done():
-                if await self._is_turned(ear):
-                    hears_few = await self._turn(ear, hears_few)
+                if await self._dozers_changed(ear):
+                    hears_few = await self._follow_dozers(ear, hears_few)
                 else:
                     async with asyncio.timeout(ASK_TIMEOUT):
                         await ear.ask()
         finally:
             ear.cut()
 
-    async def _turn(self, ear: Ear, hears_few: bool) -> bool:
-        """Listen to what is said of a few jobs, unless nobody would hear it."""
-        self._turned.clear()
+    async def _follow_dozers(self, ear: Ear, hears_few: bool) -> bool:
+        """Listen to messages about a few jobs, unless every listener dozes."""
+        self._dozing_changed.clear()
         wanted = not self._audience.dozes
         if wanted != hears_few:
             change = ear.listen if wanted else ear.unlisten
@@ -136,24 +137,25 @@ class LineWakeups(ABC):
                 await change(channel_of_few(self.channel))
         return wanted
 
-    async def _is_turned(self, ear: Ear) -> bool:
-        """Waits until somebody dozes or no longer does, the line is gone, or silent for long."""
-        turned = asyncio.ensure_future(self._turned.wait())
+    async def _dozers_changed(self, ear: Ear) -> bool:
+        """Wait until a listener begins or ceases to doze (True), or the connection is lost or was
+        silent for long (False)."""
+        changed = asyncio.ensure_future(self._dozing_changed.wait())
         try:
             await asyncio.wait(
-                (turned, ear.gone), timeout=ASK_EVERY, return_when=asyncio.FIRST_COMPLETED
+                (changed, ear.gone), timeout=ASK_AFTER_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
-            return turned.done()
+            return changed.done()
         finally:
-            turned.cancel()
+            changed.cancel()
 
     async def _keep_listening(self) -> None:
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                await self._hold_a_line()
+                await self._hold_a_connection()
             except Exception as error:  # noqa: BLE001 - whatever ended it, polling alone is slow
-                # Once an outage: what fails again before it ever listened is no news.
+                # A warning once per outage; repeated failures to reconnect are debug messages.
                 level = (
                     logging.DEBUG
                     if self._missed and not self._listening.is_set()
@@ -161,11 +163,11 @@ class LineWakeups(ABC):
                 )
                 log.log(level, "listener lost its connection: %r", error)
             if self._listening.is_set():
-                pause = FIRST_PAUSE
+                pause = FIRST_PAUSE_SECONDS
             self._listening.clear()
             self._missed = True
             await asyncio.sleep(pause * (0.5 + random.random()))
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     def tell(self, wakeup: Wakeup) -> None:
         for listener in self._audience.of(wakeup):
@@ -176,7 +178,7 @@ class LineWakeups(ABC):
 
 
 def parse(message: str) -> list[Wakeup]:
-    """What a message means; one this version does not know means nothing."""
+    """What a message means; a topic that this version does not know means nothing."""
     topic, _, names = message.partition(":")
     known = _TOPICS.get(topic)
     return [] if known is None else [_wakeup(known, name) for name in names.split(",")]

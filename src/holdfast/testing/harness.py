@@ -1,7 +1,7 @@
 """An app on a store in memory, with a clock that the test moves.
 
-Nothing is mocked: jobs are encoded, stored, claimed, run and finished by the
-real parts, only faster, because the store is in memory and nobody sleeps.
+Nothing is mocked. Jobs are encoded, stored, claimed, run and finished by the real parts. They are
+faster than in production because the store is in memory and nobody sleeps.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.testing.inline import Ran, run_inline
 
 P = ParamSpec("P")
 R = TypeVar("R")
-SLOTS = 10
-ROUNDS = 1_000
+SLOTS_A_QUEUE = 10
+DRAIN_ROUNDS = 1_000
 
 
 class Harness:
@@ -61,25 +61,28 @@ class Harness:
         await self._stack.aclose()
 
     async def drain(self) -> int:
-        """Run everything that is due, and what that enqueues, until nothing is.
+        """Run all due jobs, and the jobs that they enqueue, until no job is due.
 
-        Returns how many attempts ended. Jobs due later stay: `advance` to them.
+        Returns how many attempts ended. A job that is due later stays: `advance` the clock to it.
         """
         ended = 0
-        for _ in range(ROUNDS):
+        for _ in range(DRAIN_ROUNDS):
             await self._pass_time()
             queues = await self._queues_with_work()
             if not queues:
                 return ended
             async with self.app.worker(queues) as worker:
                 ended += await worker.drain()
-        raise AssertionError(f"still not drained after {ROUNDS} rounds: jobs enqueue jobs forever")
+        raise AssertionError(
+            f"still not drained after {DRAIN_ROUNDS} rounds: jobs enqueue jobs forever"
+        )
 
     async def advance(
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0
     ) -> datetime:
-        """Move the clock and let time take its effects (due plans and jobs, deadlines, lost
-        leases). One step is one look: plans that a long step passes over are caught up."""
+        """Move the clock, then fire due plans, promote due jobs, expire jobs past their deadline
+        and reclaim jobs of lapsed workers. Schedules are evaluated once, at the new time: plans
+        that a long step passes over are treated as their `catch_up` says."""
         now = self.clock.advance(seconds, minutes=minutes, hours=hours)
         await self._pass_time()
         return now
@@ -89,7 +92,7 @@ class Harness:
             await service.run_once()
 
     async def enqueued(self, task: Task[..., Any] | None = None) -> list[Job]:
-        """Live jobs, oldest first; only those of one task if it is given."""
+        """Live jobs, oldest first; with `task`, only jobs of that task."""
         name = None if task is None else task.name
         found: list[Job] = []
         cursor = None
@@ -101,7 +104,7 @@ class Harness:
             cursor = page.next_cursor
 
     async def assert_enqueued(self, task: Task[..., Any], **arguments: Any) -> Job:
-        """There is a live job of this task whose arguments include these; returns it."""
+        """Assert that a live job of this task has these arguments among its own; returns it."""
         jobs = await self.enqueued(task)
         wanted = _as_json(arguments)
         for job in jobs:
@@ -111,7 +114,7 @@ class Harness:
         raise AssertionError(f"no live {task.name} job with {wanted}; there are:\n{listed}")
 
     async def assert_not_enqueued(self, task: Task[..., Any], **arguments: Any) -> None:
-        """There is no live job of this task whose arguments include these."""
+        """Assert that no live job of this task has these arguments among its own."""
         try:
             job = await self.assert_enqueued(task, **arguments)
         except AssertionError:
@@ -119,16 +122,18 @@ class Harness:
         raise AssertionError(f"unexpected {task.name} job {job.id}: {job.args}")
 
     async def run(self, task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Ran[R]:
-        """Run one call here and now, through real encoding, without the store.
+        """Run one call here and now, without the store. Its arguments are encoded and decoded as
+        they would be for a job.
 
-        What the handler raises is raised; what it returned and reported is in the answer.
+        An exception of the handler is raised. The answer holds the result and the progress that
+        the handler reported.
         """
         return await run_inline(task, args, kwargs)
 
     async def _queues_with_work(self) -> Mapping[str, int]:
         known = tuple(self.app.registry)
         ready = await self.app.client.page(limit=1000, state=JobState.READY, tasks=known)
-        return {job.queue: SLOTS for job in ready.jobs} if known else {}
+        return {job.queue: SLOTS_A_QUEUE for job in ready.jobs} if known else {}
 
 
 def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

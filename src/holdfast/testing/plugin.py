@@ -1,7 +1,7 @@
 """The pytest plugin, loaded by its entry point.
 
-It imports Holdfast only inside its fixtures, so that a test run that does not
-use them pays nothing.
+The plugin imports Holdfast only inside its fixtures. A test run that uses none of them does not pay
+for the import.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def harness_for() -> Callable[[App], Harness]:
-    """A harness for an app: `async with harness_for(app) as harness: …`."""
+    """Make a harness for an app: `async with harness_for(app) as harness: …`."""
     from holdfast.testing.harness import Harness
 
     return Harness

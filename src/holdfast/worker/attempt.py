@@ -100,7 +100,7 @@ class Attempt:
         """Stop the handler in the way its kind allows.
 
         A coroutine is cancelled where it waits. A child process is killed by the
-        slot that waits for it. A thread can only be told, and its slot waits for it.
+        slot that waits for it. A thread can only ask whether to stop, and its slot waits for it.
         """
         if why is Stop.CANCEL:
             self.cancel_requested = True

@@ -11,18 +11,18 @@ from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.worker.pipeline import Pipeline
 
-PROMOTE = 1_000
-GLANCE = 0.1
-"""Seconds between two looks while only others still have work of ours running."""
+PROMOTION_BATCH = 1_000
+CHECK_SECONDS = 0.1
+"""Seconds between two checks while only other workers still run jobs of these queues."""
 
 
 async def drained(pipeline: Pipeline) -> int:
-    """Wait until these queues hold nothing ready, running or due for these tasks; returns how
-    many jobs this worker ended meanwhile.
+    """Wait until the worker's queues hold nothing ready, running or due for its tasks; returns
+    how many jobs the worker ended meanwhile.
 
-    What is due is made ready here too, so a worker without services drains as
-    well. Jobs that this worker put off for a moment are waited for. Jobs of a paused or
-    cooling queue cannot be run now and do not count.
+    Due jobs are made ready here too, so a worker without services drains as well. Jobs that this
+    worker put off for a moment are waited for. Jobs of a paused or cooling queue cannot run now
+    and do not count.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
     tasks = tuple(pipeline.setup.registry)
@@ -31,7 +31,7 @@ async def drained(pipeline: Pipeline) -> int:
         while not pipeline.runner.leaving:
             await _quiet(pipeline)
             try:
-                promoted = (await store.jobs.promote_due(PROMOTE)).count
+                promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
                 if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
                     break
             except (StoreUnavailable, StoreRefuses) as error:
@@ -41,14 +41,14 @@ async def drained(pipeline: Pipeline) -> int:
             outage.answered("promote_due")
             pipeline.fetcher.wake()
             if not promoted:
-                await asyncio.sleep(GLANCE)
+                await asyncio.sleep(CHECK_SECONDS)
     finally:
         outage.over("promote_due")
     return pipeline.finisher.counters.ended - before
 
 
 async def _quiet(pipeline: Pipeline) -> None:
-    """Until the pipeline has claimed all it can get, run it, and written its ends."""
+    """Wait until the pipeline has claimed all it can get, run it, and written its ends."""
     while not pipeline.runner.leaving:
         await pipeline.runner.quiet.wait()
         await pipeline.finisher.settled()
@@ -69,14 +69,15 @@ async def _done(
 
 
 async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
-    """Ready and running are counted in one look: between two a job could be claimed unseen."""
+    """Ready and running jobs are counted by one statement: a job that is claimed between two
+    statements would be seen by neither."""
     queues = await store.queues.list(tuple(served))
     closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
-    looks = (
+    questions = (
         (set(served) - closed, {JobState.READY, JobState.RUNNING}),
         (closed, {JobState.RUNNING}),
     )
-    for names, states in looks:
+    for names, states in questions:
         these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=tasks)
         if names and await store.jobs.count(these):
             return True

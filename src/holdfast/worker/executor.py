@@ -60,7 +60,9 @@ class Executor:
             end = end_of(error)
         if forks.process != self._process:
             forks.leave(None)
-        return settle(attempt, self._within_limit(attempt, end))
+        if isinstance(end, Returned) and end.result is not None:
+            end = self._within_limit(attempt, end, end.result)
+        return settle(attempt, end)
 
     def resize(self, slots: int) -> None:
         """Fit the pools to so many slots, unless the options fix their sizes. What runs goes
@@ -108,13 +110,11 @@ class Executor:
         except BadResult as error:
             return refused(error)
 
-    def _within_limit(self, attempt: Attempt, end: End) -> End:
+    def _within_limit(self, attempt: Attempt, end: End, result: str) -> End:
         """The same end, unless its result is too large to keep."""
-        if not isinstance(end, Returned) or end.result is None:
+        if len(result) * 4 <= self._max_result:  # no character takes more than four bytes
             return end
-        if len(end.result) * 4 <= self._max_result:  # no character takes more than four bytes
-            return end
-        size = len(end.result.encode())
+        size = len(result.encode())
         if size <= self._max_result:
             return end
         what = f"task {attempt.job.task!r}: the result"
@@ -132,6 +132,11 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
         return None
     if not isinstance(end, Returned):  # a return stands, also if a stop came too late for it
         end = _given_stop(attempt, end)
+    return decided(attempt, end)
+
+
+def decided(attempt: Attempt, end: End) -> Transition:
+    """The transition of this end, whatever the attempt was told to do."""
     try:
         return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
     except Exception as problem:  # noqa: BLE001 - an undecidable job must still end, visibly

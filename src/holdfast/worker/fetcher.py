@@ -30,7 +30,7 @@ from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
 
-PACE = 0.005
+PACE_SECONDS = 0.005
 """Seconds between two claims if each would bring only a small part of what may be held."""
 
 
@@ -80,7 +80,8 @@ class Fetcher:
         self._task = asyncio.create_task(self._fetch(), name="holdfast-fetcher")
 
     def stop_soon(self) -> None:
-        """No claim starts after this. One on its way is still delivered, to be handed back."""
+        """Start no claim after this. The jobs of a claim on its way are received and handed
+        back."""
         self._stopping = True
         self.wake_up()
 
@@ -130,6 +131,7 @@ class Fetcher:
             self.wake_up()
 
     def wake_up(self) -> None:
+        """End the fetcher's wait, so that it checks again what it may claim."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -184,14 +186,14 @@ class Fetcher:
     def _is_soon(self, wants: list[Want]) -> bool:
         """Whether to wait a little for a fuller batch: the last claim was a moment ago, and no
         queue has much room."""
-        if self.last_claim_age >= PACE:
+        if self.last_claim_age >= PACE_SECONDS:
             return False
         return not any(self._permits.worth_a_claim(want.queue) for want in wants)
 
     async def _fill_up(self) -> None:
         self._pacing = True
         try:
-            await self._wait(PACE - self.last_claim_age)
+            await self._wait(PACE_SECONDS - self.last_claim_age)
         finally:
             self._pacing = False
 

@@ -12,11 +12,11 @@ When the store has answered, the finisher tells its listeners `(attempt, transit
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
@@ -29,14 +29,11 @@ from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.setup import WorkerSetup
 
-OVERLAP_FROM = 50
-"""A second flush beside the first pays only for a batch of at least this size."""
-
 UNKNOWN_TRIES = 3
-"""How often a batch is sent that meets an error nobody knows, before its rows are sent apart."""
+"""How often a batch that meets an unknown error is sent, before its rows are sent apart."""
 
 FINISH = "finish"
-"""Our name in an outage that we notice."""
+"""The finisher's name in an outage that it notices."""
 
 
 class Counters(msgspec.Struct):
@@ -53,29 +50,22 @@ def _nobody() -> None:
     """Until somebody listens."""
 
 
-class Unwritten(NamedTuple):
-    """An end on its way to the store. `attempt` is None for a job that never became an attempt
-    here: this program could not read it, or the answer to its claim was lost."""
-
-    attempt: Attempt | None
-    transition: Transition
-
+Unwritten = tuple[Attempt | None, Transition]
+"""An end on its way to the store. There is no attempt for a job that never became one here: this
+program could not read it, or the answer to its claim was lost."""
 
 Listener = Callable[[Attempt | None, Transition, Verdict], None]
 """Told of each end when the store has answered, on the worker's loop. It must not wait."""
 
 
 class Finisher:
-    """Collects ends and flushes them, at most two flushes at a time.
+    """Collects ends and flushes them, one batch at a time.
 
     `on_room` is called after each flush: there may be room for more ends. `on_given_up` is
     called when an end could not be written at all, so that its job may look as if it still ran.
     """
 
-    def __init__(
-        self,
-        setup: WorkerSetup,
-    ) -> None:
+    def __init__(self, setup: WorkerSetup) -> None:
         self._store = setup.store
         self._events = setup.events
         self._outage = setup.outage
@@ -84,11 +74,11 @@ class Finisher:
         self.on_room: Callable[[], None] = _nobody
         self.on_given_up: Callable[[], None] = _nobody
         self._pending: list[Unwritten] = []
-        self._flying: list[Sequence[Unwritten]] = []
+        self._flying: Sequence[Unwritten] = ()
         self._listeners: tuple[Listener, ...] = ()
         self._since = 0.0
-        self._flying_since: list[float] = []
-        self._flushes: set[asyncio.Task[None]] = set()
+        self._flying_since = math.inf
+        self._flush: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._settled.set()
         self.counters = Counters()
@@ -104,16 +94,14 @@ class Finisher:
     def add(self, attempt: Attempt | None, transition: Transition) -> None:
         if not self._pending:
             self._since = time.monotonic()
-        self._pending.append(Unwritten(attempt, transition))
-        if not self._flushes:
+        self._pending.append((attempt, transition))
+        if self._flush is None:
             self._settled.clear()
-            self._start_flush()
-        elif len(self._pending) == OVERLAP_FROM and len(self._flushes) == 1:
             self._start_flush()
 
     @property
     def unwritten(self) -> int:
-        return len(self._pending) + sum(map(len, self._flying))
+        return len(self._pending) + len(self._flying)
 
     @property
     def full(self) -> bool:
@@ -124,15 +112,15 @@ class Finisher:
         """Whether an end that was handed in before that moment of the monotonic clock may still
         be unwritten. Asked from the heartbeat's thread."""
         waits = bool(self._pending) and self._since <= moment
-        return waits or any(since <= moment for since in self._flying_since.copy())
+        return waits or self._flying_since <= moment
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
-        return any(job_id == end.id for _, end in chain(self._pending, *self._flying))
+        return any(job_id == end.id for _, end in chain(self._pending, self._flying))
 
     def kept(self) -> list[Transition]:
         """Ends that are not known to be written; another thread may ask for them."""
-        return [end for _, end in (*self._pending, *chain(*tuple(self._flying)))]
+        return [end for _, end in (*self._pending, *self._flying)]
 
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
@@ -144,45 +132,42 @@ class Finisher:
             async with asyncio.timeout(patience):
                 await self.settled()
         except TimeoutError:
-            for flush in self._flushes:
-                flush.cancel()
-            await asyncio.gather(*self._flushes, return_exceptions=True)
+            if self._flush is not None:
+                self._flush.cancel()
+                await asyncio.gather(self._flush, return_exceptions=True)
         left = self.unwritten
         self.counters.dropped += left
         return left
 
     def _start_flush(self) -> None:
-        flush = asyncio.create_task(self._flush_all(), name="holdfast-finisher")
-        self._flushes.add(flush)
-        flush.add_done_callback(self._flush_ended)
+        self._flush = asyncio.create_task(self._flush_all(), name="holdfast-finisher")
+        self._flush.add_done_callback(self._flush_ended)
 
     def _flush_ended(self, flush: asyncio.Task[None]) -> None:
-        self._flushes.discard(flush)
-        if not self._flushes:
-            if self._pending and not flush.cancelled():
-                self._start_flush()
-            else:
-                self._settled.set()
+        self._flush = None
+        if self._pending and not flush.cancelled():
+            self._start_flush()
+        else:
+            self._settled.set()
 
     async def _flush_all(self) -> None:
         while self._pending:
-            batch, since = self._pending[: self._batch], self._since
-            self._flying_since.append(since)
+            # First here and then gone there: another thread that asks must not miss an end.
+            self._flying_since = self._since
+            self._flying = batch = self._pending[: self._batch]
             del self._pending[: self._batch]
-            self._flying.append(batch)
             try:
                 await self._write(batch)
             except Exception as error:  # noqa: BLE001 - a defect of ours must not end all writing
                 self._events.error("finisher.flush_failed", error=repr(error))
                 self.on_given_up()
-            self._flying.remove(batch)
-            self._flying_since.remove(since)
+            self._flying, self._flying_since = (), math.inf
             self.on_room()
 
     async def _write(
         self, batch: Sequence[Unwritten], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
     ) -> None:
-        """Until the store has answered; only then are the ends off our hands."""
+        """Try until the store has answered; until then the ends are kept."""
         while True:
             try:
                 verdicts = await self._store.jobs.finish([end for _, end in batch])
@@ -204,18 +189,19 @@ class Finisher:
                 return
 
     async def _apart(self, batch: Sequence[Unwritten], error: Exception) -> None:
-        """Nobody knows this error, and one row may be its cause: the others are written without
-        it. It goes to the end of the line, for it may be good all the same."""
+        """The error is unknown, and one row may be its cause: the other rows are written without
+        it. That row goes behind all others and is tried again: it may be good all the same."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True, tries=1)
             return
         [(_, end)] = batch
         self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
+        self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
     async def _without_the_row(self, batch: Sequence[Unwritten], error: Exception) -> None:
-        """The store cannot take this batch: halve it until the row at fault stands alone."""
+        """The store cannot take this batch: halve it until the row at fault is alone."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True)
@@ -228,15 +214,17 @@ class Finisher:
             self.counters.dropped += 1
             self.on_given_up()
             return
-        await self._write([Unwritten(attempt, unwritable(transition, error))])
+        await self._write([(attempt, unwritable(transition, error))])
 
     def _count(
         self, batch: Sequence[Unwritten], verdicts: Sequence[Verdict], repeated: bool
     ) -> None:
         counters = self.counters
-        for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
-            if repeated and _is_own(transition, verdict):
-                verdict = Verdict(transition.id, accepted=True)
+        if repeated:
+            verdicts = [
+                _own_is_accepted(end, it) for (_, end), it in zip(batch, verdicts, strict=True)
+            ]
+        for (_, transition), verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
                 self._refused(transition, verdict)
             elif transition.to in ENDED:
@@ -244,7 +232,8 @@ class Finisher:
             else:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
-            if self._listeners:
+        if self._listeners:
+            for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
                 self._tell(attempt, transition, verdict)
 
     def _tell(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
@@ -273,6 +262,9 @@ def _halves(batch: Sequence[Unwritten]) -> tuple[Sequence[Unwritten], Sequence[U
     return batch[:half], batch[half:]
 
 
-def _is_own(transition: Transition, verdict: Verdict) -> bool:
-    """Whether the store has applied this very end before: the answer to that write was lost."""
-    return verdict.state is transition.to and verdict.fence == transition.fence + transition.bump
+def _own_is_accepted(transition: Transition, verdict: Verdict) -> Verdict:
+    """A store refuses an end that it has applied before, when the answer to that write was lost.
+    This worker knows the end as its own, and takes it as accepted."""
+    fence = transition.fence + transition.bump
+    own = verdict.state is transition.to and verdict.fence == fence
+    return Verdict(transition.id, accepted=True) if own else verdict

@@ -79,7 +79,7 @@ class Heartbeat:
     def start(self, worker: WorkerId, registered_at: float) -> None:
         """`registered_at`: when the registration was sent, which the lease counts from."""
         self.follow(worker, registered_at)
-        # Made here and not in the thread, so that what is told before the thread runs is kept.
+        # Made here and not in the thread, so that calls before the thread runs are kept.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="holdfast-heartbeat", daemon=True)
         self._thread.start()
@@ -118,7 +118,7 @@ class Heartbeat:
             try:
                 runner.run(self._main())
             except RuntimeError as error:
-                # The worker's loop was closed under us: nobody is left to beat for.
+                # The worker's loop is closed: nobody is left to beat for.
                 self._events.error("heartbeat.ended", error=describe(error))
 
     async def _main(self) -> None:
@@ -176,7 +176,7 @@ class Heartbeat:
         beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, stuck)
         self.last_answer = time.monotonic()
         if worker != self._worker:
-            return  # renewed meanwhile: this answer is about a name we no longer use
+            return  # renewed meanwhile: this answer is about the old name
         if beat.known:
             self.last_beat, self._heard = sent, self.last_answer
         if self._failing:

@@ -80,7 +80,7 @@ class Identity:
 
     @property
     def trusted(self) -> bool:
-        """Whether the store still lets this worker run jobs, as far as we can know."""
+        """Whether the worker's lease is alive, as far as the worker can know."""
         return self._renewal is None and self.heartbeat.lease_left > 0
 
     def on_beat(self, worker: WorkerId, beat: Beat, held: list[Held]) -> None:

@@ -80,9 +80,11 @@ class Lane:
         """Run so many attempts at once from now on. Nothing that runs is cancelled: a surplus
         slot ends when its handler has ended."""
         self._size = size
-        for waiter in self._idle[: max(0, len(self.slots) - size)]:
+        surplus = max(0, len(self.slots) - size)
+        ending, self._idle[:surplus] = self._idle[:surplus], []
+        for waiter in ending:
             if not waiter.done():
-                waiter.set_result(None)  # the idle slot sees that it is one too many
+                waiter.set_result(None)  # its slot sees that it is one too many
         if self._inbox:
             self._wake_a_slot()
 
@@ -137,10 +139,11 @@ class Lane:
         assert slot is not None
         SLOT.set(slot)
         clean = copy_context()
-        inbox = self._inbox
+        inbox, slots = self._inbox, self.slots
+        run, ended = self._executor.run, self._holder.handler_ended
         while True:
             self._waking = False
-            if self._closed or len(self.slots) > self._size:
+            if self._closed or len(slots) > self._size:
                 break
             while inbox:
                 attempt = inbox.popleft()
@@ -148,16 +151,16 @@ class Lane:
                     self._wake_a_slot()
                 attempt.task = slot
                 try:
-                    transition = await self._executor.run(attempt)
+                    transition = await run(attempt)
                 except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job
                     transition = undecidable(attempt.job, problem)
                 attempt.task = None
-                self._holder.handler_ended(attempt, transition)
+                ended(attempt, transition)
                 del attempt, transition  # what they carry must not live on in an idle slot
-                if copy_context() != clean or slot.cancelling() or len(self.slots) > self._size:
-                    self.slots.discard(slot)
+                if copy_context() != clean or slot.cancelling() or len(slots) > self._size:
+                    slots.discard(slot)
                     return
             waiter = self._loop.create_future()
             self._idle.append(waiter)
             await waiter
-        self.slots.discard(slot)
+        slots.discard(slot)

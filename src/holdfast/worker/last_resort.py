@@ -2,7 +2,7 @@
 
 A loop that does not turn, a thread that does not come back or a store that does not answer may
 keep a process for ever. Only a program that is nothing but a worker may be ended like this: the
-command line asks for it, an embedded worker never does.
+command line asks for it, and an embedded worker never does.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LATE: Final = 3
 """Exit code of a process that was told to leave and could not in time."""
 FROZEN: Final = 4
 """Exit code of a process whose event loop did not turn."""
-LAST_WORDS = 0.5
+FLUSH_SECONDS = 0.5
 """Seconds that flushing the logs may take."""
 
 
 class LastResort:
-    """Ends the process when the time given is over; the block's end calls it off."""
+    """Ends the process when its time is over, unless the `with` block ends before."""
 
     def __init__(self) -> None:
         self._by = math.inf
@@ -49,7 +49,8 @@ class LastResort:
             self._changed.notify()
 
     def arm(self, seconds: float) -> None:
-        """From any thread. A later call can only make it sooner."""
+        """End the process in so many seconds. A later call can only make that sooner. Any thread
+        may call this."""
         with self._changed:
             self._by = min(self._by, time.monotonic() + seconds)
             self._changed.notify()
@@ -69,17 +70,18 @@ class LastResort:
         self.leave(LATE, "the worker could not leave in time")
 
     def leave(self, code: int, why: str) -> NoReturn:
-        """At once. Children of ours would outlive us, and go on with jobs that are given up."""
+        """End the process at once. Its children are killed first: they would go on with jobs that
+        this worker has given up."""
         for child in multiprocessing.active_children():
             child.kill()
         words = threading.Thread(target=_say, args=(code, why), daemon=True)
         words.start()
-        words.join(LAST_WORDS)
+        words.join(FLUSH_SECONDS)
         os._exit(code)
 
 
 def _say(code: int, why: str) -> None:
-    """In a thread: a log's lock may be held by the thread that does not go on."""
+    """Runs in a thread of its own: the blocked thread may hold the lock of a log."""
     logger.error("%s: its process ends with exit code %s", why, code)
     for handler in (*logging.getLogger().handlers, *logger.handlers):
         handler.flush()

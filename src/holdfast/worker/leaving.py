@@ -1,14 +1,13 @@
-"""How a worker leaves: claiming ends everywhere at once, work is let finish, the rest goes back.
+"""How a worker leaves: it stops claiming, lets its handlers finish, and hands back the rest.
 
     stop claiming → hand back what has not started → wait for what runs, up to the grace
     → tell the rest to stop, wait a little → hand back what would not → write all ends
     → stop services and heartbeats → leave the store's list
 
-Heartbeats go on until the last end is written, so nothing is reclaimed under a
-worker that is only slow to leave. Every step has an end, whatever the store does:
-a lone signal is obeyed within the grace, the patience that stubborn handlers need,
-and a few seconds; a second one within `HURRY`. What a step did not reach by then is
-reported and left to whoever reclaims it.
+Heartbeats go on until the last end is written, so no job is reclaimed from a worker that is only
+slow to leave. Every step has a limit, whatever the store does: a first signal is obeyed within the
+grace, the patience for stubborn handlers and a few seconds, a second one within `HURRY_SECONDS`.
+What a step has not done by then is reported, and left to the reconciler of lapsed leases.
 """
 
 from __future__ import annotations
@@ -18,38 +17,31 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from holdfast.background.service import Service
-from holdfast.events import Events
 from holdfast.worker.attempt import Stop
-from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pipeline import Pipeline
 
-HURRY = 0.8
-"""Seconds for all steps together when there is no time: after a second signal."""
-LAST_CLAIM = 0.5
-"""Seconds for the answer to a claim that was on its way."""
-WRITING = 2.0
-"""Seconds in which ends may be written when the grace is over."""
-CLOSING = 1.0
-"""Seconds for what is left: services, pools, the heartbeat."""
-MOMENT = 0.1
-"""Seconds that a step gets in any case: enough if nothing is in its way."""
+HURRY_SECONDS = 0.8
+"""For all steps together, after a second signal."""
+LAST_CLAIM_SECONDS = 0.5
+"""For the answer to a claim that was on its way."""
+WRITING_SECONDS = 2.0
+"""For writing ends when the grace is over."""
+CLOSING_SECONDS = 1.0
+"""For what is left: services, pools, the heartbeat."""
+LEAST_SECONDS = 0.1
+"""That every step gets: enough if nothing is in its way."""
 
 
 class Departure:
     """One orderly leaving of one pipeline. `hurry` may be set at any moment."""
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        services: Sequence[Service],
-        options: WorkerOptions,
-        events: Events,
-        hurry: asyncio.Event,
+        self, pipeline: Pipeline, services: Sequence[Service], hurry: asyncio.Event
     ) -> None:
         self._pipeline = pipeline
         self._services = services
-        self._options = options
-        self._events = events
+        self._options = pipeline.setup.options
+        self._events = pipeline.setup.events
         self._hurry = hurry
         self._loop = asyncio.get_running_loop()
         self._hurry_over: float | None = None
@@ -57,13 +49,13 @@ class Departure:
     async def leave(self) -> None:
         grace_ends = self._loop.time() + self._options.grace
         self._stop_claiming()
-        # Beside the rest: what another replica does as well need not wait for our handlers.
+        # Services stop beside the rest: another replica can do their work while handlers finish.
         services = asyncio.create_task(self._stop_services())
         await self._unless_hurried(self._pipeline.runner.quiet.wait(), grace_ends)
         await self._end_claiming()
         await self._hand_back_the_rest()
-        await self._write_ends(max(grace_ends, self._loop.time() + WRITING))
-        closed = self._loop.time() + CLOSING
+        await self._write_ends(max(grace_ends, self._loop.time() + WRITING_SECONDS))
+        closed = self._loop.time() + CLOSING_SECONDS
         await self._step("services", services, closed)
         await self._step("pools", self._close_pools(), closed)
         await self._step("heartbeat", self._pipeline.identity.end(), closed)
@@ -74,21 +66,21 @@ class Departure:
         self._pipeline.runner.hand_back_waiting()
 
     async def _end_claiming(self) -> None:
-        """A claim on its way is waited for, so that what it brings goes back unspent; a store
-        that does not answer it cannot keep us here."""
+        """Wait for a claim that is on its way, so that its jobs go back unspent, but not for long:
+        a store that does not answer cannot keep the worker."""
         await self._pipeline.poller.stop()
         fetcher = self._pipeline.fetcher
-        await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM)
-        await fetcher.close(MOMENT)
+        await self._unless_hurried(fetcher.stopped(), self._loop.time() + LAST_CLAIM_SECONDS)
+        await fetcher.close(LEAST_SECONDS)
 
     async def _hand_back_the_rest(self) -> None:
-        """Without spending an attempt: that the worker leaves is not the job's fault."""
+        """Hand back what still runs without spending an attempt: the jobs are not to blame."""
         runner, patience = self._pipeline.runner, self._options.patience
         if not runner.running:
             return
         runner.stop_all(Stop.HANDBACK)
-        # Half of a hurry is for writing that they went back.
-        patience = min(patience, HURRY / 2) if self._hurry.is_set() else patience
+        # The other half of the hurry is for writing that they went back.
+        patience = min(patience, HURRY_SECONDS / 2) if self._hurry.is_set() else patience
         await self._reaches(runner.quiet.wait(), self._loop.time() + patience)
         stubborn = runner.abandon()
         if stubborn:
@@ -101,7 +93,7 @@ class Departure:
     async def _write_ends(self, by: float) -> None:
         await self._pipeline.lost_claims.stop()
         await self._reaches(self._pipeline.finisher.settled(), by)
-        unwritten = await self._pipeline.finisher.close(MOMENT)
+        unwritten = await self._pipeline.finisher.close(LEAST_SECONDS)
         if unwritten:
             self._events.error("worker.ends_not_written", count=unwritten)
 
@@ -118,7 +110,7 @@ class Departure:
     async def _close_pools(self) -> None:
         pipeline = self._pipeline
         busy = pipeline.executor.close_threads()
-        left = await pipeline.runner.close(CLOSING / 2)
+        left = await pipeline.runner.close(CLOSING_SECONDS / 2)
         await pipeline.executor.close_processes()
         await pipeline.answering.aclose()
         if left or busy:
@@ -129,7 +121,7 @@ class Departure:
     async def _step(
         self, name: str, work: asyncio.Task[None] | Coroutine[Any, Any, None], by: float
     ) -> None:
-        """Do it, for as long as there is time; what does not end is left behind, not waited for."""
+        """Do this work for as long as there is time. Work that does not end is left behind."""
         task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
         await self._reaches(asyncio.wait((task,)), by)
         if not task.done():
@@ -139,16 +131,18 @@ class Departure:
             self._events.error("worker.step_failed", step=name, error=repr(failure))
 
     async def _reaches(self, end: Coroutine[Any, Any, object], by: float) -> None:
-        """Until this end, or time is up; a hurry leaves it a part of its own short time."""
+        """Wait for this end until `by`, and in a hurry no longer than the hurry lasts."""
         task = asyncio.create_task(end)
-        await self._unless_hurried(asyncio.wait((task,)), max(by, self._loop.time() + MOMENT))
+        await self._unless_hurried(
+            asyncio.wait((task,)), max(by, self._loop.time() + LEAST_SECONDS)
+        )
         if not task.done() and self._hurry.is_set():
             left = min(by, self._hurry_ends()) - self._loop.time()
-            await asyncio.wait((task,), timeout=max(MOMENT, left))
+            await asyncio.wait((task,), timeout=max(LEAST_SECONDS, left))
         task.cancel()
 
     async def _unless_hurried(self, end: Coroutine[Any, Any, object], by: float) -> None:
-        """Until this end, or time is up, or there is suddenly no time."""
+        """Wait for this end until `by`, or until there is a hurry."""
         waits = [asyncio.create_task(end), asyncio.create_task(self._hurry.wait())]
         left = max(0.0, by - self._loop.time())
         await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -157,5 +151,5 @@ class Departure:
 
     def _hurry_ends(self) -> float:
         if self._hurry_over is None:
-            self._hurry_over = self._loop.time() + HURRY
+            self._hurry_over = self._loop.time() + HURRY_SECONDS
         return self._hurry_over

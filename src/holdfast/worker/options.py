@@ -1,4 +1,4 @@
-"""What a worker may be told, checked once at the edge."""
+"""The options of a worker, checked once at the edge."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ def own_name() -> str:
 class WorkerOptions:
     """How one worker works. Times are seconds.
 
-    `queues` gives each queue its slots. `lease` is how long the store trusts the
-    worker without a heartbeat; `grace` how long running work may go on after a
-    stop; `poll` how often the store is asked for what no wakeup told of.
-    `patience` is how long a handler that was told to stop is waited for before
-    its attempt is ended without it; the handler is then stuck and keeps its slot.
-    When `stuck_share` of a queue's slots are lost that way, the worker leaves.
-    `max_block` is how long a handler may keep the event loop to itself before the
-    worker is given up: one lease, and at least 5 seconds, unless it is said.
+    `queues` gives each queue its slots; `Worker.resize` may change them later. `lease` is how long
+    the store trusts the worker without a heartbeat, `grace` how long handlers may go on after a
+    stop, and `poll` how often the worker asks the store what is new. `patience` is how long a
+    worker waits for a handler that was told to stop, before it ends the attempt without it. The
+    handler is then stuck and keeps its slot. When `stuck_share` of a queue's slots are lost that
+    way, the worker leaves. `max_block` is how long a handler may block the event loop before the
+    worker is given up; without a value it is one lease, but at least 5 seconds.
     """
 
     queues: Mapping[str, int]

@@ -1,14 +1,15 @@
 """SIGTERM and SIGINT: the first asks to leave, the second does not wait.
 
-The interpreter writes the number of each signal into a pipe, and a thread reads it. So a signal
-is heard while the event loop is blocked, even in a call into C that never returns, when no
-Python handler could run. What reads the loop's own pipe (asyncio's and uvloop's handlers) gets
-the numbers passed on.
+The interpreter writes the number of each signal into a pipe, and a thread reads the pipe. So a
+signal is heard while the event loop is blocked, even in a call into C that never returns, when no
+Python handler could run. If asyncio or uvloop had the interpreter write into a pipe of theirs, the
+thread passes the numbers on to that pipe.
 
-A forked child must not be heard: it inherits the pipe, and a signal meant for the child would
-stop its parent. So signals wait while a fork happens, and the child begins with the handlers
-that a new program has. A handler that installs its own handlers for these signals would make
-the worker deaf; they are looked after once a second.
+A signal to a forked child must not reach this worker: the child inherits the pipe, so a signal
+meant for the child would stop its parent. So signals are held back while a fork happens, and the
+child begins with the signal handlers of a new program. A task may install its own handlers for
+these signals, and the worker would hear nothing any more. So once a second the worker checks that
+the handlers are its own.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from contextlib import contextmanager, suppress
 from holdfast.handlers.forks import part_from_parent
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-LOOK_EVERY = 1.0
-"""Seconds between two looks whether the handlers are still ours."""
+CHECK_SECONDS = 1.0
+"""Seconds between two checks that the signal handlers are the worker's own."""
 
 OnSignal = Callable[[signal.Signals], None]
 
 
 @contextmanager
 def told_by_signals(on_signal: OnSignal, at_once: OnSignal | None = None) -> Iterator[None]:
-    """Call `on_signal` on the running loop for each signal; what was installed before is put
-    back. `at_once` is called before that, from the thread that heard it: it must not wait for
-    anything. Outside the main thread signals are somebody else's business."""
+    """Call `on_signal` on the running loop for each signal. The thread that heard the signal calls
+    `at_once` before that, and this call must not wait for anything. In the end the signal handlers
+    that were there before are put back. Outside the main thread nothing happens: a program's
+    signals belong to its main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -45,7 +47,7 @@ def told_by_signals(on_signal: OnSignal, at_once: OnSignal | None = None) -> Ite
         with suppress(RuntimeError):  # the loop is closed: it has left already
             loop.call_soon_threadsafe(on_signal, number)
 
-    ear = Ear(loop, tell)
+    ear = SignalEar(loop, tell)
     _ears.append(ear)
     try:
         yield
@@ -54,8 +56,8 @@ def told_by_signals(on_signal: OnSignal, at_once: OnSignal | None = None) -> Ite
         ear.close()
 
 
-class Ear:
-    """Made, looked after and closed in the main thread, where signals belong."""
+class SignalEar:
+    """Hears the signals. Made, checked and closed in the main thread, where signals belong."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: OnSignal) -> None:
         self._loop = loop
@@ -63,10 +65,10 @@ class Ear:
         self._before = {number: signal.getsignal(number) for number in SIGNALS}
         self._out, self._in = os.pipe()
         os.set_blocking(self._in, False)
-        self._other = -1  # whoever wanted to be woken by signals before us
+        self._other = -1  # the pipe that the interpreter wrote into before
         self._thread = threading.Thread(target=self._listen, name="holdfast-signals", daemon=True)
         self._thread.start()
-        self._look_after()
+        self._check_handlers()
 
     def close(self) -> None:
         self._timer.cancel()
@@ -78,7 +80,7 @@ class Ear:
         self._close_pipe()
 
     def forget(self) -> None:
-        """In a forked child, which has neither our thread nor our task."""
+        """Called in a forked child, which has neither the thread nor the task of this ear."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,15 +90,15 @@ class Ear:
         os.close(self._in)
         os.close(self._out)
 
-    def _look_after(self) -> None:
+    def _check_handlers(self) -> None:
         self._listen_here()
         for number in SIGNALS:
             if signal.getsignal(number) != self._handle:
                 signal.signal(number, self._handle)
-        self._timer = self._loop.call_later(LOOK_EVERY, self._look_after)
+        self._timer = self._loop.call_later(CHECK_SECONDS, self._check_handlers)
 
     def _listen_here(self) -> bool:
-        """Whether we already did."""
+        """Have the interpreter write into our pipe; returns whether it did before."""
         before = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
         if before == self._in:
             return True
@@ -104,7 +106,7 @@ class Ear:
         return False
 
     def _handle(self, number: int, frame: object) -> None:
-        """The thread has heard it, unless somebody had the interpreter write elsewhere."""
+        """The thread has heard this signal, unless the interpreter wrote into another pipe."""
         if not self._listen_here():
             self._tell(signal.Signals(number))
 
@@ -123,13 +125,13 @@ class Ear:
 
 # Forks --------------------------------------------------------------------------------------
 
-_ears: list[Ear] = []
+_ears: list[SignalEar] = []
 _held = threading.local()
 
 
 def _hold_signals() -> None:
-    """Between the fork and the child's first step a signal to the child would be written into
-    our pipe: held back, it meets the handlers that the child then has."""
+    """Between the fork and the child's first step, a signal to the child would be written into
+    our pipe. Held back, it meets the handlers that the child has by then."""
     if _ears:
         _held.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 

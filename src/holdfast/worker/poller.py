@@ -20,7 +20,7 @@ from holdfast.worker.permits import Permits
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
 
-CENSUS = 10.0
+CENSUS_SECONDS = 10.0
 """Seconds between two counts of the workers that serve these queues, for a single worker; many
 workers count less often (`Replicas.stretched`)."""
 JITTER = 0.1
@@ -75,7 +75,7 @@ class Poller:
     async def _keep_watch(self) -> None:
         loop = asyncio.get_running_loop()
         if self._watch.is_crowd and loop.time() >= self._next_census:
-            self._next_census = loop.time() + self._replicas.stretched(CENSUS)
+            self._next_census = loop.time() + self._replicas.stretched(CENSUS_SECONDS)
             self._watch.recount(await self._store.workers.list())
         self._watch.polled()
 

@@ -16,10 +16,11 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Mode
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import WorkerId
-from holdfast.job.outcome import Transition, decide, undecidable
+from holdfast.job.outcome import Transition
 from holdfast.job.text import describe
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.executor import decided
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lane import SLOT
 from holdfast.worker.runner import Runner
@@ -98,11 +99,7 @@ def culprits(loop: asyncio.AbstractEventLoop, held: Sequence[Attempt]) -> list[A
 
 
 def _move(attempt: Attempt, frozen: Frozen | None) -> Transition:
-    end = HandedBack() if frozen is None else WorkerLost(_how(frozen))
-    try:
-        return decide(attempt.job, end, cancel_requested=attempt.cancel_requested)
-    except Exception as problem:  # noqa: BLE001 - one unreadable job must not keep the others
-        return undecidable(attempt.job, problem)
+    return decided(attempt, HandedBack() if frozen is None else WorkerLost(_how(frozen)))
 
 
 def _how(frozen: Frozen) -> str:

@@ -119,8 +119,9 @@ class Runner:
         return queue in self._closed
 
     def opens(self, queue: str) -> bool:
-        """Whether the queue may be claimed from. It may once the end that closed it is written:
-        from then on the store itself gives nothing while the queue cools or is paused."""
+        """Whether the queue may be claimed from. A closed queue opens again when the end that
+        closed it is written: from then on the store itself gives nothing while the queue is
+        paused or cools down."""
         if not self._closed:
             return True
         written = self._closed.get(queue)
@@ -209,16 +210,13 @@ class Runner:
         if transition is None:
             self.discarded += 1
         else:
-            self._write(attempt, transition)
+            self._finisher.add(attempt, transition)
+            if transition.cool is not None:
+                self.close_queue(job.queue, job.id)
+            if transition.error is not None:
+                self._report_failure(attempt, transition)
         if not self.running:
             self.quiet.set()
-
-    def _write(self, attempt: Attempt, transition: Transition) -> None:
-        self._finisher.add(attempt, transition)
-        if transition.cool is not None:
-            self.close_queue(attempt.job.queue, attempt.job.id)
-        if transition.error is not None:
-            self._report_failure(attempt, transition)
 
     def _report_failure(self, attempt: Attempt, transition: Transition) -> None:
         job, error = attempt.job, transition.error

@@ -1,9 +1,10 @@
 """Whether a worker of a large fleet hears of single jobs, or dozes and leaves them to others.
 
-A message that all read costs a large fleet more than the job does. So of many replicas a few stay
-awake, by chance, and the others doze until their next poll. Who got a job stays awake: it may be
-the only one that could, because the rest are busy or serve other queues. Who came too late draws
-again. A small fleet never dozes, nor do the few that serve a queue.
+A wakeup that all workers read costs a large fleet more than the job does. So of many replicas a
+few stay awake, chosen by chance, and the others doze until their next poll. A worker that got a
+job stays awake: it may be the only one that could get it, because the others are busy or serve
+other queues. A worker that woke up for a job and got none draws again. A small fleet never dozes,
+and neither do the workers of a queue that only a few serve.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections.abc import Callable, Collection, Iterable
 from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 from holdfast.store.contract.records import WorkerInfo
 
-SHIFT = 5
-"""Polls after which one draws again, about."""
+POLLS_PER_DRAW = 5
+"""A worker without a job draws again after so many polls, on average."""
 
 
 class Watch:
+    """Decides whether this worker dozes. `doze` is called when that changes."""
+
     def __init__(
         self,
         replicas: Replicas,
@@ -39,7 +42,7 @@ class Watch:
         return self._replicas.count > CHOSEN_REPLICAS
 
     def recount(self, workers: Iterable[WorkerInfo]) -> None:
-        """Learn how many serve the queue of ours that is served by the fewest."""
+        """Count the live workers of each queue of this worker, and keep the smallest number."""
         serving = dict.fromkeys(self._queues, 0)
         for worker in workers:
             for queue in serving.keys() & worker.queues.keys():
@@ -49,7 +52,7 @@ class Watch:
     def polled(self) -> None:
         if not self.is_crowd:
             self._turn(False)
-        elif not self._won and self._chance() * SHIFT < 1:
+        elif not self._won and self._chance() * POLLS_PER_DRAW < 1:
             self._draw()
 
     def won(self) -> None:

@@ -19,8 +19,8 @@ FRAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A loop that was given up. `leaving`: because the worker was to leave, and not because it
-    was blocked for too long; nobody is to blame for that."""
+    """A loop that was given up. `leaving`: the worker was told to leave and its time was over, so
+    no handler is to blame. Otherwise the loop was blocked for too long."""
 
     seconds: float
     stack: str
@@ -28,8 +28,8 @@ class Frozen:
 
 
 class Watchdog:
-    """Pings the worker's loop. A ping that stays unanswered is a blocked loop: reported once
-    when it is noticed, with what the loop's thread is doing, and once when it turns again. A
+    """Pings the worker's loop. A ping without an answer means a blocked loop. That is reported once
+    when it is noticed, with the stack of the loop's thread, and once when the loop turns again. A
     loop that is blocked for `limit` seconds, or still blocked at `leave_by`, is given up."""
 
     def __init__(
@@ -59,10 +59,10 @@ class Watchdog:
         """Runs on the heartbeat's loop, and ends when it has given up the watched one."""
         pause = self._tolerance / 2
         while not self._is_frozen():
-            self._look()
+            self._ping()
             began = time.monotonic()
             await asyncio.sleep(pause)
-            # A process that was stopped as a whole has not watched: that time does not count.
+            # While the whole process was stopped, nothing was watched: that time does not count.
             self._watched_for += min(time.monotonic() - began, 2 * pause)
         leaving = self._watched_for <= self._limit
         await self._give_up(store, Frozen(self.blocked_for, self._stack(), leaving))
@@ -76,7 +76,7 @@ class Watchdog:
             return False
         return self._watched_for > self._limit or time.monotonic() > self.leave_by
 
-    def _look(self) -> None:
+    def _ping(self) -> None:
         if self._pinged is None:
             self._watched_for = 0.0
             self._pinged = time.monotonic()

@@ -22,6 +22,7 @@ from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
+from holdfast.worker import health
 from holdfast.worker.attempt import Stop
 from holdfast.worker.drain import drained
 from holdfast.worker.finisher import Listener
@@ -33,10 +34,10 @@ from holdfast.worker.pipeline import Pipeline
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen
 
-AT_ONCE = 1.5
-"""Seconds from a second signal to the end of the process, if there is a last resort."""
-CLOSING = 2.0
-"""Seconds from the end of a departure to the end of the process: the app closes its store."""
+AT_ONCE_SECONDS = 1.5
+"""From a second signal to the end of the process, if there is a last resort."""
+CLOSING_SECONDS = 2.0
+"""From the end of a departure to the end of the process; meanwhile the app closes its store."""
 
 
 class Worker:
@@ -133,7 +134,7 @@ class Worker:
         await asyncio.shield(self._departure)
 
     def request_stop(self, *, now: bool = False) -> None:
-        """Ask `run` to end: at once claiming stops; with `now` running work is not waited for."""
+        """Ask `run` to end. Claiming stops at once. With `now`, handlers are not waited for."""
         self._asked.set()
         if now:
             self._hurry.set()
@@ -174,24 +175,8 @@ class Worker:
         """Facts for a health endpoint; `alive` False means: do not count on this worker."""
         if self._pipeline is None:
             return {"alive": False, "reason": "not started"}
-        pipeline, heartbeat = self._pipeline, self._pipeline.identity.heartbeat
-        return {
-            "alive": pipeline.identity.trusted
-            and not self._stalled_for
-            and self._departure is None,
-            "worker": pipeline.identity.id,
-            "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
-            "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
-            "store_out_of_reach_for": round(pipeline.setup.outage.lasted, 3),
-            "store_says": pipeline.setup.outage.reason,
-            "running": len(pipeline.runner.running),
-            "unwritten": pipeline.finisher.unwritten,
-            "stuck": len(pipeline.runner.stuck),
-            "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
-            "ended": pipeline.finisher.counters.ended,
-            "refused": pipeline.finisher.counters.refused,
-            "discarded": pipeline.runner.discarded,
-        }
+        facts = health.facts(self._pipeline)
+        return facts | {"alive": facts["alive"] and self._departure is None}
 
     @property
     def _running_pipeline(self) -> Pipeline:
@@ -201,18 +186,9 @@ class Worker:
 
     @property
     def _stalled_for(self) -> float:
-        """Seconds without an answer to claims or to heartbeats, once they are too many."""
-        if self._pipeline is None:
-            return 0.0
-        unheard = time.monotonic() - self._pipeline.identity.heartbeat.last_answer
-        lasted = max(self._pipeline.setup.outage.lasted, unheard - self.options.lease / 3)
-        return lasted if lasted > 2 * self.options.lease else 0.0
-
-    @property
-    def _holds_anything(self) -> bool:
-        """What runs, and ends that are not written yet, would be lost by leaving."""
+        """Seconds without the store, if they are too many and leaving would lose nothing."""
         pipeline = self._running_pipeline
-        return bool(pipeline.runner.running) or bool(pipeline.finisher.unwritten)
+        return 0.0 if health.holds_anything(pipeline) else health.stalled_for(pipeline)
 
     async def _until_asked(self, burst: bool) -> None:
         asked = asyncio.create_task(_wait_for(self._asked))
@@ -230,7 +206,7 @@ class Worker:
                 waiting -= done - {asked}
                 # Twice in a row: a process that was stopped and goes on has not tried yet, and
                 # one that has just written its last end has not beaten yet.
-                stalled = 0.0 if self._holds_anything else self._stalled_for
+                stalled = self._stalled_for
                 if suspicious and stalled:
                     raise WorkerStalled(stalled, self._running_pipeline.setup.outage.reason)
                 suspicious = bool(stalled)
@@ -257,17 +233,17 @@ class Worker:
         self.request_stop(now=again)
 
     def _on_signal_at_once(self, number: signal.Signals) -> None:
-        """In the thread that hears signals: a blocked loop must be left all the same."""
+        """Called by the thread that hears signals: a worker with a blocked loop must leave too."""
         self._signals += 1
         grace = self.options.grace if self._signals == 1 else 0.0
         if self._pipeline is not None:
             self._pipeline.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
         if self._last_resort is not None:
-            patience = {1: self.options.leaves_within, 2: AT_ONCE}
+            patience = {1: self.options.leaves_within, 2: AT_ONCE_SECONDS}
             self._last_resort.arm(patience.get(self._signals, 0.0))
 
     def _on_frozen(self, frozen: Frozen) -> None:
-        """In the heartbeat's thread, when all that can be saved is saved."""
+        """Called in the heartbeat's thread, when all that can be saved is saved."""
         error = WorkerFrozen(frozen.seconds, self.options.longest_block)
         if self._last_resort is not None and frozen.leaving:
             self._last_resort.leave(LATE, "the worker's loop was blocked when it had to leave")
@@ -276,13 +252,13 @@ class Worker:
         self._loop.call_soon_threadsafe(self._give_up, None if frozen.leaving else error)
 
     def _give_up(self, error: WorkerFrozen | None) -> None:
-        """On the loop, which turns again: nothing that it holds is ours any more."""
+        """Called on the loop if it turns again: nothing on it is this worker's any more."""
         self._failure = error
         self._running_pipeline.runner.stop_all(Stop.LOST)
         self._leave_soon()
 
     def _leave_soon(self) -> None:
-        """Also where nobody waits in `run` to be asked."""
+        """Leave also if nobody waits in `run`."""
         self.request_stop()
         if self._departure is None:
             leaving = self._leave(self._running_pipeline)
@@ -296,10 +272,10 @@ class Worker:
         if self._last_resort is not None:
             self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
-        departure = Departure(pipeline, self._services, self.options, self._events, self._hurry)
+        departure = Departure(pipeline, self._services, self._hurry)
         await departure.leave()
         if self._last_resort is not None and self._signals:
-            self._last_resort.arm(CLOSING)
+            self._last_resort.arm(CLOSING_SECONDS)
         counters = pipeline.finisher.counters
         self._events.info(
             "worker.stopped",

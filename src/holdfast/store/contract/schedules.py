@@ -20,7 +20,7 @@ class Schedules(Protocol):
         operator edited; marks all as declared now. Never deletes.
 
         Of programs that declare one schedule differently the one that runs since the latest
-        time (`since`, None: now) wins, until `DECLARED_FOR` after it last declared. What an
+        time (`since`, None: now) wins, until `DECLARATION_SECONDS` after it last declared. What an
         older one declares instead is shown as the schedule's `rival`."""
         ...
 

@@ -1,8 +1,8 @@
 """Fields and rows in the binary format of COPY.
 
-Made here and not by the driver, because most fields of a bulk insert are the
-same in row after row: made once, they are joined to what differs. Rows go out in
-parcels, so that the server files one while the next is made.
+They are made here and not by the driver, because most fields of a bulk insert are the same in row
+after row: those are made once and joined to the fields that differ. Rows go out in parcels, so that
+the server stores one parcel while the next is made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from struct import Struct
 
-PARCEL = 500  # rows
+ROWS_PER_PARCEL = 500
 
 NULL = b"\xff\xff\xff\xff"
 _FILE_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension
@@ -31,7 +31,7 @@ _array_size = Struct("!ii").pack
 
 
 def fields(count: int) -> bytes:
-    """What every row begins with."""
+    """The number of its fields, with which every row begins."""
     return _count(count)
 
 
@@ -59,16 +59,16 @@ def moment(value: datetime | None) -> bytes:
 
 
 def texts(values: Sequence[str]) -> bytes:
-    """An array of one dimension; an empty one has none."""
+    """An array of one dimension; an empty array has no dimension."""
     size = _array_size(len(values), 1) if values else b""
     data = _array_head(bool(values), 0, _TEXT_TYPE) + size + b"".join(map(text, values))
     return _length(len(data)) + data
 
 
 async def parcels(rows: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """A whole file of rows, in parts."""
+    """A whole COPY file of these rows, in parts."""
     yield _FILE_HEAD
     left = iter(rows)
-    while parcel := b"".join(islice(left, PARCEL)):
+    while parcel := b"".join(islice(left, ROWS_PER_PARCEL)):
         yield parcel
     yield _FILE_END

@@ -1,4 +1,4 @@
-"""COPY for bulk: many jobs without unique keys, straight into their places."""
+"""COPY for bulk: many jobs without ties, keys and blocks, straight into their places."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
-from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copy_format import (
     double,
     fields,
@@ -18,10 +18,11 @@ from holdfast.store.postgres.copy_format import (
     texts,
     uuid,
 )
-from holdfast.store.postgres.pool import Line
 
-COPY_FROM = 100  # jobs: with half as many one statement costs the same
-QUEUES_NAMED = 20
+COPY_FROM_JOBS = 100
+"""With half as many jobs one statement costs the same."""
+MOST_QUEUES_NAMED = 20
+"""A wakeup for jobs of more queues than these names none, which means any."""
 
 _JOB = (
     "id",
@@ -43,21 +44,21 @@ Timed = list[tuple[bytes, NewJob, datetime]]
 
 
 def can_copy(jobs: Sequence[NewJob]) -> bool:
-    """Enough jobs, each of which is all that has to be written: no key, no ties, nothing it waits
-    for but time."""
-    return len(jobs) >= COPY_FROM and not any(
+    """True for many jobs of which each can be written by itself: without ties and unique key, and
+    waiting for nothing but time."""
+    return len(jobs) >= COPY_FROM_JOBS and not any(
         job.ties or job.blocked or job.unique is not None for job in jobs
     )
 
 
-async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]) -> None:
-    """Write the jobs in one transaction (the caller's), with one wakeup for all.
+async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[NewJob]) -> None:
+    """Write the jobs with one wakeup for all; the caller has begun a transaction.
 
     Fails on an id that is already there: the caller then inserts with a check for each.
     """
 
     async def copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
-        await line.copy_to_table(
+        await session.connection.copy_to_table(
             table,
             schema_name=connections.options.schema,
             columns=list(columns),
@@ -65,9 +66,7 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
             format="binary",
         )
 
-    now: datetime = await line.fetchval(
-        connections.scripts["store/now"], connections.clock.override()
-    )
+    [(now,)] = await session.timed("store/now")
     keyed = [(uuid(job.id), job) for job in jobs]
     ready, later = _by_turn(keyed, now)
     dated = _dated(keyed, now)
@@ -79,16 +78,16 @@ async def copy_jobs(connections: Connections, line: Line, jobs: Sequence[NewJob]
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
     for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
-        await line.fetch(connections.scripts["wakeups/wake"], connections.options.channel, payload)
+        await session.fetch("wakeups/wake", connections.options.channel, payload)
 
 
 def _wakeups(queues: set[str], timed: bool) -> list[str]:
-    named = ",".join(sorted(queues)) if len(queues) <= QUEUES_NAMED else ""
+    named = ",".join(sorted(queues)) if len(queues) <= MOST_QUEUES_NAMED else ""
     return [f"ready:{named}"] * bool(queues) + ["due"] * timed
 
 
 def _by_turn(keyed: Keyed, now: datetime) -> tuple[Keyed, Timed]:
-    """Those whose turn is now, and those that are due later, with their time."""
+    """The jobs whose turn is now, and the jobs that are due later, with their times."""
     ready: Keyed = []
     later: Timed = []
     for key, job in keyed:
@@ -124,7 +123,7 @@ def _bodies(keyed: Keyed, now: datetime) -> Iterator[bytes]:
 
 
 def _shared(job: NewJob, now: datetime) -> bytes:
-    """What jobs of one kind have in common."""
+    """The fields that jobs of one kind have in common."""
     timeout = readable_part(job.policy).timeout
     return b"".join(
         (

@@ -1,14 +1,14 @@
-"""Every error of driver and server, told apart by who has to act.
+"""Every error of driver and server, sorted by who has to act.
 
-    StoreUnavailable   nobody: the server went away (restart, failover, exhaustion, a cut line, a
+    StoreUnavailable   nobody: the server went away (restart, failover, exhaustion, lost connection,
                        timeout), and clients try again by themselves
     StoreRefuses       an administrator: login, grants, schema
     RowRefused         whoever made the value: SQLSTATE classes 22, 23 and 54, and what the driver
                        cannot encode
     StoreError         unknown; no guess is made whose fault it is
 
-A worker keeps what it could not write in every case but `RowRefused`. So that must never be
-said of an error that would have met any other row as well.
+A worker keeps what it could not write in every case but `RowRefused`. So an error that would have
+met any other row as well must never become a `RowRefused`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 
-# The line is gone: the same call on a fresh connection may well succeed at once.
-LINE_LOST = (
+# The connection is gone: the same call on a new connection may well succeed at once.
+CONNECTION_LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -34,11 +34,11 @@ LINE_LOST = (
     EOFError,
 )
 
-# Two transactions met; one of them has to start over.
+# Two transactions collided; one of them has to start over.
 COLLISION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 _AWAY = (
-    *LINE_LOST,
+    *CONNECTION_LOST,
     *COLLISION,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -59,7 +59,7 @@ _MISCONFIGURED = (
 
 _OTHER_SCHEMA = (asyncpg.UndefinedColumnError, asyncpg.UndefinedFunctionError)
 
-# Constraints are ours and hold for every row that the program means to write.
+# Constraints too: they are ours, and every row that the program means to write keeps them.
 _OF_THE_ROW = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -68,7 +68,7 @@ _OF_THE_ROW = (
     OverflowError,
 )
 
-# Of a session's settings, which are what a URL says beyond our own options.
+# Errors of a session's settings: those come from options of a URL that are not ours.
 _BAD_SETTING = (
     asyncpg.UndefinedObjectError,
     asyncpg.InvalidParameterValueError,
@@ -76,24 +76,24 @@ _BAD_SETTING = (
 )
 
 
-def line_lost(error: Exception) -> bool:
+def connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the statement."""
     if isinstance(error, TimeoutError):
         return False
-    return isinstance(error, LINE_LOST) or _closed_under_us(error)
+    return isinstance(error, CONNECTION_LOST) or _closed_under_us(error)
 
 
 def translated(error: Exception, where: str) -> StoreError | None:
-    """The error callers know, or None when it is none of these and must surface as it is.
+    """The error that callers know, or None for an error that must surface as it is.
 
     Driver messages are kept: they name neither password nor URL.
     """
     if isinstance(error, _AWAY) or _closed_under_us(error):
-        return StoreUnavailable(f"{where} is out of reach: {_told(error)}")
+        return StoreUnavailable(f"{where} is out of reach: {_message(error)}")
     if isinstance(error, _OF_THE_ROW) and not _ends_the_session(error):
-        return RowRefused(f"{where} cannot take a value: {_told(error)}")
+        return RowRefused(f"{where} cannot take a value: {_message(error)}")
     if isinstance(error, asyncpg.PostgresError):
-        return _refusal(error, where) or StoreError(f"{where} cannot do this: {_told(error)}")
+        return _refusal(error, where) or StoreError(f"{where} cannot do this: {_message(error)}")
     return None
 
 
@@ -116,11 +116,11 @@ def _ends_the_session(error: Exception) -> bool:
 
 
 def _closed_under_us(error: Exception) -> bool:
-    """The driver says "closed" with the same class it uses for misuse; only the text differs."""
+    """The driver raises one class for a closed connection and for misuse; only the text differs."""
     return isinstance(error, asyncpg.InterfaceError) and (
         "clos" in str(error) or "released" in str(error)
     )
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

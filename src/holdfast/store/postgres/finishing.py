@@ -1,16 +1,17 @@
 """How attempts end, and waiting jobs with them, on Postgres.
 
-Plain successes are one statement and one round trip. A batch with anything else is a list of steps
-in one transaction: the plain successes, the guarded moves of all others, and then what follows from
-the moves that were made. Further steps for tied jobs belong at the end of that list.
+A batch is applied by an ordered list of steps: the plain successes, the guarded moves of all other
+jobs, and then what follows from the moves that were made. One step is one statement and one round
+trip; plain successes need no more. Several steps share a transaction. A step for tied jobs
+(`Transition.ties`) belongs behind the guarded moves, which tell it what has been moved.
 
-All moves are guarded by fence. Where a refused job really is, is looked up afterwards, so that a
-caller whose first reply was lost finds its own success there.
+All moves are guarded by fence. A refused job is looked up afterwards, and its verdict says where it
+really is. A caller whose first reply was lost recognises its own success there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.job.ids import JobId
@@ -19,8 +20,8 @@ from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, WorkerInfo
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
 
 
@@ -31,30 +32,57 @@ class Reclaim:
     by: WorkerInfo | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Asked:
+    """The moves of one batch, no two of one job: plain successes, and all others."""
+
+    plain: list[Transition]
+    others: list[Transition]
+    reclaim: Reclaim | None
+
+
+@dataclass(slots=True)
 class Moved:
-    """What the steps of one batch have done so far: the verdicts, and the queue of each job that
-    a guarded move took elsewhere."""
+    """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
+    of each job that the guarded moves took from its place."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
 
 
-class Finisher:
-    """The finish and reclaim verbs of one store."""
+Step = Callable[[Session, Asked, Moved], Awaitable[None]]
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
 
-    async def finish(
-        self, transitions: Sequence[Transition], reclaim: Reclaim | None = None
+class PostgresFinishing(JobVerbs):
+    """See `holdfast.store.contract.finishing.Finishing` for what each verb promises."""
+
+    async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
+        return await self._finish(transitions, None)
+
+    async def reclaim(
+        self, transitions: Sequence[Transition], by: WorkerInfo | None = None
+    ) -> list[Verdict]:
+        return await self._finish(transitions, Reclaim(by))
+
+    async def _finish(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
+    ) -> list[Verdict]:
+        if not transitions:
+            return []
+        verdicts = await self._judge(transitions, reclaim)
+        if any(move.to is JobState.READY for move in transitions):
+            self._skip_points.forget()
+        return verdicts
+
+    async def _judge(
+        self, transitions: Sequence[Transition], reclaim: Reclaim | None
     ) -> list[Verdict]:
         """Verdicts in the order asked; of two moves of one job the first that counts wins."""
         first = {move.id: move for move in reversed(transitions)}
-        plain, others = _sorted_out(first.values(), reclaim)
-        if others or len(first) < len(transitions):
+        asked = _sorted_out(first.values(), reclaim)
+        if asked.others or len(first) < len(transitions):
             require_legal_moves(transitions)
-        verdicts = (await self._apply(plain, others, reclaim)).verdicts
+        verdicts = (await self._apply(asked)).verdicts
         await self._explain_refusals([job for job in first if job not in verdicts], verdicts)
         answers = [verdicts[move.id] for move in transitions]
         if len(first) < len(transitions):
@@ -64,8 +92,8 @@ class Finisher:
     async def _judge_twins(
         self, transitions: Sequence[Transition], answers: list[Verdict], reclaim: Reclaim | None
     ) -> None:
-        """Further moves of one job: too late if the one before was accepted, else they have
-        their turn. One statement cannot meet a job twice."""
+        """Further moves of one job, which one statement cannot make: each is refused if the move
+        before it was accepted, and is tried otherwise."""
         left = []
         for place in _twins(transitions):
             before = answers[place]
@@ -74,33 +102,38 @@ class Finisher:
             else:
                 left.append(place)
         if left:
-            again = await self.finish([transitions[place] for place in left], reclaim)
+            again = await self._judge([transitions[place] for place in left], reclaim)
             for place, verdict in zip(left, again, strict=True):
                 answers[place] = verdict
 
-    async def _apply(
-        self, plain: list[Transition], others: list[Transition], reclaim: Reclaim | None
-    ) -> Moved:
-        """The steps, in order. Several of them need a transaction; one is its own."""
+    async def _apply(self, asked: Asked) -> Moved:
+        steps = self._steps(asked)
 
-        async def steps(line: Line) -> Moved:
+        async def take(session: Session) -> Moved:
             moved = Moved()
-            if plain:
-                await self._succeed(line, plain, moved)
-            if others:
-                await self._move(line, others, reclaim, moved)
-                await self._throttle(line, others, moved)
+            for step in steps:
+                await step(session, asked, moved)
             return moved
 
-        several = bool(plain and others) or any(move.cool is not None for move in others)
-        # Not repeated here: a worker that repeats it knows its own success from a refusal.
-        return await self._connections.run(steps, transaction=several, again=False)
+        # Not repeated here: the worker repeats it, and recognises its own success.
+        return await self._connections.run(take, transaction=len(steps) > 1, again=False)
 
-    async def _succeed(self, line: Line, moves: Sequence[Transition], moved: Moved) -> None:
+    def _steps(self, asked: Asked) -> list[Step]:
+        """The steps that this batch needs, in their order."""
+        steps: list[Step] = []
+        if asked.plain:
+            steps.append(self._succeed)
+        if asked.others:
+            steps.append(self._move)
+            if any(move.cool is not None for move in asked.others):
+                steps.append(self._throttle)
+        return steps
+
+    async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
-        refused = await line.fetch(
-            self._connections.scripts["jobs/finish_succeeded"],
-            self._connections.clock.override(),
+        moves = asked.plain
+        refused = await session.timed(
+            "jobs/finish_succeeded",
             [move.id for move in moves],
             [move.fence for move in moves],
             [move.result for move in moves],
@@ -111,17 +144,15 @@ class Finisher:
             if move.id not in names:
                 moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
-    async def _move(
-        self, line: Line, moves: Sequence[Transition], reclaim: Reclaim | None, moved: Moved
-    ) -> None:
+    async def _move(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Every other move, each under its guard."""
+        moves = asked.others
         errors = [move.error for move in moves]
-        by = reclaim and reclaim.by
-        for row in await line.fetch(
-            self._connections.scripts["jobs/finish"],
-            self._connections.clock.override(),
-            self._connections.options.channel,
-            reclaim is not None,
+        by = asked.reclaim and asked.reclaim.by
+        for row in await session.timed(
+            "jobs/finish",
+            self._channel,
+            asked.reclaim is not None,
             [move.id for move in moves],
             [move.fence for move in moves],
             [move.source.value for move in moves],
@@ -146,19 +177,13 @@ class Finisher:
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
 
-    async def _throttle(self, line: Line, moves: Sequence[Transition], moved: Moved) -> None:
-        """Let the queues cool down whose jobs were throttled, each for the longest time asked."""
+    async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Let the queues of throttled jobs cool down, each for the longest time asked."""
         hints: dict[str, float] = {}
-        for move in moves:
+        for move in asked.others:
             if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
                 hints[queue] = max(move.cool, hints.get(queue, 0.0))
-        if hints:
-            await line.fetch(
-                self._connections.scripts["queues/throttle"],
-                self._connections.clock.override(),
-                [*hints],
-                [*hints.values()],
-            )
+        await session.timed("queues/throttle", [*hints], [*hints.values()])
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]
@@ -171,14 +196,12 @@ class Finisher:
             verdicts[name] = Verdict(name, False, STATES[row["state"]], row["fence"])
 
 
-def _sorted_out(
-    moves: Iterable[Transition], reclaim: Reclaim | None
-) -> tuple[list[Transition], list[Transition]]:
-    plain: list[Transition] = []
-    others: list[Transition] = []
+def _sorted_out(moves: Iterable[Transition], reclaim: Reclaim | None) -> Asked:
+    asked = Asked([], [], reclaim)
     for move in moves:
-        (others if reclaim is not None or not move.is_plain_success else plain).append(move)
-    return plain, others
+        plain = reclaim is None and move.is_plain_success
+        (asked.plain if plain else asked.others).append(move)
+    return asked
 
 
 def _twins(moves: Sequence[Transition]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What Postgres can tell about the health of the store, each look bounded in cost."""
+"""What Postgres can tell about the health of the store. Each check is bounded in its cost."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.schema import KNOWN, Schema
 
-SAMPLE = 2_000
-OLD_SNAPSHOT = 300.0
-DEAD_ROWS = 50_000
-CONNECTIONS_LEFT = 10
-OLDEST_SERVER = 140_000
+BODIES_SAMPLED = 2_000  # of the oldest, and as many of the newest
+OLD_SNAPSHOT_SECONDS = 300.0
+MANY_DEAD_ROWS = 50_000
+FEW_CONNECTIONS_LEFT = 10
+OLDEST_SERVER_VERSION = 140_000
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
 
 class PostgresHealth:
-    """See `holdfast.store.contract.Health`."""
+    """See `holdfast.store.contract.health.Health` for what the verb promises."""
 
     def __init__(self, connections: Connections, schema: Schema) -> None:
         self._connections = connections
         self._schema = schema
 
     async def check(self) -> list[Finding]:
-        looks: list[Callable[[], Awaitable[list[Finding]]]] = [
+        checks: list[Callable[[], Awaitable[list[Finding]]]] = [
             self._version,
             self._places,
             self._leases,
@@ -34,27 +34,27 @@ class PostgresHealth:
             self._snapshots,
             self._server,
         ]
-        return [finding for look in looks for finding in await look()]
+        return [finding for check in checks for finding in await check()]
 
     async def _version(self) -> list[Finding]:
         version = await self._schema.version()
         return [Finding("schema", OK, f"version {version} of {KNOWN[-1].version}")]
 
     async def _places(self) -> list[Finding]:
-        """A job belongs in exactly one place. Looked at: the oldest and the newest bodies."""
-        found = await self._connections.fetch("health/check_places", SAMPLE)
-        looked, nowhere, twice, bodiless = found[0]
+        """A job belongs in exactly one place. The oldest and the newest bodies are checked."""
+        found = await self._connections.fetch("health/check_places", BODIES_SAMPLED)
+        [(checked, nowhere, twice, bodiless)] = found
         return [
             _judge(
                 "jobs without a place",
                 nowhere,
-                f"of {looked} looked at",
+                f"of {checked} looked at",
                 "they will never run: requeue is not possible, enqueue them again",
             ),
             _judge(
                 "jobs in two places",
                 twice,
-                f"of {looked} looked at",
+                f"of {checked} looked at",
                 "something other than holdfast wrote to its tables; remove the wrong row",
             ),
             _judge(
@@ -79,7 +79,7 @@ class PostgresHealth:
 
     async def _snapshots(self) -> list[Finding]:
         found = await self._connections.fetch("health/check_snapshots")
-        if not found or found[0]["seconds"] < OLD_SNAPSHOT:
+        if not found or found[0]["seconds"] < OLD_SNAPSHOT_SECONDS:
             return [Finding("oldest transaction", OK, "none older than 5 minutes")]
         old = found[0]
         saw = f"{old['seconds']:.0f} s, pid {old['pid']}, {old['application_name']!r}"
@@ -100,14 +100,14 @@ def _judge(check: str, count: int, of: str, advice: str) -> Finding:
 def _bloat(row: Record) -> Finding:
     check = f"dead rows in {row['relname']}"
     saw = f"{row['dead']} dead, {row['live']} live, last vacuum {row['vacuumed'] or 'never'}"
-    if row["dead"] < max(DEAD_ROWS, row["live"]):
+    if row["dead"] < max(MANY_DEAD_ROWS, row["live"]):
         return Finding(check, OK, saw)
     advice = "look for old transactions, and whether autovacuum runs often enough"
     return Finding(check, WARNING, saw, advice)
 
 
 def _release(row: Record) -> Finding:
-    if row["number"] >= OLDEST_SERVER:
+    if row["number"] >= OLDEST_SERVER_VERSION:
         return Finding("server version", OK, row["version"])
     return Finding("server version", PROBLEM, row["version"], "upgrade to Postgres 14 or later")
 
@@ -124,6 +124,6 @@ def _durability(row: Record) -> Finding:
 
 def _head_room(row: Record) -> Finding:
     saw = f"{row['used']} of {row['allowed']} in use"
-    if row["allowed"] - row["used"] > CONNECTIONS_LEFT:
+    if row["allowed"] - row["used"] > FEW_CONNECTIONS_LEFT:
         return Finding("connections", OK, saw)
     return Finding("connections", WARNING, saw, "raise max_connections, or lower pool_size")

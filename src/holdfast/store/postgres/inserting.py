@@ -1,281 +1,160 @@
-"""Inserting jobs: the steps, apart from whose connection runs them.
+"""How jobs come in on Postgres.
 
-`insertion` is a generator of (script, values) that is sent the rows of each.
-One set of steps thus serves our own pool, a caller's async connection and a
-caller's sync connection. Its steps belong in one transaction.
+A batch takes one of four ways:
 
-Unique keys: `insert_unique` takes the keys that are free and leaves the rest
-locked by this transaction; `holders` then shows, with a newer snapshot, who has
-them and where. What follows from that is decided here, and a key that became
-free in between is simply tried again.
+    copying       many jobs that nothing but time can hold up: COPY
+    insert_one    a single plain job: one lean statement
+    insert        any other jobs without unique keys: one general statement
+    unique_keys   jobs with unique keys: several statements in one transaction
+
+All but COPY also run on a caller's own connection (`insert_within`). They are coroutines over
+anything that runs a script by its name. On a connection whose driver needs no loop they never wait,
+and are run to their end without one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+import time
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from holdfast.errors import StoreUnavailable
+import asyncpg
+
+from holdfast.errors import KeyHeld, RowRefused, StoreUnavailable
 from holdfast.job.ids import JobId
-from holdfast.job.policy import Retention, readable_part
 from holdfast.job.record import Inserted, NewJob
-from holdfast.job.state import WAITING, JobState
-from holdfast.job.unique import Unique
-
-# What a key's holder may be pushed out of, and what a new job begins in.
-PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
-REPLACEABLE = frozenset(state.value for state in WAITING)
-BORN_IN = frozenset({JobState.READY, JobState.SCHEDULED, JobState.BLOCKED})
-ROUNDS = 20
-
-
-class Step(NamedTuple):
-    """One statement: the verb of its script, and the values of its parameters."""
-
-    verb: str
-    values: tuple[object, ...]
+from holdfast.store import borrowing
+from holdfast.store.postgres.batch import Batch, RunsScripts, columns, fields
+from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.copying import can_copy, copy_jobs
+from holdfast.store.postgres.held_keys import (
+    KEY_TRY_SECONDS,
+    held_among,
+    keys_of,
+    milliseconds,
+    waited_in_vain,
+)
+from holdfast.store.postgres.job_verbs import JobVerbs
+from holdfast.store.postgres.unique_keys import insert_keyed
 
 
-Rows = Sequence[Any]
-Steps = Generator[Step, Rows, None]
+class PostgresInserting(JobVerbs):
+    """See `holdfast.store.contract.inserting.Inserting` for what each verb promises."""
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        if not jobs:
+            return []
+        if any(job.unique is not None for job in jobs):
+            return await self._insert_keyed(jobs)
+        if can_copy(jobs) and await self._copied(jobs):
+            return [Inserted(job.id, "created") for job in jobs]
+        return await self._connections.run(
+            lambda session: insert_on(session, self._connections, jobs)
+        )
+
+    async def _copied(self, jobs: Sequence[NewJob]) -> bool:
+        """False if an id is there already: a repeated insert, whose jobs are checked one by one."""
+        try:
+            await self._connections.run(
+                lambda session: copy_jobs(self._connections, session, jobs), transaction=True
+            )
+        except RowRefused as error:
+            if isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                return False
+            raise
+        return True
+
+    async def _insert_keyed(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+        """An insert that waited in vain for a key is tried again if no key is held any more: then
+        many wanted it, one after the other."""
+        patience = self._connections.options.key_timeout
+        give_up = time.monotonic() + patience
+        while True:
+            try:
+                return await self._connections.run(
+                    lambda session: insert_on(session, self._connections, jobs), transaction=True
+                )
+            except StoreUnavailable as error:
+                if not waited_in_vain(error) or time.monotonic() > give_up:
+                    raise
+                if held := await held_among(self._connections, keys_of(jobs)):
+                    raise KeyHeld(held, patience) from error
+
+    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        return await self._insert_borrowing(borrowing.recognise(connection), jobs)
+
+    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
+        borrowed = borrowing.recognise_sync(connection)
+        return borrowing.run_without_loop(self._insert_borrowing(borrowed, jobs))
+
+    async def _insert_borrowing(
+        self, borrowed: borrowing.Borrowed, jobs: Sequence[NewJob]
+    ) -> list[Inserted]:
+        """The caller's own bound on waiting for locks counts if there is one, and is afterwards
+        what it was before."""
+        if not jobs:
+            return []
+        on = _OnBorrowed(borrowed, self._connections)
+        wait = self._connections.options.key_timeout
+        if all(job.unique is None for job in jobs):
+            return await insert_on(on, self._connections, jobs)
+        with self._naming_keys(jobs):
+            [(own, _)] = await on.fetch("keys/lock_timeout", None)
+            bound = milliseconds(wait) if own == "0" else own
+            answers = await insert_on(on, self._connections, jobs, bound)
+            await on.fetch("keys/lock_timeout", own)
+            return answers
+
+    @contextmanager
+    def _naming_keys(self, jobs: Sequence[NewJob]) -> Iterator[None]:
+        """Raise a wait in vain as `KeyHeld`. The caller's transaction cannot go on after it, so the
+        server cannot be asked any more which of several keys it was."""
+        try:
+            yield
+        except Exception as error:
+            if waited_in_vain(error):
+                raise KeyHeld(keys_of(jobs), self._connections.options.key_timeout) from error
+            raise
 
 
-def insertion(
-    jobs: Sequence[NewJob], now: datetime | None, channel: str, wait: str
-) -> Generator[Step, Rows, list[Inserted]]:
-    """All steps for one batch; returns what became of each job, in order. `wait` bounds the
-    wait for a key that an open transaction holds."""
+async def insert_on(
+    on: RunsScripts,
+    connections: Connections,
+    jobs: Sequence[NewJob],
+    key_wait: str | None = None,
+) -> list[Inserted]:
+    """Insert on this connection; jobs with unique keys need a transaction around it. Answers what
+    became of each job, in order."""
     first: dict[JobId, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
-    waiting, answers = list(first.values()), Answers({}, {})
-    if len(waiting) == 1 and waiting[0].is_plain:
-        done = yield Step("jobs/insert_one", (now, channel, *_fields(waiting[0])))
-        yield from answers.acknowledge(waiting, [] if done else waiting)
-    elif all(job.unique is None for job in waiting):
-        done = yield Step("jobs/insert", (now, channel, *columns(waiting)))
-        created = {row[0] for row in done}
-        yield from answers.acknowledge(waiting, [j for j in waiting if j.id not in created])
-    while waiting and len(answers.told) < len(first):
-        distinct, rest = _one_of_each_key(waiting)
-        yield from _Keys(now, channel, wait, answers).insert(distinct)
-        waiting = _answer_twins(distinct, rest, answers.told)
-    return [answers.to(job, first[job.id]) for job in jobs]
+    wait = key_wait or milliseconds(KEY_TRY_SECONDS)
+    batch = Batch(on, connections.clock.override(), connections.options.channel, wait)
+    await _insert_distinct(batch, list(first.values()))
+    return [batch.answer(job, first[job.id]) for job in jobs]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What became of the jobs of a batch, and whose the ids are that were there before."""
-
-    told: dict[JobId, Inserted]
-    owners: dict[JobId, tuple[str, str]]
-
-    def acknowledge(self, jobs: Sequence[NewJob], there: Sequence[NewJob]) -> Steps:
-        """All were created but those that were `there` already: their bodies say whose they are."""
-        self.told.update((job.id, Inserted(job.id, "created")) for job in jobs)
-        if not there:
-            return
-        found = yield Step("jobs/calls", ([job.id for job in there],))
-        self.owners.update((JobId(row[0]), (row[1], row[2])) for row in found)
-        for job in there:
-            if job.id in self.owners:
-                self.told[job.id] = job.repeats(*self.owners[job.id])
-
-    def to(self, job: NewJob, first: NewJob) -> Inserted:
-        """A job that shares its id with one before it in the batch repeats that one, or what was
-        there before both."""
-        if job is first:
-            return self.told[job.id]
-        again = job.repeats(*self.owners.get(job.id, (first.task, first.args)))
-        return again if again.how == "taken" or job.id in self.owners else self.told[job.id]
+async def _insert_distinct(batch: Batch, jobs: list[NewJob]) -> None:
+    """Insert jobs of distinct ids by the shortest way that is right for all of them."""
+    if len(jobs) == 1 and jobs[0].is_plain:
+        values = (batch.now, batch.channel, *fields(jobs[0]))
+        created = await batch.on.fetch("jobs/insert_one", *values)
+        await batch.acknowledge(jobs, [] if created else jobs)
+    elif all(job.unique is None for job in jobs):
+        found = await batch.on.fetch("jobs/insert", batch.now, batch.channel, *columns(jobs))
+        created_ids = {row[0] for row in found}
+        await batch.acknowledge(jobs, [job for job in jobs if job.id not in created_ids])
+    else:
+        await insert_keyed(batch, jobs)
 
 
-def insertion_within(
-    jobs: Sequence[NewJob], now: datetime | None, channel: str, wait: str
-) -> Generator[Step, Rows, list[Inserted]]:
-    """The same in a caller's transaction, whose own bound on waiting counts if it has one and
-    is afterwards what it was before."""
-    if all(job.unique is None for job in jobs):
-        return (yield from insertion(jobs, now, channel, wait))
-    [(own, _)] = yield Step("keys/lock_timeout", (None,))
-    answers = yield from insertion(jobs, now, channel, wait if own == "0" else own)
-    yield Step("keys/lock_timeout", (own,))
-    return answers
+class _OnBorrowed:
+    """Runs our scripts on a caller's connection."""
 
+    def __init__(self, borrowed: borrowing.Borrowed, connections: Connections) -> None:
+        self._borrowed = borrowed
+        self._scripts = connections.scripts
 
-def _fields(job: NewJob) -> tuple[object, ...]:
-    """Parameters 3 to 11 of insert_one.sql."""
-    timeout = readable_part(job.policy).timeout
-    tags = array_literal(job.tags)
-    return (
-        job.id,
-        job.task,
-        job.queue,
-        job.priority,
-        job.args,
-        job.policy,
-        tags,
-        job.headers,
-        timeout,
-    )
-
-
-class _Keys:
-    """Inserts jobs of distinct keys, and settles what to do about the keys that are held."""
-
-    def __init__(self, now: datetime | None, channel: str, wait: str, answers: Answers) -> None:
-        self.now = now
-        self.channel = channel
-        self.wait = wait
-        self.answers = answers
-        self.replacing: set[JobId] = set()
-
-    def insert(self, jobs: list[NewJob]) -> Steps:
-        waiting = {_key(job): job for job in jobs}
-        for _ in range(ROUNDS):
-            done = yield self._take(list(waiting.values()))
-            yield from self._settle_inserted(waiting, {row[0]: row[2] for row in done})
-            if not waiting:
-                return
-            holders = yield Step("keys/holders", ([_unique(job).key for job in waiting.values()],))
-            yield from self._judge(waiting, holders)
-            if not waiting:
-                return
-        raise StoreUnavailable("unique keys kept changing hands; try again")
-
-    def _settle_inserted(self, waiting: dict[str, NewJob], inserted: dict[str, bool]) -> Steps:
-        """Those in the store now, from this step or (True) from an insert before; a job without
-        a key is always one of them."""
-        there = [job for job in waiting.values() if inserted.get(job.id)]
-        done = [job for job in waiting.values() if job.id in inserted or job.unique is None]
-        yield from self.answers.acknowledge(done, there)
-        for job in done:
-            if job.id in self.replacing and not inserted.get(job.id):
-                self.answers.told[job.id] = Inserted(job.id, "replaced")
-            del waiting[_key(job)]
-
-    def _take(self, jobs: list[NewJob]) -> Step:
-        keys = [job.unique and job.unique.key for job in jobs]
-        masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
-        values = (self.now, self.channel, *columns(jobs), keys, masks, self.wait)
-        return Step("jobs/insert_unique", values)
-
-    def _settle(self, waiting: dict[str, NewJob], job: NewJob, answer: Inserted) -> None:
-        self.answers.told[job.id] = answer
-        del waiting[_key(job)]
-
-    def _judge(self, waiting: dict[str, NewJob], holders: Rows) -> Steps:
-        """Settle each key by where its holder is; one whose holder let go stays waiting."""
-        replaced: dict[str, NewJob] = {}
-        pushed: dict[str, NewJob] = {}
-        for key, holder, state, holds in holders:
-            job = waiting[_marked(key)]
-            conflict = _unique(job).on_conflict
-            if holder == job.id:
-                self._settle(waiting, job, Inserted(job.id, "created"))
-            elif not holds:
-                continue
-            elif conflict == "replace" and state in REPLACEABLE:
-                replaced[holder] = job
-            elif conflict == "debounce" and state in PUSHABLE:
-                pushed[holder] = job
-            else:
-                self._settle(waiting, job, Inserted(JobId(holder), "existing"))
-        if replaced:
-            yield from self._replace(replaced)
-        if pushed:
-            yield from self._push(waiting, pushed)
-
-    def _replace(self, replaced: dict[str, NewJob]) -> Steps:
-        """End the holders; their keys are free for the next round. One that started to run
-        in between is met again there, and stands."""
-        holders = sorted(replaced)
-        by = [replaced[holder].id for holder in holders]
-        gone = yield Step("jobs/replace", (self.now, holders, by, Retention().other))
-        self.replacing.update(replaced[row[0]].id for row in gone)
-
-    def _push(self, waiting: dict[str, NewJob], pushed: dict[str, NewJob]) -> Steps:
-        """Make the holders due at the new call's time (a blocked call has none: now); their bodies
-        stay."""
-        holders = sorted(pushed)
-        calls = [pushed[holder] for holder in holders]
-        run_at = [None if call.blocked else call.run_at for call in calls]
-        delays = [0.0 if call.blocked else call.delay or 0.0 for call in calls]
-        moved = yield Step("jobs/reschedule", (self.now, self.channel, holders, run_at, delays))
-        for row in moved:
-            self._settle(waiting, pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
-
-
-def _one_of_each_key(jobs: list[NewJob]) -> tuple[list[NewJob], list[NewJob]]:
-    """The first job of every key, and the rest: one statement cannot meet a key twice."""
-    first: dict[str, NewJob] = {}
-    rest = [job for job in jobs if first.setdefault(_key(job), job) is not job]
-    return list(first.values()), rest
-
-
-def _answer_twins(
-    first: list[NewJob], rest: list[NewJob], answers: dict[JobId, Inserted]
-) -> list[NewJob]:
-    """Jobs of one batch that only want to keep what the first of their key got need no
-    further look, unless that one is born outside its own mask."""
-    settled = {
-        job.unique.key: answers[job.id].id
-        for job in first
-        if job.unique is not None and job.unique.states >= BORN_IN
-    }
-    again = []
-    for job in rest:
-        unique = _unique(job)
-        if unique.on_conflict == "keep" and unique.key in settled:
-            answers[job.id] = Inserted(settled[unique.key], "existing")
-        else:
-            again.append(job)
-    return again
-
-
-def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
-    """Parameters 3 to 17 of insert.sql: one array per column."""
-    return (
-        [job.id for job in jobs],
-        [job.task for job in jobs],
-        [job.queue for job in jobs],
-        [job.priority for job in jobs],
-        [job.args for job in jobs],
-        [job.policy for job in jobs],
-        [array_literal(job.tags) for job in jobs],
-        [job.headers for job in jobs],
-        [readable_part(job.policy).timeout for job in jobs],
-        [job.run_at for job in jobs],
-        [job.delay for job in jobs],
-        [job.deadline_at for job in jobs],
-        [job.deadline_in for job in jobs],
-        [job.ties for job in jobs],
-        [job.blocked for job in jobs],
-    )
-
-
-def array_literal(texts: Sequence[str]) -> str:
-    r"""One array as text, because arrays of unequal length cannot travel as one parameter.
-
-    >>> array_literal(["a", 'b"c', "d\\e"])
-    '{"a","b\\"c","d\\\\e"}'
-    """
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
-
-
-def _unique(job: NewJob) -> Unique:
-    assert job.unique is not None
-    return job.unique
-
-
-def _key(job: NewJob) -> str:
-    """What two jobs of a batch may share; a job without a key shares nothing."""
-    return f"id {job.id}" if job.unique is None else _marked(job.unique.key)
-
-
-def _marked(key: str) -> str:
-    """Keys are free text: marked, none can be mistaken for an id."""
-    return f"key {key}"
+    def fetch(self, verb: str, *values: object) -> Awaitable[Sequence[Any]]:
+        return self._borrowed.fetch(self._scripts[verb], values)

@@ -56,8 +56,8 @@ class Options:
 
     @property
     def channel(self) -> str:
-        """One channel a schema, short enough that with `_few` it is an identifier whatever the
-        schema is."""
+        """The channel of this schema: short enough that with `_few` behind it, it is an identifier
+        of Postgres for every schema."""
         return f"holdfast_{self.schema}"[:59]
 
 

@@ -1,32 +1,44 @@
-"""Reports of progress as columns: one row an attempt, however many reports came."""
+"""What a running attempt says of itself, on Postgres."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Progress
 from holdfast.store.contract.records import ProgressReport
+from holdfast.store.postgres.job_verbs import JobVerbs
 
 
-def progress_columns(reports: Sequence[ProgressReport]) -> tuple[list[Any], ...]:
-    """Parameters 2 to 6 of report_progress.sql. Of several reports for one attempt the
-    later fields win."""
+class PostgresProgressing(JobVerbs):
+    """See `holdfast.store.contract.progressing.Progressing` for what the verb promises."""
+
+    async def report_progress(self, reports: Sequence[ProgressReport]) -> list[bool]:
+        if not reports:
+            return []
+        merged = _merged(reports)
+        kept = await self._connections.timed(
+            "jobs/report_progress",
+            [report.id for report in merged],
+            [report.fence for report in merged],
+            [report.progress.fraction for report in merged],
+            [report.progress.message for report in merged],
+            [report.progress.checkpoint for report in merged],
+        )
+        held = {(str(row["job_id"]), row["fence"]) for row in kept}
+        return [(report.id, report.fence) in held for report in reports]
+
+
+def _merged(reports: Sequence[ProgressReport]) -> list[ProgressReport]:
+    """One report for each attempt: a statement cannot write one row twice. Of several reports of
+    an attempt the later fields win."""
     merged: dict[tuple[JobId, int], ProgressReport] = {}
     for report in reports:
         attempt = report.id, report.fence
         known = merged.get(attempt)
         progress = _newer(known.progress, report.progress) if known else report.progress
         merged[attempt] = ProgressReport(*attempt, progress)
-    kept = list(merged.values())
-    return (
-        [report.id for report in kept],
-        [report.fence for report in kept],
-        [report.progress.fraction for report in kept],
-        [report.progress.message for report in kept],
-        [report.progress.checkpoint for report in kept],
-    )
+    return list(merged.values())
 
 
 def _newer(old: Progress, new: Progress) -> Progress:

@@ -1,4 +1,4 @@
-"""Rows become the records of the vocabulary, by position: the columns of each script."""
+"""Rows become the records of the vocabulary: by the names of their columns, but for the hot one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.contract.records import QueueInfo, QueueSettings, WorkerInfo, counts_in
+from holdfast.store.contract.records import (
+    Outcome,
+    QueueInfo,
+    QueueSettings,
+    WorkerInfo,
+    counts_in,
+)
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
 
@@ -21,30 +27,51 @@ STATES = {state.value: state for state in JobState}
 
 @lru_cache(maxsize=256)
 def moment(seconds: float) -> datetime:
-    """Jobs of one claim share a moment, and jobs of one enqueue share another."""
+    """Cached: jobs of one claim share a moment, and jobs of one enqueue share another."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def claimed(row: Any) -> Claimed:
-    """The hot one: positional, and nothing is converted that does not have to be."""
+    """From a row of claim.sql or lost_claims.sql, in the order of its columns: this is the hot
+    one, so columns are not looked up by name, and few are converted."""
+    (
+        job_id,
+        task,
+        queue,
+        priority,
+        args,
+        policy,
+        attempts,
+        crashes,
+        fence,
+        created_at,
+        claimed_at,
+        deadline_at,
+        tags,
+        headers,
+        checkpoint,
+        ahead,
+        ties,
+        *_,
+    ) = row
     return Claimed(
-        row[0],
-        row[1],
-        row[2],
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        moment(row[9]),
-        moment(row[10]),
-        row[11],
-        () if row[12] is None else tuple(row[12]),
-        row[13],
-        row[14],
-        row[15],
-        row[16],
+        job_id,
+        task,
+        queue,
+        priority,
+        args,
+        policy,
+        attempts,
+        crashes,
+        fence,
+        moment(created_at),
+        moment(claimed_at),
+        deadline_at,
+        () if tags is None else tuple(tags),
+        headers,
+        checkpoint,
+        ahead,
+        ties,
     )
 
 
@@ -97,6 +124,10 @@ def job(row: Any) -> Job:
     )
 
 
+def outcome(row: Any) -> Outcome:
+    return Outcome(JobId(str(row["job_id"])), STATES[row["state"]], row["result"], row["reason"])
+
+
 def _progress(row: Any) -> Progress | None:
     if row["progress_at"] is None:
         return None
@@ -142,7 +173,7 @@ def queue_info(row: Any) -> QueueInfo:
 
 
 def _settings(row: Any) -> QueueSettings:
-    """A queue without a row of its own has jobs but was never tuned."""
+    """A queue without a row in `queue` has jobs and was never tuned."""
     if row["throttle_base"] is None:
         return QueueSettings()
     return QueueSettings(

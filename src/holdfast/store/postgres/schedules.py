@@ -10,7 +10,7 @@ from holdfast.job.policy import DAY
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     Definition,
     LedgerEntry,
     Plan,
@@ -18,12 +18,11 @@ from holdfast.schedule.model import (
     encode_definition,
 )
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
-from holdfast.store.postgres.recording import record
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.ledger import record
 
-FORGOTTEN_AT_ONCE = 1_000
-LONGEST_KEPT = 36_500 * DAY  # what is longer would be a time that Postgres cannot tell
+CURSORS_FORGOTTEN_AT_ONCE = 1_000
+LONGEST_KEPT_SECONDS = 36_500 * DAY  # a longer time would end beyond Postgres' calendar
 
 
 class PostgresSchedules:
@@ -38,11 +37,11 @@ class PostgresSchedules:
     ) -> None:
         if schedules:
             columns = map(list, zip(*map(_values, schedules.values()), strict=True))
-            values = (self._channel, [*schedules], *columns, since, DECLARED_FOR)
+            values = (self._channel, [*schedules], *columns, since, DECLARATION_SECONDS)
             await self._connections.timed("schedules/declare", *values)
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
-        """Not repeated with a revision: that one is gone once it was written."""
+        """Not repeated if a revision is given: the first try may have changed the revision."""
         values = (self._channel, name, *_values(definition), revision)
         again = revision is None
         return bool(await self._connections.timed("schedules/put", *values, again=again))
@@ -54,19 +53,17 @@ class PostgresSchedules:
         return await self._change("schedules/resume", names)
 
     async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        scripts = self._connections.scripts
-
-        async def steps(line: Line) -> builtins.list[str]:
-            found = await line.fetch(scripts["schedules/delete"], self._channel, [*names])
-            gone = [row[0] for row in found]
-            await line.fetch(scripts["schedules/forget"], gone)
+        async def steps(session: Session) -> builtins.list[str]:
+            found = await session.fetch("schedules/delete", self._channel, [*names])
+            gone = [row["name"] for row in found]
+            await session.fetch("schedules/forget", gone)
             return gone
 
         return await self._connections.run(steps, transaction=True) if names else []
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         found = await self._connections.fetch("schedules/cursors", name, [*scopes])
-        return {row[0]: row[1] for row in found}
+        return {row["scope"]: row["at"] for row in found}
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         distinct = list(dict.fromkeys(scopes))
@@ -79,7 +76,9 @@ class PostgresSchedules:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
-        await self._connections.fetch("schedules/advance", name, scope, at, FORGOTTEN_AT_ONCE)
+        await self._connections.fetch(
+            "schedules/advance", name, scope, at, CURSORS_FORGOTTEN_AT_ONCE
+        )
 
     async def history(
         self,
@@ -100,8 +99,8 @@ class PostgresSchedules:
         return [rows.ledger_entry(row) for row in found]
 
     async def complain(self, name: str, error: str | None) -> None:
-        told = None if error is None else clean(error, MESSAGE_LIMIT)
-        await self._connections.timed("schedules/complain", name, told)
+        shown = None if error is None else clean(error, MESSAGE_LIMIT)
+        await self._connections.timed("schedules/complain", name, shown)
 
     async def prune_ledger(self, limit: int) -> int:
         return int((await self._connections.timed("schedules/prune_ledger", limit))[0][0])
@@ -112,9 +111,9 @@ class PostgresSchedules:
 
     async def _change(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
         found = await self._connections.timed(verb, self._channel, [*names])
-        return [row[0] for row in found]
+        return [row["name"] for row in found]
 
 
 def _values(definition: Definition) -> tuple[str, str, float]:
-    keep = min(definition.keep, LONGEST_KEPT)
+    keep = min(definition.keep, LONGEST_KEPT_SECONDS)
     return encode_definition(definition), encode_definition(definition.rule), keep

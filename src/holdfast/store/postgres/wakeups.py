@@ -8,12 +8,12 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.store.listening import LineWakeups
+from holdfast.store.listening import ListeningWakeups
 from holdfast.store.postgres.connection import Connections
-from holdfast.store.postgres.pool import Line
+from holdfast.store.postgres.pool import Connection
 
 
-class PostgresWakeups(LineWakeups):
+class PostgresWakeups(ListeningWakeups):
     """NOTIFY reaches every connection that listens on a channel of the schema."""
 
     def __init__(self, connections: Connections) -> None:
@@ -25,34 +25,36 @@ class PostgresWakeups(LineWakeups):
         return self._connections.options.channel
 
     async def open_ear(self) -> _Ear:
-        connections = self._connections
-        line = await asyncpg.connect(**connections.settings(f"{connections.role}-listen"))
-        return _Ear(line, connections.scripts["wakeups/ping"], self.heard)
+        role = f"{self._connections.role}-listen"
+        connection = await asyncpg.connect(**self._connections.settings(role))
+        return _Ear(connection, self._connections.scripts["wakeups/ping"], self.heard)
 
 
 class _Ear:
-    def __init__(self, line: Line, ping: str, heard: Callable[[str], None]) -> None:
-        self._line = line
+    """The connection that listens."""
+
+    def __init__(self, connection: Connection, ping: str, heard: Callable[[str], None]) -> None:
+        self._connection = connection
         self._ping = ping
         self._heard = heard
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.add_termination_listener(self._terminated)
+        connection.add_termination_listener(self._terminated)
 
     async def listen(self, channel: str) -> None:
-        await self._line.add_listener(channel, self._notified)
+        await self._connection.add_listener(channel, self._notified)
 
     async def unlisten(self, channel: str) -> None:
-        await self._line.remove_listener(channel, self._notified)
+        await self._connection.remove_listener(channel, self._notified)
 
     async def ask(self) -> None:
-        await self._line.fetch(self._ping)
+        await self._connection.fetch(self._ping)
 
     def cut(self) -> None:
-        self._line.terminate()
+        self._connection.terminate()
 
-    def _notified(self, _line: Any, _pid: int, _channel: str, payload: Any) -> None:
+    def _notified(self, _connection: Any, _pid: int, _channel: str, payload: Any) -> None:
         self._heard(str(payload))
 
-    def _terminated(self, _line: Any) -> None:
+    def _terminated(self, _connection: Any) -> None:
         if not self.gone.done():
             self.gone.set_result(None)

@@ -48,9 +48,9 @@ class PostgresWorkers:
         stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
         ids, fences = [one.id for one in held], [one.fence for one in held]
-        told = (caught_up, to_counts(stuck))
+        said = (caught_up, to_counts(stuck))
         found = await self._connections.timed(
-            "workers/heartbeat", worker, lease, ids, fences, *told
+            "workers/heartbeat", worker, lease, ids, fences, *said
         )
         known, cancel, lost = found[0]
         return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))

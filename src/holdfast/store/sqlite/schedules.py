@@ -12,7 +12,7 @@ from holdfast.job.record import Live
 from holdfast.job.state import JobState
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     NO_SCOPE,
     Decision,
     Definition,
@@ -153,7 +153,7 @@ def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: dateti
 def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int) -> bool:
     """Whether a program that runs since `since` may change the definition: no operator has edited
     it, and no program that started later still declares it."""
-    return not edited and (code_since <= since or code_seen_at < now - DECLARED_FOR * SECOND)
+    return not edited and (code_since <= since or code_seen_at < now - DECLARATION_SECONDS * SECOND)
 
 
 def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:

@@ -1,15 +1,16 @@
 """Claiming: one script where there is one partition, two rounds where there are several.
 
-Each task of a queue has a line of its own, so jobs of tasks that a worker does not know are never
-read. With several partitions all of them are asked who would be served first; the answers are
-merged by priority and arrival, and each partition is then asked for as many as it won. Who is
-quicker in between only changes which jobs of a partition are given, never their order in it.
+Each task of a queue has a line of its own, so a claim never reads jobs of tasks that its worker
+does not know. With several partitions, the first round asks each partition which jobs it would
+give. The answers are merged by priority and arrival, and the second round asks each partition for
+as many jobs as it won. If another worker claims in between, other jobs of the partition are given,
+still in order.
 
-Where there are many, their bodies are read beside the script: on its way through Lua each is
-copied four times.
+The bodies of many jobs are read by a plain command after the script: on its way through Lua a body
+is copied four times.
 
-A claim whose reply is lost is not repeated here: what it took belongs to the worker, who compares
-what the store says it runs with what it knows. The same is asked of it after a restart of the
+A claim whose reply is lost is not repeated. The jobs belong to the worker, which compares what the
+store says it runs with what it knows. `Restarts` makes it do the same after a restart of the
 server, which may have forgotten ends that it had acknowledged.
 """
 
@@ -22,37 +23,83 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
-from holdfast.store.valkey.connection import Connections, gathered
+from holdfast.store.valkey.connection import Connections, Verbs, gathered
 from holdfast.store.valkey.server import Restarts
 
-MOST_AT_ONCE = 1_000
-INLINE = 8
-"""A claim of so few jobs brings their bodies along, which saves a round trip."""
+CLAIM_BATCH = 1_000
+INLINE_BODIES = 8
+"""A claim of up to so many jobs brings their bodies along, which saves a round trip."""
 
-Wants = list[tuple[str, int, int]]  # queue, limit, how many of them begin at once
+Wants = list[tuple[str, int, int]]  # queue, limit, how many of the jobs begin at once
 Taken = tuple[bytes, bytes, bytes | None, bytes | None]  # id, record, body, progress
-Read = tuple[bytes, Claimed]  # the record that it was read from
+Read = tuple[bytes, Claimed]  # a job with the record it was read from
 
 
-async def claim(
-    connections: Connections,
-    restarts: Restarts,
-    worker: WorkerId,
-    wants: Sequence[Want],
-    tasks: Sequence[str],
-) -> list[Claimed]:
-    wanted = _merged(wants)
-    known = list(dict.fromkeys(tasks))
-    if not wanted or not known:
-        return []
-    await restarts.require_none(connections)
-    if connections.options.partitions == 1:
-        return [job for _, job in await _take(connections, 0, worker, wanted, known)]
-    shares = await _shares(connections, wanted, known)
-    given = await gathered(
-        [_take(connections, partition, worker, mine, known) for partition, mine in shares.items()]
-    )
-    return _in_line(given, wanted)
+class ValkeyClaiming(Verbs):
+    """See `holdfast.store.contract.claiming.Claiming`."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self._restarts = Restarts()
+
+    async def claim(
+        self, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
+    ) -> list[Claimed]:
+        wanted = _merged(wants)
+        known = list(dict.fromkeys(tasks))
+        if not wanted or not known:
+            return []
+        await self._restarts.require_none(self._connections)
+        if self._connections.options.partitions == 1:
+            return [job for _, job in await self._take(0, worker, wanted, known)]
+        shares = await self._shares(wanted, known)
+        given = await gathered(
+            [self._take(partition, worker, mine, known) for partition, mine in shares.items()]
+        )
+        return _in_line(given, wanted)
+
+    async def _take(
+        self, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
+    ) -> list[Read]:
+        given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE_BODIES}
+        answer: list[Any] = await self._connections.call(
+            "jobs/claim", partition, given, again=False
+        )
+        taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
+        if len(taken) > INLINE_BODIES:
+            taken = await self._with_bodies(partition, taken)
+        found, unread = _read(taken)
+        if unread:
+            given = {"worker": worker, "unread": "1", "chosen": unread}
+            await self._connections.call("jobs/set_aside", partition, given)
+        return found
+
+    async def _with_bodies(self, partition: int, taken: list[Taken]) -> list[Taken]:
+        kind = self._connections.key(partition, "b:").encode()
+        bodies = await self._connections.command("MGET", *[kind + job_id for job_id, *_ in taken])
+        return [
+            (job_id, record, body, progress)
+            for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
+        ]
+
+    async def _shares(self, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
+        """How many jobs of each queue every partition should give."""
+        heads = await self._connections.everywhere("jobs/peek", wants=wants, tasks=tasks)
+        shares: dict[int, Wants] = {}
+        for n, (queue, limit, free) in enumerate(wants):
+            line: list[tuple[float, bytes, int]] = []
+            for partition, answer in enumerate(heads):
+                members, priorities = answer[n][::2], answer[n][1::2]
+                line += [
+                    (float(priority), member, partition)
+                    for member, priority in zip(members, priorities, strict=True)
+                ]
+            won = [partition for _, _, partition in sorted(line)[:limit]]
+            begin = won[:free]
+            for partition in dict.fromkeys(won):
+                share = (queue, won.count(partition), begin.count(partition))
+                shares.setdefault(partition, []).append(share)
+        return shares
 
 
 def _merged(wants: Sequence[Want]) -> Wants:
@@ -62,27 +109,12 @@ def _merged(wants: Sequence[Want]) -> Wants:
         if want.limit > 0:
             limit, free = limits.get(want.queue, (0, 0))
             limits[want.queue] = limit + want.limit, free + min(want.free, want.limit)
-    return [(queue, min(limit, MOST_AT_ONCE), free) for queue, (limit, free) in limits.items()]
-
-
-async def _take(
-    connections: Connections, partition: int, worker: WorkerId, wants: Wants, tasks: list[str]
-) -> list[Read]:
-    given = {"worker": worker, "wants": wants, "tasks": tasks, "inline": INLINE}
-    answer: list[Any] = await connections.call("jobs/claim", partition, given, again=False)
-    taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
-    if len(taken) > INLINE:
-        taken = await _with_bodies(connections, partition, taken)
-    found, unread = _read(taken)
-    if unread:
-        given = {"worker": worker, "unread": "1", "chosen": unread}
-        await connections.call("jobs/set_aside", partition, given)
-    return found
+    return [(queue, min(limit, CLAIM_BATCH), free) for queue, (limit, free) in limits.items()]
 
 
 def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
-    """Those that can be read, and the ids of those that cannot: one whose body something else
-    removed or overwrote must not fail the others of its claim."""
+    """The jobs that can be read, and the ids of those that cannot. A job whose body something else
+    removed or overwrote must not fail the other jobs of its claim."""
     found: list[Read] = []
     unread: list[str] = []
     for one in taken:
@@ -93,37 +125,8 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
     return found, unread
 
 
-async def _with_bodies(connections: Connections, partition: int, taken: list[Taken]) -> list[Taken]:
-    kind = connections.key(partition, "b:").encode()
-    bodies = await connections.command("MGET", *[kind + job_id for job_id, *_ in taken])
-    return [
-        (job_id, record, body, progress)
-        for (job_id, record, _, progress), body in zip(taken, bodies, strict=True)
-    ]
-
-
-async def _shares(connections: Connections, wants: Wants, tasks: list[str]) -> dict[int, Wants]:
-    """How many of each queue every partition should give."""
-    heads = await connections.everywhere("jobs/peek", wants=wants, tasks=tasks)
-    shares: dict[int, Wants] = {}
-    for n, (queue, limit, free) in enumerate(wants):
-        line: list[tuple[float, bytes, int]] = []
-        for partition, answer in enumerate(heads):
-            members, priorities = answer[n][::2], answer[n][1::2]
-            line += [
-                (float(priority), member, partition)
-                for member, priority in zip(members, priorities, strict=True)
-            ]
-        won = [partition for _, _, partition in sorted(line)[:limit]]
-        begin = won[:free]
-        for partition in dict.fromkeys(won):
-            share = (queue, won.count(partition), begin.count(partition))
-            shares.setdefault(partition, []).append(share)
-    return shares
-
-
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:
-    """By want, then priority, then arrival, whichever partition they came from."""
+    """The jobs by want, then priority, then arrival, whichever partition they came from."""
     place = {queue: n for n, (queue, *_) in enumerate(wants)}
     found = [
         (place[job.queue], job.priority, rows.to_record(record).seq, job)

@@ -1,7 +1,7 @@
 """Making clients: to one server, to the master that sentinels name, or to a cluster.
 
-One server is spoken to over a line of our own, which costs a third of what the driver's client
-does. Permits, moved keys and failing nodes of a cluster are left to the driver, which knows them.
+One server is spoken to over a connection of our own (`resp.py`), which costs a third of what the
+driver's client does. The slots, moved keys and failing nodes of a cluster are left to the driver.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from holdfast.store.valkey.options import Options
-from holdfast.store.valkey.resp import Heard, Line
+from holdfast.store.valkey.resp import Connection, Heard
 
 CONNECT_TIMEOUT = 10.0
 
 Client = Any  # Direct or RedisCluster: the driver's annotations describe its sync clients as well
-Dial = Callable[[], Awaitable[Line]]
+Dial = Callable[[], Awaitable[Connection]]
 
 
 class Direct:
     """A client of one server, with as much of the driver's surface as is needed here.
 
-    Its line is made when it is first used, and made again after it was lost. Nothing is tried
-    again by itself: whether that is safe, the verb knows.
+    It connects when it is first used, and again after its connection was lost. It repeats no
+    command: only the verb knows whether that is safe.
     """
 
     def __init__(self, dial: Dial) -> None:
         self._dial = dial
-        self._line: Line | None = None
-        self._dialing: asyncio.Task[Line] | None = None
-        self.line_number = 0
+        self._connection: Connection | None = None
+        self._dialing: asyncio.Task[Connection] | None = None
+        self.connection_number = 0
 
     async def initialize(self) -> None:
         await self._connected()
 
     async def execute_command(self, *words: Any) -> Any:
-        line = self._line
-        if line is None or line.lost.done():
-            line = await self._connected()
+        connection = self._connection
+        if connection is None or connection.lost.done():
+            connection = await self._connected()
         try:
-            return await line.ask(words)
+            return await connection.ask(words)
         except exceptions.ResponseError as error:
             if "READONLY" in str(error):
-                # A replica by now: the next call finds out who took its place.
-                line.cut(exceptions.ConnectionError("the master became a replica"))
+                # The master has become a replica. The next call asks which server is master.
+                connection.cut(exceptions.ConnectionError("the master became a replica"))
             raise
 
     async def scan_iter(self, match: str, count: int) -> AsyncIterator[bytes]:
@@ -68,27 +68,27 @@ class Direct:
         if self._dialing is not None:
             self._dialing.cancel()
             await asyncio.wait((self._dialing,))
-        if self._line is not None:
-            self._line.cut(exceptions.ConnectionError("the store is closed"))
+        if self._connection is not None:
+            self._connection.cut(exceptions.ConnectionError("the store is closed"))
 
-    async def _connected(self) -> Line:
-        """Everybody who needs the line waits for one attempt to make it."""
-        if self._line is not None and not self._line.lost.done():
-            return self._line
+    async def _connected(self) -> Connection:
+        """All callers that need a connection wait for one attempt to make it."""
+        if self._connection is not None and not self._connection.lost.done():
+            return self._connection
         if self._dialing is None:
             self._dialing = asyncio.create_task(self._connect(), name="holdfast-valkey-dial")
             self._dialing.add_done_callback(self._dialed)
         return await asyncio.shield(self._dialing)
 
-    async def _connect(self) -> Line:
-        self._line = await self._dial()
-        self.line_number += 1
-        return self._line
+    async def _connect(self) -> Connection:
+        self._connection = await self._dial()
+        self.connection_number += 1
+        return self._connection
 
-    def _dialed(self, task: asyncio.Task[Line]) -> None:
+    def _dialed(self, task: asyncio.Task[Connection]) -> None:
         self._dialing = None
         if not task.cancelled():
-            task.exception()  # those who wait for it have it; nobody may, and that is no news
+            task.exception()  # the waiting callers have got it; if there are none, it is no news
 
 
 class Clients:
@@ -104,45 +104,45 @@ class Clients:
             return self._of_cluster(role, size)
         return Direct(lambda: self._dial(role))
 
-    async def listener(self, role: str, heard: Heard, node: tuple[str, int] | None) -> Line:
-        """A line of its own for the one who listens, to this node or else to the server."""
+    async def listener(self, role: str, heard: Heard, node: tuple[str, int] | None) -> Connection:
+        """A connection that only listens, to this node or else to the server."""
         if node is None:
             return await self._dial(role, heard)
         async with asyncio.timeout(CONNECT_TIMEOUT):
             return await self._connect(*node, role, heard)
 
     async def close(self) -> None:
-        """What is left when the clients are closed: the connections to the sentinels."""
+        """Close what is left when the clients are closed: the connections to the sentinels."""
         sentinel, self._sentinel = self._sentinel, None
         for one in sentinel.sentinels if sentinel else ():
             await one.aclose()
             await one.connection_pool.disconnect()
 
-    async def _dial(self, role: str, heard: Heard | None = None) -> Line:
+    async def _dial(self, role: str, heard: Heard | None = None) -> Connection:
         async with asyncio.timeout(min(CONNECT_TIMEOUT, self._options.timeout)):
             host, port = await self._master() if self._options.sentinel else self._options.hosts[0]
             return await self._connect(host, port, role, heard)
 
-    async def _connect(self, host: str, port: int, role: str, heard: Heard | None) -> Line:
+    async def _connect(self, host: str, port: int, role: str, heard: Heard | None) -> Connection:
         options = self._options
-        _, line = await asyncio.get_running_loop().create_connection(
-            lambda: Line(options.timeout, heard), host, port, ssl=_tls(options)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(options.timeout, heard), host, port, ssl=_tls(options)
         )
         try:
-            await self._greet(line, role)
+            await self._greet(connection, role)
         except BaseException:  # also when the caller is cancelled: no connection may be left
-            line.cut(exceptions.ConnectionError("the server did not let us in"))
+            connection.cut(exceptions.ConnectionError("the server did not let us in"))
             raise
-        return line
+        return connection
 
-    async def _greet(self, line: Line, role: str) -> None:
+    async def _greet(self, connection: Connection, role: str) -> None:
         options = self._options
         if options.username or options.password:
             user = (options.username,) if options.username else ()
-            await line.ask(("AUTH", *user, options.password or ""))
-        await line.ask(("CLIENT", "SETNAME", _name(role)))
+            await connection.ask(("AUTH", *user, options.password or ""))
+        await connection.ask(("CLIENT", "SETNAME", _name(role)))
         if options.database:
-            await line.ask(("SELECT", options.database))
+            await connection.ask(("SELECT", options.database))
 
     async def _master(self) -> tuple[str, int]:
         if self._sentinel is None:
@@ -154,8 +154,8 @@ class Clients:
         return str(host), int(port)
 
     def _of_cluster(self, role: str, size: int) -> Client:
-        """The driver tries nothing again by itself. Nor does it measure time once it is connected:
-        `Connections.run` does, for a call as a whole. With the driver's own timeout, which wraps
+        """The driver is told to repeat nothing, and to measure no time once it is connected:
+        `Connections.run` measures a call as a whole. With the driver's own timeout, which wraps
         every write in `wait_for`, a cancelled heartbeat was seen to go on."""
         options = self._options
         return RedisCluster(
@@ -179,7 +179,7 @@ def _name(role: str) -> str:
 
 
 def _tls(options: Options) -> SSLContext | None:
-    """As the driver reads these settings, so that they mean the same for a cluster."""
+    """Read these settings as the driver does, so that they mean the same for a cluster."""
     if not options.tls:
         return None
     settings: dict[str, Any] = {"cert_reqs": "required", "check_hostname": True}

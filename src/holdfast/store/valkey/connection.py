@@ -1,7 +1,7 @@
 """The way to the server: every command goes through here, with a timeout, a name and a retry.
 
-A script is called by its digest. A server that does not know it (a first call, SCRIPT FLUSH, a
-failover) is sent the text, which it then keeps, so nothing has to be loaded beforehand.
+A script is called by its digest. If the server does not know the script (a first call, SCRIPT
+FLUSH, a failover), it is sent the text and keeps it, so nothing has to be loaded beforehand.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
-from holdfast.store.valkey.failures import line_lost, script_missing, translated
+from holdfast.store.valkey.failures import connection_lost, script_missing, translated
 from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.options import Options
-from holdfast.store.valkey.resp import Heard, Line
+from holdfast.store.valkey.resp import Connection, Heard
 from holdfast.store.valkey.scripts import Script, script
 
 NODES = 4
@@ -54,9 +54,9 @@ class Connections:
         return self._client is not None
 
     @property
-    def line_number(self) -> int:
-        """How often this client had to connect; 0 where the driver does that."""
-        return 0 if self._client is None else getattr(self._client, "line_number", 0)
+    def connection_number(self) -> int:
+        """How often this client has connected; 0 where the driver does that."""
+        return 0 if self._client is None else getattr(self._client, "connection_number", 0)
 
     @property
     def meta(self) -> str:
@@ -79,7 +79,7 @@ class Connections:
         return 0 if count == 1 else int(job_id[-3:], 16) % count
 
     def by_partition(self, ids: Sequence[str]) -> dict[int, list[str]]:
-        """Each id once, sorted by where it is."""
+        """Each id once, by the partition of its job."""
         found: dict[int, list[str]] = {}
         for job_id in dict.fromkeys(ids):
             found.setdefault(self.partition_of(job_id), []).append(job_id)
@@ -104,9 +104,9 @@ class Connections:
             await client.aclose()
         await self._clients.close()
 
-    async def listener(self, heard: Heard) -> Line:
-        """A line of its own for the one who listens. In a cluster any node will do, since what
-        is published is told to all."""
+    async def listener(self, heard: Heard) -> Connection:
+        """A connection that only listens. In a cluster any node will do, because each node gets
+        what is published on any other."""
         role = f"{self.role}-listen"
         if not self.options.cluster:
             return await self._clients.listener(role, heard, None)
@@ -139,8 +139,8 @@ class Connections:
         )
 
     async def in_order(self, work: Sequence[Callable[[], Awaitable[Answer]]]) -> list[Answer]:
-        """Calls in one partition that the server must run in this order. A line keeps it by
-        itself, so they are all on their way at once; a cluster's driver does not."""
+        """Calls in one partition that the server must run in this order. One connection keeps the
+        order by itself, so all calls are sent at once; the driver of a cluster does not keep it."""
         if self.options.cluster:
             return [await one() for one in work]
         return await gathered([one() for one in work])
@@ -152,24 +152,24 @@ class Connections:
         return await self.run(lambda client: client.execute_command(*words))
 
     async def commands(self, many: Sequence[Sequence[Any]]) -> list[Any]:
-        """Plain reads, all on their way at once."""
+        """Plain reads, all sent at once."""
         return await gathered([self.command(*words) for words in many])
 
     async def run(
         self, work: Callable[[Client], Awaitable[Answer]], *, again: bool = True
     ) -> Answer:
-        """Do `work`; once more on a fresh connection if the one it had was stale, unless the
-        caller wants to hear of it."""
+        """Do `work`. If its connection is lost, do it once more on a fresh one, unless `again` is
+        False: then the caller decides what the loss means."""
         while True:
             if self._client is None:
                 raise StoreUnavailable(f"{self.options.where}: the store is not open")
             try:
-                if not self.options.cluster:  # a line of ours measures time itself
+                if not self.options.cluster:  # our own connection measures time itself
                     return await work(self._client)
                 async with asyncio.timeout(self.options.timeout), self._room:
                     return await work(self._client)
             except Exception as error:
-                if not (again and line_lost(error)):
+                if not (again and connection_lost(error)):
                     raise translated(error, self.options.where) or error from error
                 again = False
 
@@ -178,8 +178,8 @@ class Connections:
         return int(await self.call("store/now", 0)) if moment is None else to_micros(moment)
 
     async def arrivals(self, count: int) -> str:
-        """The base of `count` batches of arrival numbers; '' lets the one partition's script
-        take its own. Never the same twice, nor an earlier one."""
+        """The base of `count` batches of arrival numbers. Each base is later than those before it.
+        '' where there is one partition: its scripts take their own."""
         if self.options.partitions == 1:
             return ""
         base = max(int(await self.call("store/arrival", 0), 16), self._last_arrival + 1)
@@ -187,7 +187,7 @@ class Connections:
         return f"{base:013x}"
 
     def _complete(self, chosen: Script, given: Given) -> Given:
-        """With what every script may ask for besides what the verb gives."""
+        """Add the arguments that every script may declare besides those that the verb gives."""
         whole = dict(given)
         if "now" in chosen.names:
             moment = self.clock.override()
@@ -199,16 +199,23 @@ class Connections:
         return whole
 
 
-def bites(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:
-    """So many at a time: a script that takes long keeps everybody else waiting."""
+class Verbs:
+    """Base of the classes that hold the verbs of a noun: each has the way to the server."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+
+def batches(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:
+    """So many at a time: a script that takes long keeps every other client waiting."""
     rest = iter(things)
-    while bite := list(islice(rest, size)):
-        yield bite
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 async def gathered(work: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """All at once; an error is raised when every one of them is over, so that none is left
-    running behind the caller's back."""
+    """Await all at once. An error is raised when all are done, so that none is left running
+    behind the caller's back."""
     if len(work) == 1:
         return [await work[0]]
     answers: list[Answer] = []

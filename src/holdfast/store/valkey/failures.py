@@ -1,13 +1,13 @@
 """Every error of driver and server, told apart by who has to act.
 
-    StoreUnavailable   nobody: the server went away (restart, failover, a moved slot, a cut line, a
-                       timeout), and clients try again by themselves
+    StoreUnavailable   nobody: the server went away (restart, failover, a moved slot, a cut
+                       connection, a timeout), and clients try again by themselves
     StoreRefuses       an administrator: login, rights, memory
-    RowRefused         whoever made the value: no number of the kind, too large, not encodable
+    RowRefused         the maker of the value: no number of the kind, too large, not encodable
     StoreError         unknown; no guess is made whose fault it is
 
-A worker keeps what it could not write in every case but `RowRefused`. So that must never be said
-of an error that would have met any other row as well.
+A worker keeps what it could not write in every case but `RowRefused`. So an error that would have
+met any other row as well must never become a `RowRefused`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 
-# Errors from inside a script reach us as plain text, and each release words them in its own way.
+# Errors from inside a script arrive as plain text, and each release words them in its own way.
 _PASSING = (
     "LOADING",
     "READONLY",
@@ -60,7 +60,7 @@ _MISCONFIGURED = (
 )
 
 
-def line_lost(error: Exception) -> bool:
+def connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the command."""
     if isinstance(error, exceptions.TimeoutError | exceptions.BusyLoadingError | TimeoutError):
         return False
@@ -89,7 +89,7 @@ def translated(error: Exception, where: str) -> StoreError | None:
             "retention remove ended jobs sooner (holdfast queues tune)"
         )
     if isinstance(error, _AWAY) or any(word in text for word in _PASSING):
-        return StoreUnavailable(f"{where} is out of reach: {_told(error)}")
+        return StoreUnavailable(f"{where} is out of reach: {_described(error)}")
     return _refusal(error, where)
 
 
@@ -97,11 +97,11 @@ def _refusal(error: Exception, where: str) -> StoreError | None:
     if isinstance(error, exceptions.DataError | UnicodeError | OverflowError) or any(
         words in str(error) for words in _OF_THE_ROW
     ):
-        return RowRefused(f"{where} cannot take a value: {_told(error)}")
+        return RowRefused(f"{where} cannot take a value: {_described(error)}")
     if isinstance(error, exceptions.RedisError):
-        return StoreError(f"{where} cannot do this: {_told(error)}")
+        return StoreError(f"{where} cannot do this: {_described(error)}")
     return None
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,18 +1,18 @@
-"""What Valkey can tell about the health of the store, each look bounded in cost."""
+"""What Valkey can tell about the health of the store. Each check is bounded in cost."""
 
 from __future__ import annotations
 
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import Finding, Severity
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Connections, Verbs
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
-from holdfast.store.valkey.server import PROMISES, Server, look, weakest
+from holdfast.store.valkey.server import PROMISES, Server, read_servers, weakest
 
-SAMPLE = 500
-MEMORY_LEFT = 0.1
-SHOWN = 5
+SAMPLE_BATCH = 500  # jobs from either end of a set that are checked
+ASIDE_SHOWN = 5
+MEMORY_LEFT = 0.1  # the part of the memory limit below which doctor warns
 
 # The sets that list jobs, with the states of the jobs in each.
 LISTED: dict[str, frozenset[JobState]] = {
@@ -24,15 +24,15 @@ LISTED: dict[str, frozenset[JobState]] = {
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 
 
-class ValkeyHealth:
-    """See `holdfast.store.contract.Health`."""
+class ValkeyHealth(Verbs):
+    """See `holdfast.store.contract.health.Health`."""
 
     def __init__(self, connections: Connections, schema: Schema) -> None:
-        self._connections = connections
+        super().__init__(connections)
         self._schema = schema
 
     async def check(self) -> list[Finding]:
-        servers = await look(self._connections)
+        servers = await read_servers(self._connections)
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),
             *await self._places(),
@@ -45,7 +45,8 @@ class ValkeyHealth:
         ]
 
     async def _places(self) -> list[Finding]:
-        """A job belongs in the place its record names. Looked at: the oldest and the newest."""
+        """Whether jobs are in the sets that their records name. The oldest and the newest jobs are
+        checked."""
         looked, bodiless, misplaced = 0, 0, 0
         for partition in self._connections.partitions:
             chosen = await self._sample(partition)
@@ -77,9 +78,11 @@ class ValkeyHealth:
         sizes = await self._connections.commands([("ZCARD", key) for key in keys])
         if not any(sizes):
             return Finding("jobs put aside", OK, "none")
-        reads = [("ZRANGE", key, 0, SHOWN - 1) for key in keys]
+        reads = [("ZRANGE", key, 0, ASIDE_SHOWN - 1) for key in keys]
         ids = [i.decode() for some in await self._connections.commands(reads) for i in some]
-        saw = f"{sum(sizes)} whose record or body is gone or damaged: {', '.join(ids[:SHOWN])}"
+        saw = (
+            f"{sum(sizes)} whose record or body is gone or damaged: {', '.join(ids[:ASIDE_SHOWN])}"
+        )
         advice = "something other than holdfast wrote to its keys; enqueue these jobs again"
         return Finding("jobs put aside", PROBLEM, saw, advice)
 
@@ -87,13 +90,13 @@ class ValkeyHealth:
         reads = []
         for name in LISTED:
             key = self._connections.key(partition, name)
-            reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE))
-            reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE))
+            reads.append(("ZRANGEBYLEX", key, "-", "+", "LIMIT", 0, SAMPLE_BATCH))
+            reads.append(("ZREVRANGEBYLEX", key, "+", "-", "LIMIT", 0, SAMPLE_BATCH))
         found = await self._connections.commands(reads)
         return sorted({job_id.decode() for ids in found for job_id in ids})
 
     async def _counters(self) -> Finding:
-        """The counters against the sizes of the sets they count; jobs may move in between."""
+        """Compare the counters with the sizes of the sets they count. Jobs may move in between."""
         wrong = []
         for partition, counted in enumerate(await counts(self._connections)):
             reads = [("ZCARD", self._connections.key(partition, name)) for name in LISTED]

@@ -91,8 +91,8 @@ class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A queue. `settings` are the fields of `QueueSettings` by name, but for those that are None:
-    a new setting has its default in the rows that were written before it."""
+    """A queue. `settings` are the fields of `QueueSettings` by name, without the fields that are
+    None: a new setting has its default in the rows that were written before it."""
 
     paused: bool
     cool_until: Time | Maybe
@@ -182,7 +182,7 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
 
 class LineRow(msgspec.Struct, array_like=True):
     """Plain jobs of one queue, task and priority: the four packed pieces that their records share
-    (`spread.ready_record`), and then id, body and index of each job."""
+    (`inserting.ready_record`), and then id, body and index of each job."""
 
     queue: str
     task: str

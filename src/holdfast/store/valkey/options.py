@@ -10,7 +10,7 @@ Options ride in the query string:
     ?namespace=holdfast    begins the name of every key
     &partitions=1          a power of two, fixed when the store is first used
     &pool_size=8           most connections at once in a cluster; one server needs only one
-    &timeout=30            seconds any one call may take
+    &timeout=30            seconds that a call may take
     &listen=false          do not subscribe; polling alone finds work
     &ssl_ca_certs=…        and ssl_certfile, ssl_keyfile, ssl_cert_reqs, ssl_check_hostname
 """
@@ -39,7 +39,7 @@ _TLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A parsed URL. `where` is what may be shown: it never holds the password."""
+    """A parsed URL. `where` may be shown to people: it never holds the password."""
 
     hosts: tuple[tuple[str, int], ...]
     username: str | None
@@ -101,7 +101,7 @@ def _hosts(netloc: str, port: int) -> tuple[tuple[str, int], ...]:
 
 
 def _path(scheme: str, path: str, query: dict[str, str]) -> tuple[str | None, int]:
-    """What follows the hosts: a database, or with sentinels a service and then a database."""
+    """Read what follows the hosts: a database, or with sentinels a service and then a database."""
     words = [unquote(word) for word in path.split("/") if word]
     sentinel = query.get("sentinel")
     if scheme.endswith("+sentinel") and sentinel is None:

@@ -1,7 +1,5 @@
-"""`Queues` on Valkey. Every partition keeps a copy of the rows, so that a claim looks nowhere else.
-
-The first partition's copy is the one that is shown.
-"""
+"""`Queues` on Valkey. Every partition keeps a copy of the queues' rows, so that a claim reads no
+other partition. The copy of the first partition is the one that is shown."""
 
 from __future__ import annotations
 
@@ -12,18 +10,15 @@ import msgspec
 
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import QueueInfo, QueueSettings
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Verbs
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
 
 
-class ValkeyQueues:
+class ValkeyQueues(Verbs):
     """See `holdfast.store.contract.queues.Queues`."""
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
@@ -63,7 +58,8 @@ class ValkeyQueues:
     async def _live(
         self, names: Sequence[str]
     ) -> tuple[dict[str, dict[JobState, int]], dict[str, int]]:
-        """Live jobs by queue and state, and when the oldest ready one became so."""
+        """How many live jobs each queue has by state, and since when its oldest ready job is
+        ready."""
         counted: dict[str, dict[JobState, int]] = {}
         lines: builtins.list[tuple[int, str, str]] = []
         for partition, by_line in enumerate(await counts(self._connections)):

@@ -2,11 +2,11 @@
 
 A server answers the commands of a connection in their order, so a call needs no connection of its
 own: it is written at once, and the oldest waiting caller gets the next answer. The driver's client
-takes a connection from a pool, two streams and five coroutines for every command, which costs more
-than the server does; here a call is a write and a future.
+uses a pool, two streams and five coroutines for every command, which costs more than the server
+does; here a call is a write and a future.
 
-A caller that gives up leaves its place in the order, and its answer is thrown away. A line that
-has not answered for `patience` seconds is cut, and whoever waits on it hears of it.
+If a caller gives up, its place in the order stays and its answer is thrown away. A connection that
+has not answered for `patience` seconds is cut, and every waiting caller gets an error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from redis import exceptions
 Heard = Callable[[bytes], None]
 
 
-class Line(asyncio.Protocol):
-    """A connection to one server. `heard` gets what is published on a line that subscribed."""
+class Connection(asyncio.Protocol):
+    """A connection to one server. `heard` gets the messages of the channels that it subscribed."""
 
     def __init__(self, patience: float, heard: Heard | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -42,16 +42,16 @@ class Line(asyncio.Protocol):
         """Send a command; the future gets the answer, or the error that came instead of it."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._transport is None:
-            answer.set_exception(exceptions.ConnectionError("the line is cut"))
+            answer.set_exception(exceptions.ConnectionError("the connection is cut"))
             return answer
         self._transport.write(hiredis.pack_command(tuple(words)))
         self._waiting.append((answer, self._loop.time()))
         if self._watch is None:
-            self._watch = self._loop.call_later(self._patience, self._look)
+            self._watch = self._loop.call_later(self._patience, self._check_patience)
         return answer
 
     def cut(self, error: Exception) -> None:
-        """Give the connection up; all who wait get this error."""
+        """Give the connection up; all waiting callers get this error."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -65,14 +65,14 @@ class Line(asyncio.Protocol):
             if not answer.done():
                 answer.set_exception(error)
 
-    def _look(self) -> None:
-        """One timer for all calls, set again only while somebody waits."""
+    def _check_patience(self) -> None:
+        """One timer serves all calls. It is set again only while a caller waits."""
         self._watch = None
         if not self._waiting:
             return
         left = self._waiting[0][1] + self._patience - self._loop.time()
         if left > 0:
-            self._watch = self._loop.call_later(left, self._look)
+            self._watch = self._loop.call_later(left, self._check_patience)
         else:
             self.cut(TimeoutError(f"no answer within {self._patience:g} s"))
 
@@ -102,7 +102,8 @@ class Line(asyncio.Protocol):
             self._heard(reply[2])
             return
         if not self._waiting:
-            # Said without being asked, such as that there are too many clients; it is closed next.
+            # The server says something unasked, such as that it has too many clients, and then
+            # closes the connection.
             return
         answer, _ = self._waiting.popleft()
         if answer.done():

@@ -1,6 +1,7 @@
 """`Schedules` on Valkey: a schedule lies in one partition, with its cursors and its ledger.
 
-Which one is said by its name, so the list of all is merged from the partitions' hashes.
+A hash of its name says which partition that is, so the list of all schedules is merged from the
+partitions' hashes. The verbs on the ledger are thin here; `ledger.py` does them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from holdfast.job.record import Live
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import (
-    DECLARED_FOR,
+    DECLARATION_SECONDS,
     NO_SCOPE,
     Definition,
     LedgerEntry,
@@ -23,9 +24,8 @@ from holdfast.schedule.model import (
     decode_definition,
     encode_definition,
 )
-from holdfast.store.valkey import ledger, reading
-from holdfast.store.valkey.connection import Connections, bites
-from holdfast.store.valkey.ledger import from_instant, home, instant
+from holdfast.store.valkey.connection import Connections, Verbs, batches
+from holdfast.store.valkey.ledger import Ledger
 from holdfast.store.valkey.moments import (
     SECOND,
     finite,
@@ -33,37 +33,40 @@ from holdfast.store.valkey.moments import (
     to_micros,
     to_optional_datetime,
 )
-from holdfast.store.valkey.recording import record
+from holdfast.store.valkey.plan_times import from_instant, home, instant
+from holdfast.store.valkey.reading import live_jobs
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import known, to_schedule_row
 
-BITE = 500
-FORGOTTEN_AT_ONCE = 1_000
+SCHEDULE_BATCH = 500
+SCOPE_BATCH = 500
+FORGOTTEN_BATCH = 1_000  # cursors that one advance removes at most
 
 
-class ValkeySchedules:
+class ValkeySchedules(Verbs):
     """See `holdfast.store.contract.schedules.Schedules`."""
 
     def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+        super().__init__(connections)
+        self._ledger = Ledger(connections)
 
     async def declare(
         self, schedules: Mapping[str, Definition], since: datetime | None = None
     ) -> None:
         given = {
             "since": "" if since is None else to_micros(since),
-            "counts_for": int(DECLARED_FOR * SECOND),
+            "counts_for": int(DECLARATION_SECONDS * SECOND),
         }
         for partition, names in self._by_home(schedules).items():
-            for some in bites(names, BITE):
+            for some in batches(names, SCHEDULE_BATCH):
                 rows = [(name, *_facts(schedules[name])) for name in some]
                 await self._connections.call(
                     "schedules/declare", partition, {**given, "declared": rows}
                 )
 
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
-        """With a revision it is not repeated when the line is lost: the second try would be
-        refused because of the first."""
+        """With a revision the call is not repeated when the connection is lost: a second try would
+        be refused because of the first."""
         text, rule, keep = _facts(definition)
         given = {
             "name": name,
@@ -87,7 +90,7 @@ class ValkeySchedules:
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         key = self._connections.key(home(self._connections, name), f"cursors:{name}")
         found: dict[str, datetime] = {}
-        for some in bites(dict.fromkeys(scopes), BITE):
+        for some in batches(dict.fromkeys(scopes), SCOPE_BATCH):
             answer = await self._connections.command("HMGET", key, *some)
             for scope, at in zip(some, answer, strict=True):
                 if at is not None:
@@ -96,10 +99,10 @@ class ValkeySchedules:
 
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
         found: dict[str, builtins.list[Live]] = {}
-        for some in bites(dict.fromkeys(scopes), BITE):
+        for some in batches(dict.fromkeys(scopes), SCOPE_BATCH):
             answer = await self._call("schedules/unfinished", name, schedule=name, scopes=some)
             ids = [[one.decode() for one in mine] for mine in answer]
-            jobs = await reading.live(self._connections, [one for mine in ids for one in mine])
+            jobs = await live_jobs(self._connections, [one for mine in ids for one in mine])
             live: dict[str, Live] = {job.id: job for job in jobs}
             for scope, mine in zip(some, ids, strict=True):
                 if still := [live[one] for one in mine if one in live]:
@@ -107,7 +110,7 @@ class ValkeySchedules:
         return found
 
     async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
-        return await record(self._connections, plans) if plans else []
+        return await self._ledger.record(plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
         keep = await self._call(
@@ -118,17 +121,17 @@ class ValkeySchedules:
                 await self._forget(name, instant(at - timedelta(seconds=float(keep))))
 
     async def _forget(self, name: str, before: str) -> None:
-        """Remove the cursors from before that time, some thousand at a time."""
+        """Remove cursors that are older than a time, up to `FORGOTTEN_BATCH` of them."""
         key = self._connections.key(home(self._connections, name), f"cursors:{name}")
         position, old = b"0", list[str]()
-        while len(old) < FORGOTTEN_AT_ONCE:
-            command = ("HSCAN", key, position, "COUNT", BITE)
+        while len(old) < FORGOTTEN_BATCH:
+            command = ("HSCAN", key, position, "COUNT", SCOPE_BATCH)
             position, found = await self._connections.command(*command)
             pairs = paired(found)
             old += [scope for scope, at in pairs if scope and at.decode() < before]
             if int(position) == 0:
                 break
-        for some in bites(old, BITE):
+        for some in batches(old, SCOPE_BATCH):
             await self._call(
                 "schedules/forget_cursors", name, schedule=name, before=before, scopes=some
             )
@@ -141,19 +144,19 @@ class ValkeySchedules:
         limit: int = 50,
         before: datetime | None = None,
     ) -> builtins.list[LedgerEntry]:
-        return await ledger.history(self._connections, name, scope, limit, before)
+        return await self._ledger.history(name, scope, limit, before)
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
     ) -> builtins.list[LedgerEntry]:
-        return await ledger.failed_plans(self._connections, name, limit, after)
+        return await self._ledger.failed_plans(name, limit, after)
 
     async def complain(self, name: str, error: str | None) -> None:
-        told = [] if error is None else [clean(error, MESSAGE_LIMIT)]
-        await self._call("schedules/complain", name, name=name, complaint=told)
+        complaint = [] if error is None else [clean(error, MESSAGE_LIMIT)]
+        await self._call("schedules/complain", name, name=name, complaint=complaint)
 
     async def prune_ledger(self, limit: int) -> int:
-        return await ledger.prune(self._connections, limit)
+        return await self._ledger.prune(limit)
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
         found = await self._named(names) if names else await self._all()
@@ -169,7 +172,7 @@ class ValkeySchedules:
         found: builtins.list[Schedule] = []
         for partition, mine in self._by_home(names).items():
             key = self._connections.key(partition, "schedules")
-            for some in bites(mine, BITE):
+            for some in batches(mine, SCHEDULE_BATCH):
                 rows = await self._connections.command("HMGET", key, *some)
                 found += [
                     _schedule(name, row)
@@ -183,16 +186,16 @@ class ValkeySchedules:
         return await self._connections.call(verb, partition, given, again=again)
 
     async def _each(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
-        """A verb on chosen schedules; answers those there are, by name."""
+        """Run a verb on chosen schedules; answers the names of those that exist, sorted."""
         found: builtins.list[str] = []
         for partition, mine in self._by_home(names).items():
-            for some in bites(mine, BITE):
+            for some in batches(mine, SCHEDULE_BATCH):
                 answer = await self._connections.call(verb, partition, {"chosen": some})
                 found += [name.decode() for name in answer]
         return sorted(found)
 
     def _by_home(self, names: Iterable[str]) -> dict[int, builtins.list[str]]:
-        """Each name once, sorted by where it is."""
+        """Each name once, by the partition of its schedule."""
         found: dict[int, builtins.list[str]] = {}
         for name in dict.fromkeys(names):
             found.setdefault(home(self._connections, name), []).append(name)

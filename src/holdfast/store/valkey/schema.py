@@ -1,7 +1,7 @@
-"""The layout of the keys has a version, recorded when a store is first used.
+"""The version of the layout of keys and rows, recorded when a store is first opened.
 
-There are no tables to make, so opening a new store records the version by itself. The number of
-partitions is recorded with it and is fixed from then on: it decides where every job lies.
+The number of partitions is recorded with it and is fixed from then on: it decides where every job
+lies. A program refuses a store of any other layout than its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Schema:
         self._connections = connections
 
     async def migrate(self) -> list[str]:
-        """Record this program's layout where none is; refuse one that is not ours to touch."""
+        """Record this program's layout in a new store; refuse a store of another layout."""
         chosen = script("store/migrate")
         given = {
             "version": VERSION,

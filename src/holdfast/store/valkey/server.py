@@ -1,7 +1,7 @@
-"""What the server is set to: whether it may forget jobs, and what it promises to keep.
+"""The settings of the server: whether it may forget jobs, and what it promises to keep.
 
-Managed services may forbid CONFIG; what INFO tells is used then, and what neither tells is said to
-be unknown.
+Managed services may forbid CONFIG. Then the settings come from INFO, and a setting that neither of
+them shows is called unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 
 OLDEST = (6, 2)
-LOOK_EVERY = 2.0
+ASK_EVERY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,18 @@ def weakest(servers: list[Server]) -> str:
     return min((server.promise for server in servers), key=_FROM_WEAKEST.index)
 
 
-async def look(connections: Connections) -> list[Server]:
-    """Every node that holds keys."""
+async def read_servers(connections: Connections) -> list[Server]:
+    """The settings of every node that holds keys."""
 
     async def all_nodes(client: Client) -> list[Server]:
         if not connections.options.cluster:
-            return [await _look_at(client)]
-        return [await _look_at(client, target_nodes=node) for node in client.get_primaries()]
+            return [await _read_server(client)]
+        return [await _read_server(client, target_nodes=node) for node in client.get_primaries()]
 
     return await connections.run(all_nodes)
 
 
-async def _look_at(client: Client, **where: Any) -> Server:
+async def _read_server(client: Client, **where: Any) -> Server:
     info = _facts(await client.execute_command("INFO", **where))
     config: dict[str, str] = {}
     for pattern in ("append*", "save", "maxmemory*"):
@@ -108,27 +108,27 @@ def _text(value: object) -> str:
 
 
 class Restarts:
-    """Notices that a server is not the one it was: restarted, or replaced by its replica.
+    """Notices that a server was restarted, or replaced by its replica.
 
-    Either may have lost what the server before it acknowledged: a job that had ended is running
-    again by the record, at a worker that knows nothing of it. Whoever claims is told once, as of
-    an answer that was lost, and compares what the store says it runs with what it knows.
+    The new server may have lost what the old one acknowledged: then the record of an ended job says
+    that it runs, at a worker that knows nothing of it. So the next claim fails once as if its reply
+    was lost, and the worker compares what the store says it runs with what it knows.
 
-    No line survives the server at its other end, so a server is asked who it is once for each
-    line. A cluster's driver keeps its connections to itself: there it is asked by the clock.
+    No connection survives its server, so a server is asked for its run id once for each connection.
+    The driver of a cluster hides its connections: there the nodes are asked every two seconds.
     """
 
     def __init__(self) -> None:
         self._known: frozenset[str] | None = None
-        self._line = 0
-        self._look_at = 0.0
+        self._connection = 0
+        self._ask_at = 0.0
 
     async def require_none(self, connections: Connections) -> None:
-        line, now = connections.line_number, time.monotonic()
-        if line == self._line if line else now < self._look_at:
+        number, now = connections.connection_number, time.monotonic()
+        if number == self._connection if number else now < self._ask_at:
             return
         known, self._known = self._known, await connections.run(_run_ids)
-        self._line, self._look_at = line, now + LOOK_EVERY
+        self._connection, self._ask_at = number, now + ASK_EVERY_SECONDS
         if known is not None and known != self._known:
             raise StoreUnavailable(
                 f"{connections.options.where} was restarted or replaced, and may have lost its "
@@ -151,7 +151,7 @@ def _run_id(info: Any) -> str:
 
 
 def _facts(info: Any) -> dict[str, Any]:
-    """What INFO tells; the driver has read it already on some routes only."""
+    """What INFO says. The driver of a cluster has parsed it already."""
     if isinstance(info, dict):
         return info
     lines = (line.partition(":") for line in _text(info).splitlines())
@@ -159,7 +159,7 @@ def _facts(info: Any) -> dict[str, Any]:
 
 
 def refuse_eviction(servers: list[Server], where: str) -> None:
-    """A server that evicts keys loses jobs in silence, and half of a job at that."""
+    """Refuse servers that evict keys: they would lose jobs, and parts of jobs, in silence."""
     for server in servers:
         if server.evicts:
             raise StoreError(

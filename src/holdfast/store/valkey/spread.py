@@ -17,7 +17,7 @@ _LETTERS = string.ascii_letters + string.digits
 
 
 def spread(index: int) -> int:
-    """The last value of a packed list: another one for each neighbour in the batch."""
+    """The last value of a packed list: neighbours in a batch get different values."""
     return index % SPREADS
 
 

@@ -22,7 +22,7 @@ from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.queues import ValkeyQueues
 from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
-from holdfast.store.valkey.server import PROMISES, look, refuse_eviction, weakest
+from holdfast.store.valkey.server import PROMISES, read_servers, refuse_eviction, weakest
 from holdfast.store.valkey.wakeups import ValkeyWakeups
 from holdfast.store.valkey.workers import ValkeyWorkers
 
@@ -32,8 +32,8 @@ log = logging.getLogger("holdfast.store.valkey")
 class ValkeyStore:
     """See `holdfast.store.contract.store.Store`; `options` describes the URL.
 
-    `role` is part of the connections' name, so that an operator sees in CLIENT LIST what each of
-    them is for.
+    `role` is part of the name of each connection, so that an operator sees in CLIENT LIST what the
+    connection is for.
     """
 
     kind: str = "valkey"
@@ -55,18 +55,18 @@ class ValkeyStore:
         self.health: Health = ValkeyHealth(self._connections, self._schema)
 
     async def open(self) -> None:
-        """Connect, refuse a server that may forget jobs, and record the layout if none is."""
+        """Connect, refuse a server that may forget jobs, and record the layout in a new store."""
         await self._connections.open()
         try:
-            await self._look_at_the_server()
+            await self._read_settings()
             await self._schema.migrate()
         except BaseException:
             await self._connections.close()
             raise
 
-    async def _look_at_the_server(self) -> None:
+    async def _read_settings(self) -> None:
         where = self._connections.options.where
-        servers = await look(self._connections)
+        servers = await read_servers(self._connections)
         refuse_eviction(servers, where)
         promise = weakest(servers)
         self.durability = PROMISES[promise]
@@ -84,7 +84,7 @@ class ValkeyStore:
         return to_datetime(await self._connections.now_micros())
 
     async def migrate(self) -> list[str]:
-        """Works on a store that is not open yet."""
+        """A store that is not open is opened for this and closed again."""
         was_open = self._connections.is_open
         await self._connections.open()
         try:
@@ -94,8 +94,8 @@ class ValkeyStore:
                 await self._connections.close()
 
     async def drop(self) -> None:
-        """Remove the namespace with everything in it; the store need not be open. This walks every
-        key of the server, so it is for demos and tests."""
+        """Remove the namespace with everything in it. The store need not be open. This walks over
+        every key of the server, so it is for demos and tests."""
         was_open = self._connections.is_open
         await self._connections.open()
         try:
@@ -110,5 +110,5 @@ class ValkeyStore:
             await client.execute_command("UNLINK", key)
 
     def migration_sql(self) -> str:
-        """No SQL, and nothing to be run by hand: the layout is recorded when a store is opened."""
+        """A comment: nothing has to be run by hand, because opening a store records its layout."""
         return f"-- {NAME}: a valkey store has no tables; opening it records version {VERSION}.\n"

@@ -1,15 +1,15 @@
-"""Wakeups on Valkey: a subscription on a line of its own."""
+"""Wakeups on Valkey: a subscription on a connection of its own."""
 
 from __future__ import annotations
 
 from redis import exceptions
 
-from holdfast.store.listening import LineWakeups
+from holdfast.store.listening import ListeningWakeups
 from holdfast.store.valkey.connection import Connections
-from holdfast.store.valkey.resp import Line
+from holdfast.store.valkey.resp import Connection
 
 
-class ValkeyWakeups(LineWakeups):
+class ValkeyWakeups(ListeningWakeups):
     """Scripts publish on the channels of the namespace."""
 
     def __init__(self, connections: Connections) -> None:
@@ -25,18 +25,18 @@ class ValkeyWakeups(LineWakeups):
 
 
 class _Ear:
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self.gone = line.lost
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.gone = connection.lost
 
     async def listen(self, channel: str) -> None:
-        await self._line.ask(("SUBSCRIBE", channel))
+        await self._connection.ask(("SUBSCRIBE", channel))
 
     async def unlisten(self, channel: str) -> None:
-        await self._line.ask(("UNSUBSCRIBE", channel))
+        await self._connection.ask(("UNSUBSCRIBE", channel))
 
     async def ask(self) -> None:
-        await self._line.ask(("PING",))
+        await self._connection.ask(("PING",))
 
     def cut(self) -> None:
-        self._line.cut(exceptions.ConnectionError("nobody listens any more"))
+        self._connection.cut(exceptions.ConnectionError("nobody listens any more"))

@@ -1,7 +1,7 @@
-"""`Workers` on Valkey: who is alive, what they hold, and who leads.
+"""`Workers` on Valkey: which workers are alive, which jobs they hold, and which worker leads.
 
-A lease is kept in every partition, so that each script can check it by itself; the worker's row is
-in the first, and whether a worker is known is decided there.
+Every partition keeps all leases, so that each script can check a lease by itself. The first
+partition keeps the workers' rows, and decides whether a worker is known.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ from holdfast.store.contract.records import (
     to_counts,
 )
 from holdfast.store.contract.workers import NONE_STUCK
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.connection import Verbs
 from holdfast.store.valkey.layout import WorkerRow
 from holdfast.store.valkey.moments import SECOND, finite, to_datetime
 from holdfast.store.valkey.replies import paired, scored
 from holdfast.store.valkey.rows import to_worker_row
 
 HOME = 0
+"""The partition that keeps the workers' rows."""
 
 
-class ValkeyWorkers:
+class ValkeyWorkers(Verbs):
     """See `holdfast.store.contract.workers.Workers`."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
     async def register(self, worker: WorkerInfo, lease: float) -> None:
-        """Its row comes last: who is known has its lease everywhere."""
+        """The row is written last: a worker that is known has its lease in every partition."""
         given = {"worker": worker.id, "lease": finite(lease)}
         await self._elsewhere("workers/register", **given, row=None)
         row = WorkerRow(
@@ -133,7 +131,7 @@ class ValkeyWorkers:
         return {w: sum(held[n * each : (n + 1) * each]) for n, w in enumerate(workers)}
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        """Candidates are read first; the script looks again before it removes one."""
+        """Candidates are read first; the script checks each again before it removes it."""
         connections = self._connections
         await self._shorten()
         before = await connections.now_micros() - round(lapsed_for * SECOND)
@@ -156,7 +154,7 @@ class ValkeyWorkers:
         return len(swept)
 
     async def _shorten(self) -> None:
-        """Leases that end later than their length from now: the clock was set back."""
+        """Shorten leases that end later than their length from now: the clock was set back."""
         connections = self._connections
         now = await connections.now_micros()
         rows = paired(await connections.command("HGETALL", connections.key(HOME, "workers")))

@@ -1,4 +1,5 @@
--- A job is where its row is: bodies and outcomes are written once, narrow rows move between places.
+-- A job is where its narrow row is. Bodies and outcomes are written once; narrow rows move from place
+-- to place.
 -- Text keys are compared bytewise (collate "C"): index descents then never call the locale library.
 -- Not `if not exists`: that needs the right to create schemas even where a DBA made this one.
 do $$ begin
@@ -49,17 +50,17 @@ create table {{schema}}.ready (
 );
 create index ready_line on {{schema}}.ready (queue, priority, seq);
 
--- No column statistics here: a line is full now and empty a minute later, and a plan made from
--- what analyze once saw is a plan for another table. The claim is shaped for the defaults.
+-- No column statistics here: a queue is full now and empty a minute later, and statistics of one moment
+-- would make plans for another table. The claim is shaped for the planner's defaults.
 alter table {{schema}}.ready
     alter column queue set statistics 0,
     alter column priority set statistics 0,
     alter column seq set statistics 0,
     alter column task set statistics 0;
 
--- A running job. No index but the key: claim and finish pay for every other one, and the
--- reconcilers' sweeps read a table that is as small as the fleet has slots. `batch` names the
--- claim that took it, so that a claim whose reply was lost can be answered again.
+-- A running job. No index but the key: claim and finish would pay for any other, and the table that
+-- the reconcilers' sweeps read has no more rows than the fleet has slots. `batch` is the number of the
+-- claim that took the job, so that a claim whose reply was lost can be answered again.
 create table {{schema}}.lease (
     job_id uuid primary key,
     queue text collate "C" not null,
@@ -90,7 +91,7 @@ create table {{schema}}.scheduled (
     ties smallint not null default 0,
     reason text
 );
--- With the id, so that a sweep can go on after any row although thousands are due at one moment.
+-- With the id, so that a sweep can go on behind any row even if thousands are due at one moment.
 create index scheduled_due on {{schema}}.scheduled (due_at, job_id);
 
 create table {{schema}}.suspended (
@@ -137,7 +138,7 @@ create table {{schema}}.outcome (
     reason text
 );
 create index outcome_expiry on {{schema}}.outcome (expires_at);
--- History is mostly successes; an operator mostly looks for the others.
+-- Most outcomes are successes, and operators mostly search for the others.
 create index outcome_unhappy on {{schema}}.outcome (job_id) where state <> 'succeeded';
 
 create table {{schema}}.error (
@@ -159,8 +160,8 @@ create table {{schema}}.progress (
     at timestamptz not null
 );
 
--- Lazy: nothing is released when its holder ends. Whoever meets a key looks where the holder is;
--- `epoch` grows whenever the key changes hands, so that a look from before can be told apart.
+-- A key is not released when its holder ends: an insert that meets the key checks where the holder is.
+-- `epoch` grows whenever the key changes hands, so that such a check can be recognised as outdated.
 create table {{schema}}.unique_key (
     key text collate "C" primary key,
     job_id uuid not null,
@@ -209,19 +210,19 @@ create table {{schema}}.leader (
     expires_at timestamptz not null
 );
 
--- Numbers that grow with each change of a kind, for those who poll: a sequence would show a change
+-- Counters that grow with each change of a kind, for workers that poll. A sequence would show a change
 -- before it is committed.
-create table {{schema}}.signal (
+create table {{schema}}.counter (
     topic text collate "C" not null,
     name text collate "C" not null,
     n bigint not null default 1,
     primary key (topic, name)
 );
 
--- Every place a job can be, as one relation for those who read. Looked into by key, it costs one
--- index probe per place; read in order of the key, it merges the places. Constant
--- columns (state, ended) let a filter leave whole branches out; a WHERE in a branch would keep the
--- planner from merging by the key.
+-- Every place where a job can be, as one relation for reads. Read by key it costs one index probe per
+-- place; read in order of the key it merges the places. Because state and ended are constants in most
+-- branches, a filter on them leaves whole branches out. A WHERE in a branch would keep the planner from
+-- merging by the key.
 create view {{schema}}.place as
     select job_id, 'ready'::text as state, queue, priority, task, attempts, crashes, fence, ties,
         null::timestamptz as due_at, null::uuid as worker_id, null::timestamptz as claimed_at,
@@ -255,7 +256,7 @@ create view {{schema}}.place as
         expires_at, result, reason, true, false, null::timestamptz
     from {{schema}}.outcome;
 
--- Rows pass through these tables by the million while few are in them: vacuum early, by count.
+-- Millions of rows pass through these tables while few are in them: vacuum early, by count.
 alter table {{schema}}.ready set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 alter table {{schema}}.lease set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, fillfactor = 85);
 alter table {{schema}}.scheduled set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
@@ -265,10 +266,10 @@ alter table {{schema}}.progress set (fillfactor = 70);
 alter table {{schema}}.job set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 alter table {{schema}}.outcome set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 
--- A floor under the three tables that the hot verbs look into. A drained table that vacuum cut to
--- zero pages makes a sequential scan look free; the workers' polls then cache that plan, and the
--- next burst is walked whole for every claim until statistics are renewed. With some pages always
--- there (more than the 40 that a tid scan is priced at) the index stays the cheaper guess.
+-- The three tables that the hot verbs read never shrink to nothing. If vacuum cut a drained table to
+-- zero pages, a sequential scan would seem free; the workers' polls would cache that plan, and every
+-- claim of the next burst would scan the whole table until statistics are renewed. With some pages
+-- always there (more than the 40 that a tid scan is priced at) the index stays the cheaper guess.
 alter table {{schema}}.job set (vacuum_truncate = off);
 alter table {{schema}}.ready set (vacuum_truncate = off);
 alter table {{schema}}.lease set (vacuum_truncate = off);

@@ -1,4 +1,5 @@
--- Schedules, and the ledger in which every due plan has one row: being unique, it is the lock.
+-- Schedules, and the ledger in which every due plan has one row. The row is unique, so it is the lock:
+-- of several replicas only the one that wrote it starts the plan's job.
 
 create table {{schema}}.schedule (
     name text collate "C" primary key,
@@ -15,13 +16,13 @@ create table {{schema}}.schedule (
     resumed_at timestamptz,
     error text,
     error_at timestamptz,
-    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    -- Since when the program runs whose definition counts, and when a program last declared the same.
     code_since timestamptz,
     code_seen_at timestamptz,
-    -- What an older program that still runs declares instead, and when it last did.
+    -- The definition that an older program still declares instead, and when it last did.
     rival text,
     rival_at timestamptz,
-    -- The oldest and the newest plan that fired and whose row was pruned since.
+    -- The oldest and the newest fired plan whose ledger row was pruned.
     pruned_from timestamptz,
     pruned_until timestamptz
 );
@@ -50,9 +51,9 @@ create index ledger_expiry on {{schema}}.ledger (keep_until) where decision not 
 create index ledger_job on {{schema}}.ledger (job_id) where job_id is not null;
 create index ledger_open on {{schema}}.ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
--- Lazy: the plans whose jobs may still be live. A job that ends leaves its row; whoever records
--- the next plan of the scope removes it. So what is live is found without the ledger's history.
--- `epoch` grows when a job returns to life, so that a look from before can be told apart.
+-- The plans whose jobs may still be live, so that live jobs are found without the ledger's history.
+-- A job that ends does not touch its row here; the next recorded plan of the scope removes it. `epoch`
+-- grows when the job is requeued, so that a removal that saw it ended leaves the row.
 create table {{schema}}.started (
     schedule text collate "C" not null,
     scope text collate "C" not null,
@@ -62,7 +63,7 @@ create table {{schema}}.started (
     primary key (schedule, scope, at)
 );
 
--- A cursor moves with every plan: room on its page, so that no index has to follow.
+-- A cursor moves with every plan: with room on its page no index entry has to be written.
 alter table {{schema}}.schedule_cursor set (fillfactor = 70);
 alter table {{schema}}.started set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 alter table {{schema}}.ledger set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);

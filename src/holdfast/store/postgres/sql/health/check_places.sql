@@ -1,14 +1,14 @@
--- $1 how many of the oldest and of the newest bodies to look at
-with looked as materialized (
+-- $1 how many of the oldest and of the newest bodies to check
+with checked as materialized (
     (select id from {{schema}}.job order by id limit $1::int)
     union
     (select id from {{schema}}.job order by id desc limit $1::int)
 ),
 counted as materialized (
-    select looked.id, (
-        select count(*) from {{schema}}.place where place.job_id = looked.id
+    select checked.id, (
+        select count(*) from {{schema}}.place where place.job_id = checked.id
     ) as places
-    from looked
+    from checked
 ),
 placed as materialized (
     (select job_id from {{schema}}.place order by job_id limit $1::int)

@@ -1,4 +1,5 @@
--- $1 id. Counted only so far: a longer line is long, whatever its length.
+-- $1 id
+-- Counts up to 1000, so that a very long queue costs no more.
 select count(*)::int
 from (
     select from {{schema}}.ready as mine

@@ -1,16 +1,16 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
 -- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
--- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each line, in order
+-- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each queue, in order
 --
--- A client that knows nothing sends one stretch per queue, over all priorities from seq 0. One that
--- remembers where the last scan found its first row at priorities p1 < p2 sends (lowest .. p1 - 1),
--- (p1 from that seq .. p2 - 1), (p2 from that seq .. highest): dead rows and unknown tasks before
--- those points are not walked again, and a job of a new, more urgent priority is still seen.
+-- A client without skip points sends one stretch for each queue, over all priorities from seq 0. A
+-- client with skip points at priorities p1 < p2 sends (lowest .. p1 - 1), (p1 from its seq .. p2 - 1),
+-- (p2 from its seq .. highest). So dead rows and unknown tasks before those points are not passed over
+-- again, and a job of a new, more urgent priority is still found.
 --
 -- Every step is shaped so that the generic plan of a prepared statement is right with good,
 -- missing or outdated statistics; the reasons stand at the steps.
 with asked as materialized (
-    -- the gate: a worker whose own lease lapsed gets nothing, nor does a paused or cooling queue
+    -- the gate: a worker whose own lease has lapsed gets no job, and a paused or cooling queue gives none
     select wanted.queue, wanted.slots, wanted.free
     from unnest($5::text[], $6::int[], $11::int[]) as wanted (queue, slots, free)
     where exists (
@@ -24,11 +24,12 @@ with asked as materialized (
     )
 ),
 picked as materialized (
-    -- Two limits: the inner one asks for the head of the index, the outer one stops pulling (and so
-    -- locking) when the slots are full. Equality on queue is what lets the upper priority end the
-    -- scan: as a bound of a row comparison it would not. The task filter hides in "nullif … is not
-    -- null", which the planner takes to pass nearly every row; estimated as "= any" it seems to
-    -- leave one row, and for one row a bitmap of the whole line plus a sort looks as cheap.
+    -- Two limits: the inner one asks for the head of the index; the outer one stops reading, and so
+    -- locking, as soon as all slots are filled. Because queue is compared by equality, the upper
+    -- priority ends the scan; as a bound of a row comparison it would not. The task filter hides in
+    -- "nullif … is not null", which the planner takes to pass nearly every row. Written as "= any" it
+    -- would be estimated to leave one row, and for one row a bitmap of the whole queue plus a sort
+    -- seems as cheap.
     select line.ctid
     from asked
     cross join lateral (
@@ -57,7 +58,7 @@ taken as (
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties
 ),
 behind as materialized (
-    -- where in each line those begin that are claimed ahead; nothing while all begin at once
+    -- the first job of each queue that is claimed ahead; none while all jobs can begin at once
     select asked.queue, first.priority, first.seq
     from asked
     cross join lateral (
@@ -89,8 +90,8 @@ leased as (
         {{now}}, {{now}} + timeout * interval '1 second', ahead, ties
     from found
 )
--- shaped for the reader: an id and two datetimes as such would cost the driver more than all the
--- other columns, and an empty array more than none
+-- shaped for the driver: reading a uuid and two timestamps would cost it more than all the other
+-- columns, and an empty array costs more than a null
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,
     date_part('epoch', created_at) as created_at,
     date_part('epoch', {{now}}) as claimed_at,

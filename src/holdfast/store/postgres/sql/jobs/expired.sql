@@ -1,5 +1,5 @@
 -- $1 now   $2 limit   $3 from which time on, null: all
--- Ended jobs whose time to be kept is over, as far as the limit goes.
+-- Ended jobs whose time to be kept is over, earliest first.
 select job_id::text, expires_at from {{schema}}.outcome
 where expires_at <= {{now}}
 and expires_at >= coalesce($3::timestamptz, '-infinity')

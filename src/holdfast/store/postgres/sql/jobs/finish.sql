@@ -5,8 +5,8 @@
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged
 -- uses: from_waiting retention_of_policy woken
--- Guarded moves: every end of an attempt but a plain return, and the moves of waiting jobs. A cancel
--- that was asked for meanwhile ends what would have gone on. Answers with the moves it made.
+-- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
+-- job whose cancel was asked for does not go on: it is cancelled. Answers with the moves it made.
 with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
@@ -15,7 +15,7 @@ with asked as materialized (
             kind, message, traceback, attempt)
 ),
 trusted as materialized (
-    -- the workers that still hold their lease; locked, so that none comes back in between
+    -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
     select id from (
         select id, expires_at from {{schema}}.worker
         where $3::boolean and id = any (array(
@@ -33,8 +33,8 @@ stands as materialized (
     ) as whole
 ),
 held as materialized (
-    -- the guard: the job is where its mover saw it, with the fence that its mover knows. Of the
-    -- view's branches only that of the source state is probed
+    -- the guard: the job is in its source state, with the fence that was given. Only the branch of
+    -- the view that has this state is probed
     select asked.job_id, asked.source
     from asked
     cross join lateral (
@@ -88,11 +88,11 @@ to_outcome as (
             else keep end
         ),
         case when stopped then null else result end, why
-    -- a state that is none of an ended job is refused by the table: no job gets lost here
+    -- the table refuses a state that is not of an ended job, so an unknown state is an error
     from closed where state not in ('ready', 'scheduled', 'suspended')
 ),
 to_ready as (
-    -- handed back: it keeps its seq and so its turn
+    -- a job that is handed back keeps its seq, and so its position
     insert into {{schema}}.ready
         (job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since)
     select job_id, queue, priority, coalesce(seq, nextval('{{schema}}.ready_seq')), task, attempts,
@@ -119,7 +119,7 @@ to_error as (
     from closed where kind is not null
 ),
 forgotten as (
-    -- the snapshot does not hold the entry just added, so one fewer of the old ones may stay
+    -- the snapshot does not hold the entry just added, so one fewer of the old entries may stay
     delete from {{schema}}.error
     using closed
     cross join lateral (

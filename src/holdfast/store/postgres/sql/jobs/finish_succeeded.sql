@@ -1,10 +1,10 @@
 -- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep
--- The hot end of an attempt: it returned. Every other end goes through finish.sql. The answer is
--- what was refused: usually nothing, and so there is nothing to send and to read.
+-- Plain successes; every other move goes through finish.sql. Answers with the ids that were refused:
+-- usually there are none, so that there is nothing to send and to read.
 with closed as (
-    -- by key, not by ctid: a cancel request may move the row meanwhile, and the end still counts.
-    -- The array is made by a subquery, so that its length never talks the planner into a walk of
-    -- all leases. The guard: an old fence deletes nothing; "is true" keeps it a hashed lookup
+    -- by key, not by ctid: a cancel request may move the row meanwhile, and the success stands.
+    -- The array is made by a subquery, so that no length of it makes the planner scan all leases.
+    -- The guard: an old fence deletes nothing; "is true" keeps it a hashed lookup
     delete from {{schema}}.lease
     where job_id = any (array(select * from unnest($2::uuid[])))
     and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true

@@ -1,6 +1,6 @@
 -- $1 ids   $2 how many of the newest errors
--- A moment beyond the reader's calendar, such as infinity, is answered as the calendar's end: one
--- such row would otherwise make the whole answer unreadable.
+-- A time beyond the driver's calendar, such as infinity, is answered as the calendar's end: the driver
+-- could not read an answer with one such row.
 select job.id, job.task, place.queue, place.state, place.priority, job.args, job.policy,
     job.created_at, place.attempts, place.crashes, place.fence, place.ties, job.tags,
     job.headers, job.unique_key,

@@ -2,7 +2,8 @@
 -- $9 tags, one array literal a job   $10 headers   $11 timeouts   $12 run at   $13 delays
 -- $14 deadlines   $15 deadlines as seconds from now   $16 ties   $17 blocked
 -- uses: placed woken
--- An insert whose reply was lost may be sent again: a body that is there already makes no second row.
+-- An insert whose reply was lost may be sent again: for a body that is there already nothing is
+-- written.
 with new as materialized (
     select id, task, queue, priority, args, policy, tags, headers, timeout, ties, blocked, n,
         coalesce(run_at, {{now}} + delay * interval '1 second') as due_at,

@@ -1,7 +1,6 @@
 -- $1 now   $2 channel   $3 id   $4 task   $5 queue   $6 priority   $7 args   $8 policy
 -- $9 tags, as an array literal   $10 headers   $11 timeout
--- One job whose turn is now, which is what a lone caller enqueues: insert.sql without the steps
--- that such a job does not take, and without arrays of one.
+-- One plain job: insert.sql without the steps that a plain job does not need, and without arrays.
 with body as (
     insert into {{schema}}.job (id, task, args, policy, tags, headers, timeout, created_at)
     values ($3::uuid, $4::text, $7::text, $8::text, $9::text::text[], $10::text, $11::float8,

@@ -1,14 +1,15 @@
 -- $1 .. $17 as in insert.sql   $18 keys   $19 states that hold the key, one array literal a job
 -- $20 how long to wait for a key that an open transaction holds
 -- uses: placed woken
--- Jobs without a key ride along, so that a batch lines up in the order it was given.
--- Takes each key that is free, and inserts the job of each key taken. A key is free when nobody
--- holds it, or when its holder is seen in a state outside its mask. The conflicting row is the
--- newest version, but the statement's snapshot shows where its holder is; so a key that changed
--- hands since (another job, another epoch) is left for a statement with a newer snapshot.
+-- Takes each key that is free, and inserts the job of each key taken. Jobs without a key are inserted
+-- too, so that a batch arrives in the order it was given.
+-- A key is free when no job holds it, or when its holder is in a state outside the key's mask. On a
+-- conflict the server shows the newest version of the key, but the statement's snapshot decides where
+-- the holder is. So a key that changed hands since the snapshot (another job, another epoch) is left
+-- for a statement with a newer one.
 -- Keys are taken in their own order, so that two batches never wait for each other in a ring.
--- The bound on waiting is set inside the statement, which spares a round trip; locks of tables, which
--- the server takes before it begins, are not under it.
+-- The bound on waiting is set inside the statement, which spares a round trip. It does not cover locks
+-- of tables: the server takes those before the statement begins.
 with bounded as materialized (
     select set_config('lock_timeout', $20::text, true)
 ),
@@ -36,7 +37,7 @@ released as materialized (
     )
 ),
 known as materialized (
-    -- inserted before: a repeated insert, whatever became of the job and its key since
+    -- jobs of a repeated insert, whatever became of them and their keys since
     select id from new where exists (select from {{schema}}.job where job.id = new.id)
 ),
 taken as (

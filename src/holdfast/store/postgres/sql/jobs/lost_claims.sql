@@ -1,5 +1,5 @@
 -- $1 now   $2 worker   $3 numbers of claims whose reply was lost
--- What such a claim took and the worker never heard of, in the columns of claim.sql.
+-- The jobs that those claims took, in the columns of claim.sql.
 select lease.job_id::text, lease.task, lease.queue, lease.priority, job.args, job.policy,
     lease.attempts, lease.crashes, lease.fence, date_part('epoch', job.created_at) as created_at,
     date_part('epoch', lease.claimed_at) as claimed_at,

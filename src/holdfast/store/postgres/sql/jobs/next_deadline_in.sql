@@ -1,7 +1,7 @@
 -- $1 now
--- Only the nearest hundred are looked at. When all of those have ended, the hundredth's time is
--- answered: whoever wakes then finds them past, drops them, and sees further. Infinity never comes,
--- and nothing can be subtracted from it.
+-- Only the nearest hundred deadlines are checked. If all of their jobs have ended, the hundredth's time
+-- is answered: the sweep at that time drops these deadlines, and the next call sees further. Infinite
+-- deadlines are left out, since nothing can be subtracted from infinity.
 with nearest as materialized (
     select job_id, at from {{schema}}.deadline where at < 'infinity' order by at limit 100
 ),

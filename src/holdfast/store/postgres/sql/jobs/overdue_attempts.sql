@@ -6,7 +6,7 @@ from (
     where job_id > coalesce($3::uuid, '00000000-0000-0000-0000-000000000000')
     and timeout_at < {{now}} - $4::float8 * interval '1 second'
     and not exists (
-        -- its worker may still have an end to write that was decided in time
+        -- its worker may have decided an end in time that it has yet to write
         select from {{schema}}.worker
         where worker.id = lease.worker_id
         and timeout_at >= worker.written_until - $4::float8 * interval '1 second'

@@ -1,13 +1,13 @@
 -- $1 now   $2 limit   $3 after
 -- uses: live_columns
--- Entries of jobs that ended (or were removed) are dropped on the way, and answered without a
--- state, so that the caller knows how far it got.
+-- Deadlines of jobs that have ended or were removed are dropped on the way. They are answered without
+-- a state, so that the caller knows how far the page reached.
 with past as materialized (
     select job_id from {{schema}}.deadline
     where at <= {{now}}
     and job_id > coalesce($3::uuid, '00000000-0000-0000-0000-000000000000')
     and not exists (
-        -- its worker may still have an end to write that was decided in time
+        -- its worker may have decided an end in time that it has yet to write
         select from {{schema}}.lease join {{schema}}.worker on worker.id = lease.worker_id
         where lease.job_id = deadline.job_id and deadline.at >= worker.written_until
     )

@@ -1,5 +1,5 @@
 -- $1 now   $2 channel   $3 ids
--- promote_due.sql for jobs that are named, when one of them has to be found that breaks the batch.
+-- As promote_due.sql, for named jobs: the promoter looks for the one job that breaks its batch.
 with from_scheduled as (
     delete from {{schema}}.scheduled
     where job_id = any ($3::uuid[]) and due_at <= {{now}}
@@ -19,4 +19,4 @@ to_ready as (
     select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from moved order by due_at, job_id
 )
-select count(*)::int, pg_notify($2::text, 'ready:') from moved
+select count(*)::int as moved, pg_notify($2::text, 'ready:') from moved

@@ -1,8 +1,8 @@
 -- $1 now   $2 channel   $3 limit
 -- $4 due time and $5 id of the last scheduled job that this sweep has moved, $6 and $7 of the last
--- suspended one: what it moved before stays in the index while an old snapshot sees it, and is not
--- walked again. Null: from the head.
--- Due rows that another promoter is moving right now are skipped: it will finish with them.
+-- suspended one. Null: from the head. While an old snapshot is open, the index keeps the rows that this
+-- sweep has moved; they are not passed over again.
+-- Due rows that another promoter is moving right now are skipped: that promoter will move them.
 with due_scheduled as materialized (
     select job_id, due_at, false as was_suspended from {{schema}}.scheduled
     where due_at <= {{now}}
@@ -60,7 +60,8 @@ select summed.moved, summed.queues,
         case when length(array_to_string(queues, ',')) < 2000
         then 'ready:' || array_to_string(queues, ',') || case when summed.moved = 1 then '=1' else '' end
         else 'ready:' end) end as woken,
-    scheduled.due_at, scheduled.job_id::text, suspended.due_at, suspended.job_id::text
+    scheduled.due_at as scheduled_due_at, scheduled.job_id::text as scheduled_id,
+    suspended.due_at as suspended_due_at, suspended.job_id::text as suspended_id
 from summed
 left join (
     select due_at, job_id from first where not was_suspended order by due_at desc, job_id desc limit 1

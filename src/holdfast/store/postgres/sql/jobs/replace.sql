@@ -1,6 +1,6 @@
 -- $1 now   $2 holders, in order of their ids   $3 who replaces each   $4 seconds to keep
 -- uses: from_waiting retention_of_policy
--- Ends waiting holders as cancelled and gives their keys up; a holder that runs by now stands.
+-- Ends waiting holders as cancelled and gives up their keys. A holder that runs by now is left alone.
 with leaving as materialized (
     select job_id, by from unnest($2::uuid[], $3::text[]) as given (job_id, by)
 ),

@@ -1,6 +1,7 @@
 -- $1 now   $2 ids   $3 fences   $4 fractions   $5 messages   $6 checkpoints
--- One report an attempt, and only one attempt of a job can be current. A field that is null leaves what was there before. The lease is locked, so
--- that a report never lands after the end of its attempt.
+-- One report for each attempt; of the attempts of a job only the current one has a lease. A field that
+-- is null leaves the former value. The lease is locked, so that no report is written after the end of
+-- its attempt.
 with mine as materialized (
     select job_id, fence from {{schema}}.lease
     where job_id = any ($2::uuid[]) order by job_id for share

@@ -1,4 +1,5 @@
--- $1 now   $2 channel   $3 ids. The first request's time stays.
+-- $1 now   $2 channel   $3 ids
+-- Of several requests the time of the first is kept.
 with running as materialized (
     select job_id from {{schema}}.lease where job_id = any ($3::uuid[]) order by job_id for update
 ),
@@ -9,9 +10,9 @@ marked as (
     returning job_id, worker_id
 ),
 counted as (
-    -- in the order of names, lest two cancels wait for each other; not for a worker that is gone,
-    -- whose number nobody would remove
-    insert into {{schema}}.signal as kept (topic, name)
+    -- in the order of names, so that two cancels never wait for each other in a ring; not for a
+    -- worker that is gone, since nobody would remove its counter
+    insert into {{schema}}.counter as kept (topic, name)
     select 'cancel', worker.id::text from {{schema}}.worker
     where worker.id in (select worker_id from marked) order by worker.id::text
     on conflict (topic, name) do update set n = kept.n + 1

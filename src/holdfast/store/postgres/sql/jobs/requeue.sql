@@ -1,8 +1,9 @@
 -- $1 now   $2 channel   $3 ids
 -- uses: woken
--- A job with a unique key must get it back first; of two that want the same, the first that is named
--- does. The newest version of the key decides, but its holder is seen by the statement's snapshot: a
--- key that changed hands since then is not taken, and that job stays as it is.
+-- A job with a unique key must get its key back first; of two jobs with one key the first that is named
+-- gets it. On a conflict the server shows the newest version of the key, but the statement's snapshot
+-- decides where the holder is. So a key that changed hands since the snapshot is not taken, and its job
+-- stays as it is.
 with named as materialized (
     select job_id, min(n) as n from unnest($3::uuid[]) with ordinality as given (job_id, n)
     group by job_id
@@ -65,7 +66,7 @@ to_ready as (
     from chosen order by job_id
 ),
 restarted as (
-    -- a plan's job that returns to life is looked for again
+    -- the job of a plan is live again: its schedule has to find it among its unfinished jobs
     insert into {{schema}}.started as old (schedule, scope, at, job_id)
     select schedule, scope, at, job_id from {{schema}}.ledger
     where job_id = any (array(select job_id from chosen)) and job_id is not null

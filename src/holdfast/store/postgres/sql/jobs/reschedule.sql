@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 ids   $4 run at   $5 delays
 -- uses: woken
--- Makes scheduled or ready jobs due at another time. Due now: ready, at the end of the line;
--- what is ready already keeps its place in it.
+-- Makes scheduled or ready jobs due at another time. A scheduled job that is due now becomes ready, at
+-- the end of its queue. A ready job that is due now keeps its position.
 with given as materialized (
     select id, coalesce(run_at, {{now}}
         + greatest(delay, 0) * interval '1 second') as due_at

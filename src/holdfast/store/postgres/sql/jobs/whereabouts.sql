@@ -1,4 +1,5 @@
--- $1 ids. Where these jobs are; one probe per place and job.
+-- $1 ids
+-- Where these jobs are; one probe for each job and place.
 select place.job_id, place.state, place.fence
 from unnest($1::uuid[]) as asked (id)
 cross join lateral (

@@ -1,4 +1,5 @@
--- $1 keys. Who holds them, and where the holder is. Run in the transaction that holds their locks.
+-- $1 keys
+-- Which jobs hold them, and where these jobs are. Runs in the transaction that has locked the keys.
 select unique_key.key, unique_key.job_id::text, place.state,
     coalesce(place.state = any (unique_key.states), false)
 from unnest($1::text[]) as asked (key)

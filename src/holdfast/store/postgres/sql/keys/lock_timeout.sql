@@ -1,4 +1,5 @@
--- $1 what it is to be for the rest of the transaction, null: as it is. Answers with what it was.
+-- $1 the timeout for the rest of the transaction (null: as it is)
+-- Answers with the timeout before.
 with before as materialized (
     select current_setting('lock_timeout') as value
 )

@@ -1,9 +1,9 @@
 -- Which rows of the view `place` a filter lets through. $1 ids   $2 states   $3 queues   $4 tasks
 -- $5 tag   $6 created after   $7 created before   $8 text in an error   (null: any)
 -- $9 whether any ended state is wanted
--- Filters that no index serves hide in "nullif … is not null", which the planner takes to pass
--- nearly every row: were it to guess that they leave one, it would rather read and sort all history
--- than walk the index.
+-- Filters that no index serves hide in "nullif … is not null", which the planner takes to pass nearly
+-- every row. If it guessed that they leave one row, it would read and sort all history instead of
+-- walking the index.
 ($1::uuid[] is null or place.job_id = any ($1::uuid[]))
 and ($2::text[] is null or place.state = any ($2::text[]))
 and (not place.ended or $9::boolean)

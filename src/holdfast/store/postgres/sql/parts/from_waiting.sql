@@ -1,5 +1,5 @@
--- Takes jobs out of every place where a job can wait. Expects `leaving` (job_id); gives `out_of_waiting`.
--- A job that this statement sees in one place is in no other.
+-- Takes jobs out of every place where a job can wait. Expects `leaving` (job_id), and gives the rows
+-- that were taken as `out_of_waiting`.
 from_ready as (
     delete from {{schema}}.ready where job_id = any (array(select job_id from leaving))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties

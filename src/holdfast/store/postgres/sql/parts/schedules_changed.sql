@@ -1,7 +1,7 @@
--- Tells evaluators that schedules changed: the counter for those who poll, and `woken` for those who
+-- Tells evaluators that schedules changed: a counter for those that poll, and `woken` for those that
 -- listen. Expects `changed` (any row at all), and takes the word `channel`.
 counted as (
-    insert into {{schema}}.signal as kept (topic, name)
+    insert into {{schema}}.counter as kept (topic, name)
     select 'schedules', '' from changed limit 1
     on conflict (topic, name) do update set n = kept.n + 1
 ),

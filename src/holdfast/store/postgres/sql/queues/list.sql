@@ -1,5 +1,5 @@
 -- $1 now   $2 names (null: all)
--- Live states only: counting what has ended would read the whole history.
+-- Counts live states only: counting ended jobs would read the whole history.
 with counted as materialized (
     select queue, state, count(*) as jobs, min(since) as oldest
     from {{schema}}.place

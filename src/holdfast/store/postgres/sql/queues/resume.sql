@@ -1,4 +1,5 @@
--- $1 channel   $2 names. Ends any cool-down too.
+-- $1 channel   $2 names
+-- Ends any cool-down too.
 with resumed as (
     update {{schema}}.queue set paused = false, cool_until = null, throttles = 0
     where name = any ($2::text[])

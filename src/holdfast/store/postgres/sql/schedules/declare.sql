@@ -2,10 +2,10 @@
 -- ledger rows   $7 since when the program runs (null: now)   $8 seconds that a declaration counts
 -- uses: schedules_changed
 -- let channel: $2::text
--- An operator's edit is never overwritten, nor is what a younger program declares. Wakes only for
--- news: every worker that starts declares the same again. The row as it was is seen by the
--- statement's snapshot; at worst that wakes once too often or leaves it to the program that declared
--- the same a moment before.
+-- An operator's edit is never overwritten, nor is the declaration of a program that runs since later.
+-- Evaluators are woken only if something changes: every worker that starts declares the same again.
+-- Whether it changes is judged by the statement's snapshot. If two programs declare at one moment,
+-- evaluators are at worst woken twice, or only by the other program.
 with times as materialized (
     select {{now}} as now,
         coalesce($7::timestamptz, {{now}}) as since,

@@ -1,8 +1,9 @@
 -- $1 channel   $2 names
 -- uses: schedules_changed
 -- let channel: $1::text
--- Locked first: a record that is under way ends before it, and a later one finds it gone. Rows
--- that such a record wrote are younger than this snapshot; forget.sql follows for them.
+-- The schedules are locked first: a recorder that is under way ends before the delete, and a later
+-- recorder finds them gone. Rows that the earlier recorder wrote are younger than the snapshot of this
+-- statement, so forget.sql removes them in a statement of its own.
 with named as materialized (
     select name from {{schema}}.schedule where name = any ($2::text[]) order by name for update
 ),

@@ -1,4 +1,5 @@
--- $1 names. All that belongs to schedules that this transaction deleted.
+-- $1 names
+-- Removes all that belongs to schedules which this transaction deleted.
 with cursors as (
     delete from {{schema}}.schedule_cursor where schedule = any ($1::text[])
 ),

@@ -1,3 +1,4 @@
--- $1 names. Until the transaction ends no other records plans of these schedules. A statement of its
--- own: the next one sees what the recorder before had written.
+-- $1 names
+-- Until the transaction ends nobody else records plans of these schedules. It is a statement of its
+-- own, so that the next statement's snapshot holds what the recorder before has written.
 select name from {{schema}}.schedule where name = any ($1::text[]) order by name for no key update

@@ -1,7 +1,7 @@
 -- $1 now   $2 limit
 -- Several may prune at once: each takes schedules and rows that no other has. Schedules are locked
--- before their rows, as a delete does it, and what is locked is left for the next time. Rows are
--- removed by ctid, so that no estimate makes it a walk of the history.
+-- before their rows, in the order of a delete. Schedules that are locked already are left for the next
+-- time. Rows are removed by ctid, so that no estimate makes it a walk of the history.
 with candidates as materialized (
     select ctid, schedule from {{schema}}.ledger
     where keep_until <= {{now}} and decision not in ('failed', 'waiting')

@@ -1,11 +1,11 @@
 -- $1 now   $2 schedules   $3 scopes   $4 plan times   $5 decisions   $6 reasons   $7 job ids
--- $8 whether the cursor follows   $9 how many of a scope's former jobs to look at
+-- $8 whether the cursor follows   $9 how many of a scope's former jobs to check
 -- Each (schedule, scope, plan time) at most once. Answers with the positions of the rows written.
 -- The row is the lock: of several recorders one writes it, the others find it there. All lock in
 -- the same order (schedules, rows, cursors; each by key), so none waits for another in a ring.
 with known as materialized (
-    -- one recorder of a schedule at a time: what it starts is seen by the next, who may have
-    -- decided that nothing of the scope runs (lock.sql)
+    -- one recorder of a schedule at a time: the next one sees the jobs that this one starts, and may
+    -- have decided that no job of the scope runs (lock.sql)
     select name, keep from {{schema}}.schedule
     where name = any (array(select distinct unnest($2::text[])))
     order by name for no key update
@@ -29,7 +29,7 @@ written as (
         job_id = excluded.job_id
     where (old.decision in ('failed', 'waiting') and excluded.decision <> old.decision)
     or (
-        -- made up for out of turn; "is true" keeps the subquery a hashed lookup
+        -- a backfill of a plan that started no job; "is true" keeps the subquery a hashed lookup
         old.job_id is null and excluded.decision = 'fired'
         and ((old.schedule, old.scope, old.at) in (
             select schedule, scope, at from new where not moves
@@ -49,8 +49,8 @@ advanced as (
     returning schedule, scope
 ),
 over as materialized (
-    -- what these scopes started before and what has ended since; the cursors are locked by now.
-    -- The oldest only: a long backlog of live ones must not be walked at every plan
+    -- former jobs of these scopes that have ended since; the cursors are locked by now. Only the
+    -- oldest are checked: a long backlog of live jobs must not be walked at every plan
     select mine.ctid, mine.schedule, mine.scope, mine.at, mine.epoch
     from advanced
     cross join lateral (
@@ -64,8 +64,8 @@ over as materialized (
     ) is not true
 ),
 tidied as (
-    -- by ctid, so that no estimate makes it a walk of the table; one that came back to life
-    -- meanwhile has another epoch
+    -- by ctid, so that no estimate makes it a walk of the table; a job that was requeued meanwhile
+    -- has another epoch, and its row stays
     delete from {{schema}}.started
     where ctid = any (array(select ctid from over))
     and ((schedule, scope, at, epoch) in (select schedule, scope, at, epoch from over)) is true
@@ -76,4 +76,4 @@ begun as (
     order by schedule, scope, at
     on conflict (schedule, scope, at) do update set job_id = excluded.job_id
 )
-select n::int - 1 from ours
+select n::int - 1 as place from ours

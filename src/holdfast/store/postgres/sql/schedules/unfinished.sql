@@ -1,5 +1,6 @@
--- $1 schedule   $2 scopes, each once. One probe a scope, and one per place for what it started.
+-- $1 schedule   $2 scopes, each once
 -- uses: live_columns
+-- One probe for each scope, and one per place for each job that the scope started.
 select mine.scope, {{live_columns}}
 from unnest($2::text[]) as asked (scope)
 cross join lateral (

@@ -1,2 +1,2 @@
--- Everything the store holds, for stores that were made for a while.
+-- Removes everything that the store holds.
 drop schema if exists {{schema}} cascade

@@ -1,6 +1,6 @@
 -- $1 now   $2 worker   $3 queues   $4 seconds that count as lately   $5 most workers counted
--- Each part is a probe of an index. Infinite times are left out, since nothing can be subtracted
--- from them.
+-- Each part is one probe of an index. Infinite times are left out, since nothing can be subtracted
+-- from infinity.
 select
     exists (
         select from unnest($3::text[]) as asked (queue)
@@ -19,9 +19,9 @@ select
          where at > {{now}} - $4::float8 * interval '1 second'
          and at < 'infinity' order by at limit 1)
     ) - {{now}})::float8 as due_in,
-    coalesce((select n from {{schema}}.signal
+    coalesce((select n from {{schema}}.counter
         where topic = 'cancel' and name = $2::uuid::text), 0) as cancels,
-    coalesce((select n from {{schema}}.signal
+    coalesce((select n from {{schema}}.counter
         where topic = 'schedules' and name = ''), 0) as schedules,
     (select count(*)::int from (
         select from {{schema}}.worker where expires_at > {{now}}

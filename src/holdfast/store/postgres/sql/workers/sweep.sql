@@ -1,6 +1,6 @@
 -- $1 now   $2 limit   $3 seconds lapsed
 with shortened as (
-    -- No lease lasts longer than its length: the clock was set back.
+    -- a lease that ends later than its length from now: the clock was set back
     update {{schema}}.worker
     set expires_at = {{now}} + lease * interval '1 second'
     where expires_at > {{now}} + lease * interval '1 second'
@@ -16,7 +16,7 @@ gone as (
     delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id
 ),
 uncounted as (
-    delete from {{schema}}.signal
+    delete from {{schema}}.counter
     where topic = 'cancel' and name = any (array(select id::text from gone))
 )
 select count(*)::int from gone

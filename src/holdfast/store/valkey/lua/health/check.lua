@@ -1,4 +1,5 @@
--- Of some jobs: those without a record or body, and those that are not in the place they name.
+-- Check some jobs. Answers those without a record or body, and those that are not in the place that
+-- their record names.
 -- KEYS: partition
 -- ARGV: chosen
 -- uses: record counts changes names places
@@ -17,7 +18,8 @@ end
 
 local function is_there(id, record)
     local state = record[STATE]
-    if not (LIVE[state] or ENDED[state]) or (state == 'ready' and not is_served(record[QUEUE], record[TASK])) then
+    local is_state = LIVE[state] or ENDED[state]
+    if not is_state or (state == 'ready' and not is_served(record[QUEUE], record[TASK])) then
         return false
     end
     sorted = {}

@@ -1,4 +1,4 @@
--- How many ready jobs of some lines stand before a place, counted up to a limit.
+-- Count the ready jobs of some lines that stand before a position, up to a limit.
 -- KEYS: partition
 -- ARGV: priority seq limit lines
 local most, before = tonumber(limit), 0

@@ -3,20 +3,21 @@
 -- ARGV: now worker wants tasks inline
 -- uses: time record names counts queues lines aside
 --
--- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then for each job its id, record,
--- body and progress. Nothing is given to a worker whose own lease has lapsed. More than `inline`
--- jobs come without their bodies.
+-- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
+-- record, body and progress of each job. A worker whose own lease has lapsed gets nothing. More
+-- than `inline` jobs come without their bodies.
 --
--- A fence is at least the server's time in milliseconds, shifted by the six bits that count how often
--- the job was taken. A server that lost its last writes counts on from an older record, and must not
--- give a fence that it gave before.
+-- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
+-- often the job was taken. A server that lost its last writes continues from an older record, and
+-- must not give a fence that it gave before.
 --
--- A job without a record or a body that can be read is put aside, and the lines are read again: it
--- must not keep those behind it from being served.
+-- A job whose record or body cannot be read is put aside, and the lines are read again: it must not
+-- keep the jobs behind it from being served.
 --
--- All jobs make the same move, so the sets are told of it at once and not job by job. Removals go
--- first: they are allowed when memory is short, and after a first write so is the rest.
-local CHUNK = 1000
+-- All jobs make the same move, so each set is changed once for all of them and not job by job.
+-- Removals go first: a server without memory allows them, and after a first write it allows the
+-- others too.
+local JOB_BATCH = 1000
 local lease = redis.call('ZSCORE', partition .. ':leases', worker)
 if not lease or tonumber(lease) <= moment then
     return {moment}
@@ -72,12 +73,12 @@ local function give(n, record, body)
     end
 end
 
--- Nothing is written yet: an error means that one of them has no record or body that can be read.
+-- Nothing is written yet: an error means that a job has no record or body that can be read.
 local function give_all()
     answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
     local with_bodies = #ids <= tonumber(inline)
-    for first = 1, #ids, CHUNK do
-        local last = math.min(first + CHUNK - 1, #ids)
+    for first = 1, #ids, JOB_BATCH do
+        local last = math.min(first + JOB_BATCH - 1, #ids)
         local blobs = values_of(records_of, first, last)
         local bodies = with_bodies and values_of(bodies_of, first, last)
         for n = first, last do
@@ -90,14 +91,14 @@ local function give_all()
     end
 end
 
--- Take a job out of its line. Without its record nothing tells its place there.
+-- Take a job out of its line. It may have no record, so its position is searched for.
 local function drop_from_line(id)
     for _, head in ipairs(served) do
         for _, member in ipairs(redis.call('ZRANGE', head.key, 0, head.taken - 1)) do
             if string.sub(member, SEQ_LENGTH + 1) == id then
                 local before = first_of(head.key)
                 redis.call('ZREM', head.key, member)
-                lead(head.queue, head.task, before, first_of(head.key))
+                update_head(head.queue, head.task, before, first_of(head.key))
                 tally('ready:' .. head.name, -1)
                 head.taken = head.taken - 1
                 return
@@ -131,13 +132,13 @@ if #ids == 0 then
 end
 
 take_off(served)
-for first = 1, #texts, 2 * CHUNK do
-    local last = math.min(first + 2 * CHUNK - 1, #texts)
+for first = 1, #texts, 2 * JOB_BATCH do
+    local last = math.min(first + 2 * JOB_BATCH - 1, #texts)
     redis.call('MSET', unpack(texts, first, last))
     redis.call('ZADD', partition .. ':held:' .. worker, unpack(held, first, last))
 end
-for first = 1, #timeouts, 2 * CHUNK do
-    local last = math.min(first + 2 * CHUNK - 1, #timeouts)
+for first = 1, #timeouts, 2 * JOB_BATCH do
+    local last = math.min(first + 2 * JOB_BATCH - 1, #timeouts)
     redis.call('ZADD', partition .. ':timeouts', unpack(timeouts, first, last))
 end
 for n = 1, #served do

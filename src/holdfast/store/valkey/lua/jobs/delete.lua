@@ -3,7 +3,7 @@
 -- ARGV: chosen
 -- uses: record counts changes names places removal
 --
--- `chosen`: ids. Answers those removed.
+-- `chosen`: ids. Answers the removed jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do

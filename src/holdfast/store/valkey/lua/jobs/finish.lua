@@ -4,7 +4,7 @@
 -- uses: time arrival record counts changes names places queues moves
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
--- `by` then names the worker that judged so, alive since that moment; '' is nobody in particular.
+-- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
 -- Answers the refused (place in the batch, state, fence, …) and the queues that cool down (name,
 -- row, …).
 local lapsed = {}
@@ -16,8 +16,9 @@ local function is_lapsed(worker)
     return lapsed[worker]
 end
 
--- Nothing has happened to the reclaiming worker since it judged. Only the partition that keeps the
--- workers' rows knows since when it is alive; the caller has asked there before the others.
+-- Whether the reclaiming worker has served without a break since it judged. Only the partition that
+-- keeps the workers' rows knows since when it is alive; the caller has asked there before the
+-- others.
 local function stands()
     local row = redis.call('HGET', partition .. ':workers', by)
     local since = row and cmsgpack.unpack(row)[WORKER_ALIVE_SINCE]
@@ -102,16 +103,16 @@ for n = 1, #batch do
 end
 flush()
 
-local told, cooling = {}, {}
+local answer, cooling = {}, {}
 for _, n in ipairs(refused) do
     local record = records[ids[n]]
-    told[#told + 1] = n
-    told[#told + 1] = record and record[STATE] or false
-    told[#told + 1] = record and record[FENCE] or false
+    answer[#answer + 1] = n
+    answer[#answer + 1] = record and record[STATE] or false
+    answer[#answer + 1] = record and record[FENCE] or false
 end
 for name, row in pairs(cooled) do
     keep_queue(name, row)
     cooling[#cooling + 1] = name
     cooling[#cooling + 1] = cmsgpack.pack(row)
 end
-return {told, cooling}
+return {answer, cooling}

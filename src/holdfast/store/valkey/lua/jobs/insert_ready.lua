@@ -1,4 +1,4 @@
--- Add jobs that are ready at once and have neither a unique key nor a deadline: most of them.
+-- Add plain jobs: without ties, ready at once, with neither a unique key nor a deadline. Most are.
 -- KEYS: partition
 -- ARGV: now arrival channel lines
 -- uses: time arrival heads wake
@@ -44,7 +44,7 @@ for n = 1, #given do
     local first = first_of(key)
     if first[1] == members[2] then
         local behind = #members / 2
-        lead(queue, task, redis.call('ZRANGE', key, behind, behind, 'WITHSCORES'), first)
+        update_head(queue, task, redis.call('ZRANGE', key, behind, behind, 'WITHSCORES'), first)
     end
     redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #members / 2)
 end

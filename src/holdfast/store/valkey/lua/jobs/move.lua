@@ -3,7 +3,7 @@
 -- ARGV: queue chosen
 -- uses: unrefused record counts changes names places
 --
--- `chosen`: ids. Answers those moved.
+-- `chosen`: ids. Answers the moved jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do

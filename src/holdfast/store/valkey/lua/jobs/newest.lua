@@ -1,10 +1,10 @@
--- The newest ids of some sets, all read at one moment: a job that moves from one to another is in
--- one of them, and would be missed by whoever reads them one after the other.
+-- The newest ids of some sets. All sets are read at one moment: if they were read one after the
+-- other, a job that moves between them could be missed.
 -- KEYS: partition
 -- ARGV: below limit running names
 --
--- `below`: where to begin, as ZREVRANGEBYLEX takes it. `running` is '1' where what workers hold is
--- meant besides. Answers at most `limit` ids of each set.
+-- `below`: where to begin, as ZREVRANGEBYLEX takes it. `running` is '1' if the sets of what workers
+-- hold are read too. Answers at most `limit` ids of each set.
 local sets, answer = cmsgpack.unpack(names), {}
 if running == '1' then
     for _, worker in ipairs(redis.call('SMEMBERS', partition .. ':holders')) do

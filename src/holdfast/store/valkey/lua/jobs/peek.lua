@@ -1,4 +1,4 @@
--- Who would be served first, without serving them: priorities and members by want.
+-- Which jobs a claim would give, without giving them: members and priorities for each want.
 -- KEYS: partition
 -- ARGV: now wants tasks
 -- uses: time names queues lines

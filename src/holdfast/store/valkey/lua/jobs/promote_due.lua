@@ -1,11 +1,11 @@
--- Make ready what is due, earliest first.
+-- Make due jobs ready, earliest first.
 -- KEYS: partition
 -- ARGV: now arrival limit chosen
 -- uses: time arrival record counts changes names places queues moves aside
 --
--- `chosen`: [id, index] where several partitions share one limit and the caller merged them; an
--- empty list lets the script choose. Answers how many, the microseconds
--- until the next is due if there is one, and the queues.
+-- `chosen`: [id, index] of the jobs to make ready; an empty list lets the script choose up to
+-- `limit`. Answers how many became ready, the microseconds until the next job is due (false if none
+-- is), and the queues.
 local wanted, ids, index = cmsgpack.unpack(chosen), {}, {}
 local kept_otherwise = 0
 if #wanted == 0 then

@@ -1,5 +1,5 @@
--- Remove ended jobs whose time to be kept is over, and what is left of those put aside. Answers how
--- many.
+-- Remove ended jobs whose retention is over, and what is left of jobs that were put aside. Answers
+-- how many.
 -- KEYS: partition
 -- ARGV: now limit
 -- uses: time record counts changes names places removal

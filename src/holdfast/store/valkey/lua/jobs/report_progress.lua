@@ -1,4 +1,4 @@
--- Keep the progress of running attempts; what is not said stays as it was.
+-- Keep the progress of running attempts. A value that a report leaves out stays as it was.
 -- KEYS: partition
 -- ARGV: now reports
 -- uses: unrefused time record counts changes

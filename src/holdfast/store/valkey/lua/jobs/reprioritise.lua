@@ -3,7 +3,7 @@
 -- ARGV: priority chosen
 -- uses: unrefused record counts changes names places
 --
--- `chosen`: ids. Answers those changed.
+-- `chosen`: ids. Answers the changed jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do

@@ -3,7 +3,7 @@
 -- ARGV: now chosen
 -- uses: unrefused time record counts changes names places
 --
--- `chosen`: ids. Answers those that are running.
+-- `chosen`: ids. Answers the jobs that are running.
 local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do

@@ -3,8 +3,8 @@
 -- ARGV: now arrival chosen
 -- uses: time arrival record counts changes names places queues moves ledger started
 --
--- `chosen`: [id, index]. A job whose unique key another holds by now stays as it is. Answers
--- those requeued.
+-- `chosen`: [id, index]. A job whose unique key another job holds by now stays as it is. Answers
+-- the requeued jobs.
 local kept_otherwise = 0
 
 local function may_take_key(id, record)

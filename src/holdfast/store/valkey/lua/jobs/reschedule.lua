@@ -3,7 +3,7 @@
 -- ARGV: now arrival delay chosen
 -- uses: time arrival record counts changes names places queues moves
 --
--- `chosen`: [id, index]. Answers those that were scheduled or ready.
+-- `chosen`: [id, index]. Answers those jobs that were scheduled or ready.
 local kept_otherwise = 0
 local at, answer = after(tonumber(delay)), {}
 for _, one in ipairs(cmsgpack.unpack(chosen)) do

@@ -3,7 +3,7 @@
 -- ARGV: now arrival chosen
 -- uses: unrefused time arrival record counts changes names places queues moves
 --
--- `chosen`: [id, index]. Answers those that were suspended.
+-- `chosen`: [id, index]. Answers those jobs that were suspended.
 local kept_otherwise = 0
 local answer = {}
 for _, one in ipairs(cmsgpack.unpack(chosen)) do

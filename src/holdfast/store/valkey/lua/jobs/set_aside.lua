@@ -1,10 +1,10 @@
--- Put aside jobs that a worker holds and that nobody can read. Answers those.
+-- Put aside jobs that a worker holds and that cannot be read. Answers their ids.
 -- KEYS: partition
 -- ARGV: now worker unread chosen
 -- uses: time record counts changes names places aside
 --
--- `chosen`: ids. `unread` is '1' when the caller has found their bodies gone or unreadable; else
--- only those are meant that have no record which can be read.
+-- `chosen`: ids. `unread` is '1' if the caller could not read the jobs' bodies; otherwise a job is
+-- put aside only if its record cannot be read.
 local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do

@@ -1,4 +1,4 @@
--- Microseconds until the first moment of a set by time; nothing if the set is empty.
+-- Microseconds until the first time in a set by time; false if the set is empty.
 -- KEYS: partition
 -- ARGV: now name
 -- uses: time

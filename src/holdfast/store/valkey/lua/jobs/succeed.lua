@@ -4,21 +4,21 @@
 -- uses: time record names counts queues
 --
 -- `moves`: id, fence, keep_for, result or false, … Answers the refused as finish.lua does, which
--- knows all other moves; or 0, and nothing is changed, when one of the jobs has ties: then finish.lua
--- has to end them.
+-- knows all other moves; or 0, and nothing is changed, when one of the jobs has ties: then
+-- finish.lua has to end them.
 --
--- Nearly all moves are these, and all of them are alike: so each set is changed once for all jobs and
--- not job by job. Removals go first: they are allowed when memory is short, and after a first write
--- so is the rest.
-local CHUNK = 2000
+-- Nearly all moves are these, and all of them are alike: so each set is changed once for all jobs
+-- and not job by job. Removals go first: a server without memory allows them, and after a first
+-- write it allows the others too.
+local ARGUMENT_BATCH = 2000
 local VALUES = 4
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
 local left, ended, texts, expiry, timeouts, deadlines = {}, {}, {}, {}, {}, {}
 local of_worker, by_line, count = {}, {}, 0
 
 local function each(command, key, list)
-    for first = 1, #list, CHUNK do
-        redis.call(command, key, unpack(list, first, math.min(first + CHUNK - 1, #list)))
+    for first = 1, #list, ARGUMENT_BATCH do
+        redis.call(command, key, unpack(list, first, math.min(first + ARGUMENT_BATCH - 1, #list)))
     end
 end
 
@@ -64,10 +64,10 @@ for n = 1, #ids do
     elseif record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
         succeed(ids[n], record, batch[at + 3], batch[at + 4])
     else
-        local told = #refused
-        refused[told + 1] = n
-        refused[told + 2] = record and record[STATE] or false
-        refused[told + 3] = record and record[FENCE] or false
+        local last = #refused
+        refused[last + 1] = n
+        refused[last + 2] = record and record[STATE] or false
+        refused[last + 3] = record and record[FENCE] or false
     end
 end
 
@@ -81,8 +81,8 @@ end
 each('ZREM', partition .. ':live', left)
 each('ZREM', partition .. ':timeouts', timeouts)
 each('ZREM', partition .. ':deadlines', deadlines)
-for first = 1, #texts, CHUNK do
-    redis.call('MSET', unpack(texts, first, math.min(first + CHUNK - 1, #texts)))
+for first = 1, #texts, ARGUMENT_BATCH do
+    redis.call('MSET', unpack(texts, first, math.min(first + ARGUMENT_BATCH - 1, #texts)))
 end
 each('ZADD', partition .. ':ended:succeeded', ended)
 each('ZADD', partition .. ':expiry', expiry)

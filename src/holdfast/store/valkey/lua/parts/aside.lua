@@ -1,11 +1,12 @@
--- A job whose record or body is gone or cannot be read is put aside: out of the sets that would bring
--- it up again and again, into one where doctor looks. Retention removes what is left of it.
-local KEPT_ASIDE = 30 * 86400
+-- Putting a job aside whose record or body is gone or cannot be read: it leaves the sets in which
+-- claims and sweeps would meet it again and again, and enters a set that doctor reads. Retention
+-- removes what is left of it.
+local ASIDE_SECONDS = 30 * 86400
 
 local function put_aside(id)
     for _, name in ipairs({'live', 'blocked', 'due', 'timeouts', 'deadlines'}) do
         redis.call('ZREM', partition .. ':' .. name, id)
     end
     redis.call('ZADD', partition .. ':aside', moment, id)
-    redis.call('ZADD', partition .. ':expiry', after(KEPT_ASIDE), id)
+    redis.call('ZADD', partition .. ':expiry', after(ASIDE_SECONDS), id)
 end

@@ -1,22 +1,22 @@
--- What a verb changes is collected and written at its end, each kind at once. The last word on a
--- member counts, so a batch may move one job several times.
+-- The changes of a verb are collected and written by `flush`, each kind at once. Of two changes of
+-- one member the later counts, so a batch may move one job several times.
 --
--- Removals go first: they are allowed when memory is short, and after a first write so is the
--- rest. Only a verb that removes nothing, an insert, begins with a write that is refused then,
--- and so is refused as a whole.
+-- Removals are written first. A server without memory allows them, and after a first write it
+-- allows the others too. An insert removes nothing: it begins with a write that such a server
+-- refuses, so it is refused as a whole.
 -- uses: heads wake
-local CHUNK = 2000
+local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}
 local after_all = {}
 local lines_touched = {} -- set → queue and task
 
 local function each(command, key, list)
-    for first = 1, #list, CHUNK do
-        redis.call(command, key, unpack(list, first, math.min(first + CHUNK - 1, #list)))
+    for first = 1, #list, ARGUMENT_BATCH do
+        redis.call(command, key, unpack(list, first, math.min(first + ARGUMENT_BATCH - 1, #list)))
     end
 end
 
--- Put a member into a sorted set; false as its score takes it out.
+-- Put a member into a sorted set; a score of false removes it.
 local function put(name, member, score)
     local members = sorted[name]
     if not members then
@@ -30,13 +30,13 @@ local function count(field, by)
     counted[field] = (counted[field] or 0) + by
 end
 
--- How often says how many jobs became ready.
+-- Publish a message once. For 'ready:<queue>' the number of calls is the number of ready jobs.
 local function wake(message)
     woken[message] = (woken[message] or 0) + 1
 end
 
--- A cancel is also counted, for the worker's polls; not for one that is gone, whose number nobody
--- would remove.
+-- A cancel is also counted, for the worker's polls. It is not counted for a worker that is gone,
+-- because nothing would remove the counter.
 local function wake_to_cancel(worker)
     local message = 'cancel:' .. worker
     if not woken[message] and redis.call('ZSCORE', partition .. ':leases', worker) then
@@ -65,8 +65,8 @@ local function write_sorted_and_texts()
         each('ZREM', partition .. ':' .. name, gone)
         entering[name] = come
     end
-    for first = 1, #removed, CHUNK do
-        redis.call('UNLINK', unpack(removed, first, math.min(first + CHUNK - 1, #removed)))
+    for first = 1, #removed, ARGUMENT_BATCH do
+        redis.call('UNLINK', unpack(removed, first, math.min(first + ARGUMENT_BATCH - 1, #removed)))
     end
     local pairs_to_set = {}
     for key, value in pairs(texts) do
@@ -77,8 +77,9 @@ local function write_sorted_and_texts()
         pairs_to_set[#pairs_to_set + 1] = partition .. ':s:' .. id
         pairs_to_set[#pairs_to_set + 1] = packed(records[id])
     end
-    for first = 1, #pairs_to_set, CHUNK do
-        redis.call('MSET', unpack(pairs_to_set, first, math.min(first + CHUNK - 1, #pairs_to_set)))
+    for first = 1, #pairs_to_set, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #pairs_to_set)
+        redis.call('MSET', unpack(pairs_to_set, first, last))
     end
     for name, come in pairs(entering) do
         each('ZADD', partition .. ':' .. name, come)
@@ -111,7 +112,7 @@ local function flush()
     write_sorted_and_texts()
     local firsts = firsts_of_lines()
     for name, of in pairs(lines_touched) do
-        lead(of[1], of[2], before[name], firsts[name])
+        update_head(of[1], of[2], before[name], firsts[name])
     end
     for key, id in pairs(taken) do
         redis.call('HSET', partition .. ':unique', key, id)

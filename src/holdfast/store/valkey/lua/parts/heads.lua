@@ -1,9 +1,10 @@
--- Every queue knows where each of its lines that is not empty begins. `heads:<queue>` is ordered as a
--- claim serves the lines: the score is the priority of the first job, the member its arrival number
--- and the task. So a claim opens the lines it serves and hardly another, however many there are.
+-- The set `heads:<queue>` has an entry for each line of the queue that is not empty: the score is
+-- the priority of the line's first job, the member that job's arrival number and the task. So the
+-- entries are ordered as a claim serves the lines, and a claim reads hardly a line that it does not
+-- serve.
 --
--- An entry may be older than the first job, never newer: a line that is alone in its queue moves on
--- without being told about, since there is nothing to compare it with.
+-- An entry may name an earlier job than the first one, never a later job: while a line is alone in
+-- its queue, its entry is not updated, because there is nothing to compare it with.
 
 -- Member and priority of a line's first job; an empty list where there is none.
 local function first_of(key)
@@ -14,7 +15,7 @@ local function head_name(member, task)
     return string.sub(member, 1, SEQ_LENGTH) .. task
 end
 
--- Remove the entry of a line that began with this member, or with one that is older.
+-- Remove the entry of a line that began with this member, or with an earlier one.
 local function drop_head(key, member, task)
     if redis.call('ZREM', key, head_name(member, task)) == 1 then
         return
@@ -26,8 +27,8 @@ local function drop_head(key, member, task)
     end
 end
 
--- A line begins with another job than before, or with the same at another priority.
-local function lead(queue, task, before, first)
+-- Correct the entry of a line whose first job, or its priority, may have changed.
+local function update_head(queue, task, before, first)
     if before[1] == first[1] and before[2] == first[2] then
         return
     end

@@ -13,12 +13,14 @@ do
         for n = 1, RECORD_WIDTH do
             record[n] = false
         end
-        record[QUEUE], record[TASK], record[PRIORITY] = job[JOB_QUEUE], job[JOB_TASK], job[JOB_PRIORITY]
+        record[QUEUE], record[TASK] = job[JOB_QUEUE], job[JOB_TASK]
+        record[PRIORITY] = job[JOB_PRIORITY]
         record[SEQ], record[SPREAD] = arrive(job[JOB_INDEX]), job[JOB_INDEX] % SPREADS
         record[ATTEMPTS], record[CRASHES], record[FENCE] = 0, 0, 0
         record[TIMEOUT], record[TIES] = job[JOB_TIMEOUT] or false, job[JOB_TIES]
         record[KEY], record[KEY_STATES] = job[JOB_KEY] or false, job[JOB_KEY_STATES] or false
-        record[DEADLINE_AT] = job[JOB_DEADLINE_AT] or (job[JOB_DEADLINE_IN] and after(job[JOB_DEADLINE_IN])) or false
+        local deadline_in = job[JOB_DEADLINE_IN]
+        record[DEADLINE_AT] = job[JOB_DEADLINE_AT] or (deadline_in and after(deadline_in)) or false
         record[CREATED_AT] = moment
         return record
     end
@@ -43,7 +45,7 @@ do
         enter(id, record)
     end
 
-    -- The job that has the key by right: it exists and is in a state that it asked for.
+    -- The job that holds a unique key: it exists and is in one of the states for which it asked.
     local function holder_of(key)
         local id = taken[key] or redis.call('HGET', partition .. ':unique', key)
         if not id then
@@ -61,7 +63,8 @@ do
         local state = record[STATE]
         if job[JOB_ON_CONFLICT] == 'replace' and WAITING[state] then
             add(job)
-            make_ended(holder, record, 'cancelled', kept_by_policy(holder), 'replaced by ' .. job[JOB_ID])
+            local reason = 'replaced by ' .. job[JOB_ID]
+            make_ended(holder, record, 'cancelled', kept_by_policy(holder), reason)
             return job[JOB_ID], 'replaced'
         end
         if job[JOB_ON_CONFLICT] == 'debounce' and (state == 'ready' or state == 'scheduled') then
@@ -91,9 +94,10 @@ do
 
     -- Whether the job that has this id is one of the same task with the same arguments.
     local function is_repeated(job)
-        load({job[JOB_ID]})
-        local record = records[job[JOB_ID]]
-        local body = texts['b:' .. job[JOB_ID]] or redis.call('GET', partition .. ':b:' .. job[JOB_ID])
+        local id = job[JOB_ID]
+        load({id})
+        local record = records[id]
+        local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
         if not record or record[TASK] ~= job[JOB_TASK] or not body then
             return false
         end

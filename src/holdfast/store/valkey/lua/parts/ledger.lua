@@ -1,9 +1,9 @@
--- The ledger of a schedule. Each schedule has keys of its own, so that a delete unlinks them whole.
+-- The ledger of a schedule. Each schedule has its own keys, so that a delete unlinks them whole.
 --
--- A plan time is 15 hexadecimal digits that sort as text. A row is named by its scope, the length
--- of that before it, and its time inverted: so the rows of one scope stand together, newest first.
--- `ledger-time` holds inverted time and scope (newest first, then by scope), `ledger-open` time and
--- scope (oldest first).
+-- A plan time is 15 hexadecimal digits that sort as text. The name of a row is the length of its
+-- scope, the scope, and the inverted time: so the rows of one scope stand together, newest first.
+-- `ledger-time` holds inverted time and scope (newest first, then by scope), `ledger-open` holds
+-- time and scope (oldest first).
 local OPEN = {failed = true, waiting = true}
 local TIME_LENGTH = 15
 local LEDGER_KEYS = {
@@ -30,16 +30,17 @@ local function row_name(scope, at)
     return of_scope(scope) .. inverted(at)
 end
 
--- From a row's name; from a member of ledger-time or ledger-open it is the other way round.
+-- Scope and time from a row's name.
 local function scope_and_time(name)
     return string.sub(name, 9, -TIME_LENGTH - 1), inverted(string.sub(name, -TIME_LENGTH))
 end
 
-local function time_and_rest(member)
+-- Time (inverted or not) and scope from a member of ledger-time or ledger-open.
+local function time_and_scope(member)
     return string.sub(member, 1, TIME_LENGTH), string.sub(member, TIME_LENGTH + 1)
 end
 
--- The packed rows of these names, false where there is none.
+-- The packed rows of these names; false for a row that is missing.
 local function packed_rows(schedule, names)
     local key, rows = of_schedule('ledger', schedule), {}
     for first = 1, #names, 2000 do
@@ -51,8 +52,8 @@ local function packed_rows(schedule, names)
     return rows
 end
 
--- What readers are answered: name, row, name, row, …
-local function told_rows(schedule, names)
+-- An answer for readers: name, row, name, row, …
+local function named_rows(schedule, names)
     local answer, rows = {}, packed_rows(schedule, names)
     for n = 1, #names do
         if rows[n] then

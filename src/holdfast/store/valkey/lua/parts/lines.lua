@@ -1,9 +1,9 @@
--- The first jobs of a queue among the tasks that are known: their lines, merged by priority and then
--- arrival. A line is opened when its first job may be the next to be served. Lines of other tasks
--- are passed over without being read.
+-- Picking the first jobs of a queue among the tasks that a worker knows: the lines of those tasks
+-- are merged by priority, then arrival. A line is opened (read) when its first job may be the next
+-- one to be served. Lines of other tasks are passed over unread.
 -- uses: heads
-local MERGED_AT_ONCE = 16
-local MOST_AT_ONCE = 256
+local MERGED_BATCH = 16 -- jobs read at once of a line that has rivals
+local HEAD_BATCH = 256 -- entries of `heads` read at once, at most
 
 local known
 
@@ -17,7 +17,7 @@ local function is_known(task)
     return known[task]
 end
 
--- The next line of a known task that is not empty, in the order in which lines begin; not opened yet.
+-- The next line of a known task, in the order of `heads`. It is not opened yet.
 local function next_line(heads)
     while true do
         local at = heads.at
@@ -41,13 +41,13 @@ local function next_line(heads)
             heads.is_short = #heads.chunk < 2 * heads.size
             heads.in_all = heads.read + #heads.chunk / 2
             heads.read, heads.at = last + 1, 1
-            heads.size = math.min(2 * heads.size, MOST_AT_ONCE)
+            heads.size = math.min(2 * heads.size, HEAD_BATCH)
         end
     end
 end
 
--- Stand at the next job of a line; false when there is none. One job more than `size` is read at
--- once: the line begins with the one behind those that are served.
+-- Go to the next job of a line; false when there is none. One job more than `size` is read at once:
+-- behind the served jobs, the line begins with that one.
 local function step(one, size)
     local chunk, at = one.chunk, one.at
     if at > #chunk then
@@ -71,7 +71,7 @@ local function goes_before(one, other)
     return one.member < other.member
 end
 
--- Put an open line in its place among the others: the last of them is served next.
+-- Put an open line in its place among the others. The last of the list is served next.
 local function place(open, one)
     local low, high = 1, #open + 1
     while low < high do
@@ -85,7 +85,8 @@ local function place(open, one)
     table.insert(open, low, one)
 end
 
--- Serve a line as far as it is read and no rival goes before it. Returns how many are picked by then.
+-- Serve a line as far as it is read and no rival goes before it. Returns how many jobs are picked
+-- now.
 local function serve(one, rival, picked, count, limit)
     local chunk, at, before = one.chunk, one.at, count
     repeat
@@ -99,12 +100,12 @@ local function serve(one, rival, picked, count, limit)
     return count
 end
 
--- Returns member, priority, member, priority, … of at most `limit` jobs, and their lines, each with
--- its name and how many of them were `taken`.
+-- Returns member, priority, member, priority, … of at most `limit` jobs, and the served lines, each
+-- with its name and the number of jobs `taken` from it.
 local function pick(queue, limit)
     local heads = {
         key = partition .. ':heads:' .. queue, queue = queue, read = 0, at = 1, chunk = {},
-        size = math.min(limit + 1, MERGED_AT_ONCE)
+        size = math.min(limit + 1, MERGED_BATCH)
     }
     local open, picked, served, count = {}, {}, {}, 0
     local coming = next_line(heads)
@@ -124,7 +125,7 @@ local function pick(queue, limit)
             count = serve(one, rival, picked, count, limit)
         end
         local is_alone = not coming and #open == 0
-        if step(one, is_alone and limit - count or math.min(limit - count, MERGED_AT_ONCE)) then
+        if step(one, is_alone and limit - count or math.min(limit - count, MERGED_BATCH)) then
             place(open, one)
         end
     end
@@ -134,8 +135,8 @@ local function pick(queue, limit)
     return picked, served
 end
 
--- Take what was picked off its lines, each of which begins with the job that it stands at now. The
--- lines of a queue follow each other.
+-- Take the picked jobs off their lines. Each line begins now with the job to which it has gone. The
+-- lines of one queue stand together in `served`.
 local function take_off(served)
     local gone, come = {}, {}
     for n = 1, #served do

@@ -1,10 +1,10 @@
--- The moves from place to place, each the whole of it.
+-- Moves of a job from place to place. Each function does all of one move.
 local function forget_attempt(record)
     record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
     record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
 end
 
--- To its line: at its end with a new arrival number, or without one at its old place.
+-- Put a job in its line: at the end with a new arrival number, or without one at its old position.
 local function make_ready(id, record, seq)
     leave(id, record)
     forget_attempt(record)
@@ -16,7 +16,7 @@ local function make_ready(id, record, seq)
     wake('ready:' .. record[QUEUE])
 end
 
--- To wait for a moment, or, suspended, perhaps for somebody's word alone.
+-- Let a job wait until a time. A suspended job may have none: then only `resume` wakes it.
 local function make_wait(id, record, state, at, reason)
     leave(id, record)
     forget_attempt(record)
@@ -36,9 +36,9 @@ local function make_ended(id, record, state, keep_for, reason, result)
     enter(id, record)
 end
 
--- How long a job's own policy keeps it when it ends neither well nor badly. Read only when a
--- store has to end a job by itself: whoever decides an end says how long it is kept. A policy that
--- cannot be read says nothing, and fails nobody else of the batch.
+-- Seconds that a job's own policy keeps it when it is cancelled. Needed only where a script ends a
+-- job by itself: any other end comes with its retention. A policy that cannot be read counts as the
+-- default, and does not fail the other jobs of the batch.
 local function kept_by_policy(id)
     local body = texts['b:' .. id] or redis.call('GET', partition .. ':b:' .. id)
     local read, kept = pcall(function()
@@ -47,7 +47,7 @@ local function kept_by_policy(id)
     return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
 end
 
--- A moment that has come means ready now.
+-- Make a job due at a time. A time that has come means ready now.
 local function make_due(id, record, at, seq)
     if at > moment then
         make_wait(id, record, 'scheduled', at, nil)

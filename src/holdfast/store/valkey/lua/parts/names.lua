@@ -1,4 +1,4 @@
--- The names of lines and counters. Most jobs of a batch share theirs, so each is made once.
+-- The names of lines and counters. Most jobs of a batch share them, so each name is made once.
 local names, fields = {}, {}
 
 -- The line of one task in one queue. The length keeps 'a:b' + 'c' apart from 'a' + 'b:c'.
@@ -16,7 +16,7 @@ local function line(queue, task)
     return name
 end
 
--- The same behind a word.
+-- A word, and a name behind it.
 local function behind(word, name)
     local of_word = fields[word]
     if not of_word then

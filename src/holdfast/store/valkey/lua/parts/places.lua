@@ -1,4 +1,5 @@
--- A job is where its record says, and the sets of that place hold it: here they are kept in step.
+-- The place of a job is the state in its record. Each place has sets that hold its jobs; the
+-- functions here change those sets together with the record.
 
 -- Enter the place that the record names, or leave it.
 local function settle(id, record, enters)
@@ -38,7 +39,7 @@ local function leave(id, record)
     settle(id, record, false)
 end
 
--- Among the live or no longer; a deadline concerns only the living.
+-- Add a job to the list of live jobs and its deadline to that of deadlines, or remove both.
 local function enlist(id, record, enters)
     put('live', id, enters and 0)
     if record[DEADLINE_AT] then

@@ -24,7 +24,11 @@ end
 
 local function is_open(name)
     local row = queue_row(name)
-    return not row or not (row[QUEUE_PAUSED] or (row[QUEUE_COOL_UNTIL] and row[QUEUE_COOL_UNTIL] > moment))
+    if not row then
+        return true
+    end
+    local till = row[QUEUE_COOL_UNTIL]
+    return not (row[QUEUE_PAUSED] or (till and till > moment))
 end
 
 -- Seconds that the queue keeps a job that ended like this; nil leaves it to the job's own policy.

@@ -15,8 +15,8 @@ local function keep_loaded(ids, first, found)
     end
 end
 
--- Read the records of these jobs. A record that cannot be read counts as missing: where all together
--- fail, each is tried alone.
+-- Read the records of these jobs. A record that cannot be read counts as missing: where all
+-- together fail, each is tried alone.
 local function load(ids)
     local keys = {}
     for n = 1, #ids do

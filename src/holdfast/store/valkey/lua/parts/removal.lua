@@ -1,4 +1,5 @@
--- Remove a job with all that belongs to it; its unique key only if it still holds it.
+-- Remove a job with all that belongs to it, and its unique key if no other job has taken it.
+-- `record` is false for a job that was put aside.
 local function remove(id, record)
     if record then
         leave(id, record)

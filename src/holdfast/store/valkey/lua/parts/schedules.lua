@@ -4,8 +4,8 @@ local function schedule_row(name)
     return found and cmsgpack.unpack(found)
 end
 
--- It is removed before it is written, which is allowed when memory is short: just then a schedule
--- must be stoppable. One that is new is refused then.
+-- An existing row is removed before it is written: a server without memory allows that, and an
+-- operator must be able to pause a schedule just then. A new schedule is refused then.
 local function keep_schedule(name, row, is_new)
     if not is_new then
         redis.call('HDEL', partition .. ':schedules', name)
@@ -18,12 +18,13 @@ local function new_schedule(definition, rule, keep, edited)
     for n = 1, SCHEDULE_WIDTH do
         row[n] = false
     end
-    row[SCHEDULE_DEFINITION], row[SCHEDULE_RULE], row[SCHEDULE_KEEP], row[SCHEDULE_EDITED] = definition, rule, keep, edited
+    row[SCHEDULE_DEFINITION], row[SCHEDULE_RULE] = definition, rule
+    row[SCHEDULE_KEEP], row[SCHEDULE_EDITED] = keep, edited
     row[SCHEDULE_REVISION], row[SCHEDULE_CREATED_AT] = 1, moment
     return row
 end
 
--- Plans of another rule begin now; a change of anything else leaves that time.
+-- Replace the definition. Only a change of the rule sets the time from which plans count.
 local function define(row, definition, rule, keep)
     if row[SCHEDULE_RULE] ~= rule then
         row[SCHEDULE_CHANGED_AT] = moment

@@ -1,6 +1,6 @@
--- Lazy: the plans whose jobs may still be live, by scope, oldest first. A job that ends leaves its
--- entry; whoever records the next plan of the scope removes it. So what is live is found without
--- the ledger's history.
+-- The plans whose jobs may be live, by scope, oldest first, so that live jobs are found without
+-- reading the ledger. The end of a job leaves its entry here; recording the next plan of the scope
+-- removes it.
 local function started_name(scope, at, id)
     return of_scope(scope) .. at .. id
 end
@@ -15,7 +15,7 @@ local function job_of(member, scope)
     return string.sub(member, 8 + #scope + TIME_LENGTH + 1)
 end
 
--- A job that returns to life is looked for again, if its plan still has a row.
+-- Enter a requeued job again, if the ledger still has the row of its plan.
 local function start_again(id, record)
     if not record[PLAN] then
         return

@@ -1,4 +1,5 @@
--- When the oldest ready job of each line became ready: the first of each priority is its oldest.
+-- When the oldest ready job of each line became ready. The first job of each priority is its
+-- oldest.
 -- KEYS: partition
 -- ARGV: lines
 -- uses: record

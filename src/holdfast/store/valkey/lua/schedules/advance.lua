@@ -1,4 +1,4 @@
--- Move a cursor forward, never back, for a schedule that is there.
+-- Move a cursor of an existing schedule forward, never back.
 -- KEYS: partition
 -- ARGV: now schedule scope at
 -- uses: time schedules

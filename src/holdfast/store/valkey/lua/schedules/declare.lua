@@ -1,16 +1,17 @@
--- Add schedules that are absent and update those that differ, but for what an operator edited and
--- what a younger program declares.
+-- Add schedules that are absent and update those that differ. A schedule that an operator edited,
+-- or that a younger program declares, is not updated.
 -- KEYS: partition
 -- ARGV: now since counts_for declared
 -- uses: time schedules
 --
 -- `since`: when the program began to run, '' for now. `counts_for`: microseconds that a declaration
--- counts. `declared`: [name, definition, rule, keep]. Tells only news: every worker that starts
--- declares the same again.
+-- counts. `declared`: [name, definition, rule, keep]. Evaluators are woken only by a change: every
+-- worker that starts declares the same again.
 local news, runs_since = false, tonumber(since) or moment
 
 local function wins(row)
-    local gone = row[SCHEDULE_CODE_SEEN_AT] and row[SCHEDULE_CODE_SEEN_AT] < moment - tonumber(counts_for)
+    local seen_at = row[SCHEDULE_CODE_SEEN_AT]
+    local gone = seen_at and seen_at < moment - tonumber(counts_for)
     return not row[SCHEDULE_EDITED] and (gone or row[SCHEDULE_CODE_SINCE] <= runs_since)
 end
 

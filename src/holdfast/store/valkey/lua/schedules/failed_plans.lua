@@ -7,7 +7,7 @@
 local key = of_schedule('ledger-open', schedule)
 local names = redis.call('ZRANGEBYLEX', key, first, '+', 'LIMIT', 0, limit)
 for n = 1, #names do
-    local time, scope = time_and_rest(names[n])
+    local time, scope = time_and_scope(names[n])
     names[n] = row_name(scope, time)
 end
-return told_rows(schedule, names)
+return named_rows(schedule, names)

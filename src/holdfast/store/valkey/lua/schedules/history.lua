@@ -9,8 +9,8 @@ local key = of_schedule(scoped == '1' and 'ledger-scope' or 'ledger-time', sched
 local names = redis.call('ZRANGEBYLEX', key, first, last, 'LIMIT', 0, limit)
 if scoped ~= '1' then
     for n = 1, #names do
-        local time, scope = time_and_rest(names[n])
+        local time, scope = time_and_scope(names[n])
         names[n] = of_scope(scope) .. time
     end
 end
-return told_rows(schedule, names)
+return named_rows(schedule, names)

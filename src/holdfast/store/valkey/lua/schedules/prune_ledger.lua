@@ -1,10 +1,11 @@
--- Remove rows of one schedule whose time to be kept is over, but for those of live jobs. Rows of
--- plans that are open have no such time.
+-- Remove rows of one schedule whose retention is over, but for the rows of live jobs. The row of an
+-- open plan has no such time.
 -- KEYS: partition
 -- ARGV: now schedule offset limit
 -- uses: time record counts changes schedules ledger started
 --
--- `offset` rows were looked at before and stay. Answers how many were removed, how many stay.
+-- The first `offset` rows are known to stay. Answers how many rows were removed, and how many more
+-- stay.
 local expiry = of_schedule('ledger-expiry', schedule)
 local names = redis.call('ZRANGEBYSCORE', expiry, '-inf', moment, 'LIMIT', offset, limit)
 local rows, jobs = packed_rows(schedule, names), {}
@@ -35,8 +36,9 @@ end
 flush()
 local row = oldest and schedule_row(schedule)
 if row then
-    row[SCHEDULE_PRUNED_FROM] = row[SCHEDULE_PRUNED_FROM] and row[SCHEDULE_PRUNED_FROM] < oldest and row[SCHEDULE_PRUNED_FROM] or oldest
-    row[SCHEDULE_PRUNED_UNTIL] = row[SCHEDULE_PRUNED_UNTIL] and row[SCHEDULE_PRUNED_UNTIL] > newest and row[SCHEDULE_PRUNED_UNTIL] or newest
+    local from, till = row[SCHEDULE_PRUNED_FROM], row[SCHEDULE_PRUNED_UNTIL]
+    row[SCHEDULE_PRUNED_FROM] = from and from < oldest and from or oldest
+    row[SCHEDULE_PRUNED_UNTIL] = till and till > newest and till or newest
     keep_schedule(schedule, row)
 end
 each('HDEL', of_schedule('ledger', schedule), gone)

@@ -4,17 +4,20 @@
 -- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
 --
 -- `plans`: a PlanRow each, no row of the ledger twice. `repeated` is '1' if the answer to the same
--- call was lost: then a row with the plan's own job was written by that call. Answers 1 or 0 for each.
-local LOOKED_AT, LOOKED_AT_IN_ALL = 100, 20000 -- jobs of former plans of a scope, of all scopes
+-- call was lost: then a row with the plan's own job was written by that call. Answers 1 or 0 for
+-- each.
+local TIDY_BATCH = 100 -- entries of former plans that are checked in a scope
+local TIDY_BATCH_OF_ALL = 20000 -- and in all scopes of the call
 
 local batch, books = cmsgpack.unpack(plans), {}
 
--- What this call does to one schedule; false for one that is gone.
+-- The changes of this call to one schedule; false if the schedule is gone.
 local function book_of(schedule)
     if books[schedule] == nil then
         local row = schedule_row(schedule)
         books[schedule] = row and {
-            till = after(row[SCHEDULE_KEEP]), names = {}, places = {}, rows = {}, cursors = {}, scopes = {}
+            till = after(row[SCHEDULE_KEEP]),
+            names = {}, places = {}, rows = {}, cursors = {}, scopes = {}
         } or false
     end
     return books[schedule]
@@ -30,8 +33,8 @@ local function may_write(plan, row)
     return OPEN[row[LEDGER_DECISION]] and row[LEDGER_DECISION] ~= plan[PLAN_DECISION]
 end
 
--- Whether the live jobs of the scope are still those that the decision rests on. Scopes are looked
--- at before anything is written.
+-- Whether the live jobs of the scope are still those that the decision rests on. This is asked
+-- before anything is written.
 local function as_decided(plan)
     local ids, expected, found = {}, {}, 0
     for _, member in ipairs(started_in(plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], -1)) do
@@ -56,9 +59,11 @@ end
 local function write(plan, name, book, row)
     local schedule, scope, at = plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], plan[PLAN_AT]
     local job = plan[PLAN_JOB] and plan[PLAN_JOB][JOB_ID]
-    local rows = book.rows
+    local rows, new = book.rows, {}
+    new[LEDGER_DECISION], new[LEDGER_REASON] = plan[PLAN_DECISION], plan[PLAN_REASON]
+    new[LEDGER_RECORDED_AT], new[LEDGER_KEEP_UNTIL], new[LEDGER_JOB] = moment, book.till, job
     rows[#rows + 1] = name
-    rows[#rows + 1] = cmsgpack.pack({plan[PLAN_DECISION], plan[PLAN_REASON], moment, book.till, job})
+    rows[#rows + 1] = cmsgpack.pack(new)
     if row or not OPEN[plan[PLAN_DECISION]] then
         put('ledger-expiry:' .. schedule, name, not OPEN[plan[PLAN_DECISION]] and book.till)
     end
@@ -75,10 +80,10 @@ local function write(plan, name, book, row)
     book.scopes[scope] = true
 end
 
--- Forget the jobs of former plans that ended; the oldest only, since a long backlog of live ones
--- must not be walked at every plan.
+-- Remove the entries of former plans whose jobs have ended. Only the oldest entries are checked: a
+-- long backlog of live jobs must not be walked at every plan.
 local function tidy(scopes_written)
-    local most = math.min(LOOKED_AT, math.floor(LOOKED_AT_IN_ALL / scopes_written))
+    local most = math.min(TIDY_BATCH, math.floor(TIDY_BATCH_OF_ALL / scopes_written))
     local members, owners, ids = {}, {}, {}
     for schedule, book in pairs(books) do
         for scope in pairs(book and book.scopes or {}) do
@@ -97,7 +102,8 @@ local function tidy(scopes_written)
 end
 
 local function start(plan)
-    local id, schedule, scope, at = plan[PLAN_JOB][JOB_ID], plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], plan[PLAN_AT]
+    local schedule, scope, at = plan[PLAN_SCHEDULE], plan[PLAN_SCOPE], plan[PLAN_AT]
+    local id = plan[PLAN_JOB][JOB_ID]
     insert_once(plan[PLAN_JOB])
     load({id})
     if records[id] then
@@ -107,8 +113,8 @@ local function start(plan)
     put('started:' .. schedule, started_name(scope, at, id), 0)
 end
 
--- A job that waits ends, one that runs is asked to.
-local function cancel(id, told)
+-- A waiting job ends; a running job is asked to.
+local function cancel(id, reason)
     local record = records[id]
     local state = record and record[STATE]
     if state == 'running' then
@@ -116,11 +122,11 @@ local function cancel(id, told)
         changed[id] = true
         wake_to_cancel(record[WORKER])
     elseif WAITING[state] then
-        make_ended(id, record, 'cancelled', kept_by_policy(id), told)
+        make_ended(id, record, 'cancelled', kept_by_policy(id), reason)
     end
 end
 
--- Rows go first: when memory is short this is refused, and so is all of it.
+-- Rows are written first: a server without memory refuses that, and so refuses the whole call.
 local function write_rows()
     for schedule, book in pairs(books) do
         each('HSET', of_schedule('ledger', schedule), book and book.rows or {})
@@ -133,8 +139,8 @@ local function advance(schedule, book)
         scopes[#scopes + 1] = scope
     end
     local key = of_schedule('cursors', schedule)
-    for first = 1, #scopes, CHUNK do
-        local last = math.min(first + CHUNK - 1, #scopes)
+    for first = 1, #scopes, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #scopes)
         local stand = redis.call('HMGET', key, unpack(scopes, first, last))
         for n = first, last do
             local at = book.cursors[scopes[n]]
@@ -183,21 +189,21 @@ if #written == 0 then
 end
 
 tidy(scopes_written)
-local told, cancelled = {}, {}
+local reasons, cancelled = {}, {}
 for _, plan in ipairs(written) do
     if plan[PLAN_JOB] then
         start(plan)
     end
     for _, id in ipairs(plan[PLAN_CANCEL]) do
-        if not told[id] then
-            told[id] = plan[PLAN_REPLACED]
+        if not reasons[id] then
+            reasons[id] = plan[PLAN_REPLACED]
             cancelled[#cancelled + 1] = id
         end
     end
 end
 load(cancelled)
 for _, id in ipairs(cancelled) do
-    cancel(id, told[id])
+    cancel(id, reasons[id])
 end
 
 write_rows()

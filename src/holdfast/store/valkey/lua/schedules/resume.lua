@@ -1,9 +1,9 @@
--- Let schedules fire again; when their pause was stays to be read.
+-- Let schedules fire again. The time of the pause stays on the row.
 -- KEYS: partition
 -- ARGV: now chosen
 -- uses: time schedules
 --
--- `chosen`: names. Answers those there are.
+-- `chosen`: names. Answers the names of those that exist.
 local answer = {}
 for _, name in ipairs(cmsgpack.unpack(chosen)) do
     local row = schedule_row(name)

@@ -2,8 +2,8 @@
 -- KEYS: meta
 -- ARGV: version name partitions
 --
--- Answers version and partitions as they stand, and 1 if they were recorded now. A store that is
--- in use is only read here: it can be opened when its server has no memory left.
+-- Answers the recorded version and partitions, and 1 if they were recorded now. A store that is in
+-- use is only read, so it can be opened when its server has no memory left.
 local is_new = redis.call('HEXISTS', meta, 'version') == 0
 if is_new then
     redis.call('HSET', meta, 'version', version, 'name', name, 'partitions', partitions)

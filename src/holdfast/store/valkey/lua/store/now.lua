@@ -1,4 +1,4 @@
--- The moment that the store believes it is.
+-- The time by which the store decides.
 -- KEYS: partition
 -- ARGV: now
 -- uses: time

@@ -1,4 +1,4 @@
--- Remove a worker that is leaving; what it still holds becomes reclaimable.
+-- Remove a worker that is leaving. The jobs that it still holds become reclaimable.
 -- KEYS: partition
 -- ARGV: worker
 redis.call('ZREM', partition .. ':leases', worker)

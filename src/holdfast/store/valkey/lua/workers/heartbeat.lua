@@ -4,10 +4,11 @@
 -- uses: time record
 --
 -- `held`: [id, fence]. `home` is '1' in the partition that keeps the workers' rows: only there a
--- worker may be found unknown. Answers whether it is known, those to cancel, those lost.
+-- worker can be found unknown. Answers whether it is known, the ids of the jobs to cancel, and of
+-- those lost.
 --
--- The lease is removed before it is put back: a removal is allowed when memory is short, and after
--- it so is the rest. A worker must not lose its jobs because there is no room for new ones.
+-- The lease is removed before it is written: a server without memory allows a removal, and after it
+-- the other writes. A worker must not lose its jobs because there is no room for new ones.
 if home == '1' then
     local found = redis.call('HGET', partition .. ':workers', worker)
     if not found then

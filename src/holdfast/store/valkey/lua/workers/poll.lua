@@ -1,12 +1,12 @@
--- Say what a worker may not have been woken for.
+-- Say what a worker may have to do without having been woken for it.
 -- KEYS: partition
 -- ARGV: now worker queues tasks lately
 -- uses: time names
 --
--- Answers whether jobs of these queues and tasks wait, the microseconds until the next moment that
--- is due, how often a cancel was asked of the worker, how often schedules were changed, and how
+-- Answers whether jobs of these queues and tasks wait, the microseconds until the next due time or
+-- deadline, how often a cancel was asked of the worker, how often schedules were changed, and how
 -- many workers are live.
-local CHUNK = 2000
+local ARGUMENT_BATCH = 2000
 local lines, served = {}, cmsgpack.unpack(queues)
 for _, task in ipairs(cmsgpack.unpack(tasks)) do
     for n = 1, #served do
@@ -15,8 +15,9 @@ for _, task in ipairs(cmsgpack.unpack(tasks)) do
 end
 
 local function any_waits()
-    for first = 1, #lines, CHUNK do
-        if redis.call('EXISTS', unpack(lines, first, math.min(first + CHUNK - 1, #lines))) > 0 then
+    for first = 1, #lines, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #lines)
+        if redis.call('EXISTS', unpack(lines, first, last)) > 0 then
             return 1
         end
     end
@@ -31,11 +32,11 @@ local function soonest(name)
 end
 
 local due = math.min(soonest('due'), soonest('deadlines'))
-local told = redis.call('HMGET', partition .. ':wake_counters', 'cancel:' .. worker, 'schedules')
+local counters = redis.call('HMGET', partition .. ':wake_counters', 'cancel:' .. worker, 'schedules')
 return {
     any_waits(),
     due < math.huge and string.format('%.0f', due - moment) or false,
-    tonumber(told[1] or 0),
-    tonumber(told[2] or 0),
+    tonumber(counters[1] or 0),
+    tonumber(counters[2] or 0),
     redis.call('ZCOUNT', partition .. ':leases', '(' .. string.format('%.0f', moment), '+inf'),
 }

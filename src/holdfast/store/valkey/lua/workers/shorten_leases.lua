@@ -1,4 +1,4 @@
--- Let no lease of these workers end later than this: the clock was set back.
+-- Let no lease of these workers end later than its limit: the clock was set back.
 -- KEYS: partition
 -- ARGV: limits
 --

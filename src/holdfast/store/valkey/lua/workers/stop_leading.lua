@@ -1,4 +1,4 @@
--- Give a role up, if it is held, and tell the others.
+-- Give up a role, if the worker holds it, and wake the other workers.
 -- KEYS: partition
 -- ARGV: role worker
 local row = redis.call('HGET', partition .. ':leaders', role)

@@ -1,4 +1,5 @@
--- Remove those of the given workers whose lease lapsed long ago and that hold no job here.
+-- Remove the given workers, but for those whose lease has not lapsed long ago and those that hold a
+-- job in this partition. Answers the removed workers.
 -- KEYS: partition
 -- ARGV: now lapsed_for chosen
 -- uses: time

@@ -1,0 +1,45 @@
+"""Remedies as commands: an action of `explain` or `doctor`, written as one would type it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import assert_never
+
+from holdfast.cli.words import JOB_COMMANDS
+from holdfast.insights.actions import Action, Noun
+
+
+def advice_text(advice: str, actions: Iterable[Action]) -> str:
+    """The advice in words, followed by the commands that carry it out.
+
+    >>> from holdfast.insights.actions import Verb
+    >>> advice_text("resume the queue", [Action(Noun.QUEUES, Verb.RESUME, "mail")])
+    'resume the queue: holdfast queues resume mail'
+    """
+    commands = ", or ".join(command_text(action) for action in actions)
+    return ": ".join(part for part in (advice, commands) if part)
+
+
+def command_text(action: Action) -> str:
+    """The command that does what the action says."""
+    return shlex.join(["holdfast", *_arguments(action)])
+
+
+def _arguments(action: Action) -> list[str]:
+    match action.noun:
+        case Noun.JOBS:
+            return ["jobs", *_on_jobs(action)]
+        case Noun.QUEUES | Noun.SCHEDULES:
+            return [action.noun, action.verb, action.target]
+        case Noun.WORKERS:
+            return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
+        case _:
+            assert_never(action.noun)
+
+
+def _on_jobs(action: Action) -> list[str]:
+    command = JOB_COMMANDS[action.verb]
+    which = [f"--{word}={value}" for word, value in action.which.items()]
+    chosen = [action.target] if action.target else ["--all", *which]
+    return [command.word, *chosen, *(["--to", str(action.value)] if command.asks_value else [])]

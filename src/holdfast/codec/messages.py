@@ -1,0 +1,43 @@
+"""What is said about arguments and results that do not fit, in words of the caller's own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_PLACE = re.compile(r"(.*) - at (`key` in )?`\$\.(\w+)(.*)`", re.DOTALL)
+
+NO_NAN = "JSON has no NaN or infinity: use None or a str"
+PLAIN_DATA = "pass plain data, such as an id, and build the object inside the task"
+CHANGED = "the function changed since this job was enqueued"
+
+
+def unwritable(exc: Exception) -> str:
+    """Why a value could not be written as JSON, and what to pass instead."""
+    match exc:
+        case UnicodeEncodeError():
+            return f"a lone surrogate at position {exc.start} has no UTF-8 form: pass it as bytes"
+        case RecursionError():
+            return f"it contains itself or is nested too deep: {PLAIN_DATA}"
+        case _:
+            return f"{exc}: {PLAIN_DATA}"
+
+
+def misplaced(message: str, fields: Mapping[str, Any]) -> str:
+    """msgspec's message, with the parameter's name in place of msgspec's path. Where msgspec saw
+    only the JSON form of a value, the message names the Python type that was passed."""
+    found = _PLACE.fullmatch(message)
+    if found is None:
+        return clean(message)
+    what, key, name, inside = found.groups()
+    if not (key or inside) and name in fields:
+        what = re.sub("got `.*`", f"got {type(fields[name]).__name__}", what)
+    where = f" at {inside.lstrip('.')}" if inside else ""
+    return f"parameter {name!r}{where}{' in a key' if key else ''}: {clean(what)}"
+
+
+def clean(message: str) -> str:
+    """msgspec's message as a part of ours: no backticks, no capital at its start."""
+    text = message.replace("`", "")
+    return text[:1].lower() + text[1:]

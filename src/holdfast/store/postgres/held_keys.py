@@ -1,0 +1,65 @@
+"""Unique keys that an open transaction of somebody else holds.
+
+Nobody can see such a key: the server only lets an insert of it wait until that transaction ends. So
+each wait is bounded, and the keys of a batch that were waited for are found out by trying them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from holdfast.job.record import NewJob
+from holdfast.store.postgres.connection import Connections, Session
+
+KEY_TRY_SECONDS = 0.1
+"""How long one statement of our own waits for a key. The insert repeats it for as long as
+`key_timeout` says, so that no connection is kept by a key that is not free."""
+
+SHORTEST_WAIT = "1ms"
+LOCK_NOT_AVAILABLE = "55P03"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as the server's settings take it.
+
+    >>> milliseconds(0.25)
+    '250ms'
+    """
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+def waited_in_vain(error: BaseException) -> bool:
+    """Whether a lock was not to be had in time, whichever driver or layer reports it."""
+    reports = (error, error.__cause__, getattr(error, "orig", None))
+    return any(getattr(report, "sqlstate", None) == LOCK_NOT_AVAILABLE for report in reports)
+
+
+def keys_of(jobs: Sequence[NewJob]) -> list[str]:
+    return sorted({job.unique.key for job in jobs if job.unique is not None})
+
+
+async def held_among(connections: Connections, keys: Sequence[str]) -> list[str]:
+    """The keys that are held, found by halves: usually it is one key of many."""
+    if await connections.run(lambda session: _all_free(session, keys)):
+        return []
+    if len(keys) == 1:
+        return list(keys)
+    half = len(keys) // 2
+    first = await held_among(connections, keys[:half])
+    return [*first, *await held_among(connections, keys[half:])]
+
+
+async def _all_free(session: Session, keys: Sequence[str]) -> bool:
+    """Whether all of the keys can be taken. None is: the attempt is rolled back."""
+    transaction = session.connection.transaction()
+    await transaction.start()
+    try:
+        await session.fetch("keys/try_all", list(keys), SHORTEST_WAIT)
+    except asyncpg.LockNotAvailableError:
+        return False
+    else:
+        return True
+    finally:
+        await transaction.rollback()

@@ -1,0 +1,45 @@
+"""What operators do to jobs, on Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.job.ids import JobId
+from holdfast.store.postgres.job_verbs import JobVerbs
+
+
+class PostgresOperating(JobVerbs):
+    """See `holdfast.store.contract.operating.Operating` for what each verb promises."""
+
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._change("jobs/resume", self._now(), self._channel, list(ids))
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._change("jobs/request_cancel", self._now(), self._channel, list(ids))
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._change("jobs/requeue", self._now(), self._channel, list(ids))
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        distinct = list(dict.fromkeys(ids))
+        no_time, delays = [None] * len(distinct), [delay] * len(distinct)
+        return await self._change(
+            "jobs/reschedule", self._now(), self._channel, distinct, no_time, delays
+        )
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        return await self._change("jobs/reprioritise", list(ids), priority)
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        return await self._change("jobs/move", self._channel, list(ids), queue)
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._change("jobs/delete", list(ids))
+
+    async def _change(self, verb: str, *values: object) -> list[JobId]:
+        """Run a script that answers with the ids it changed. The skip points are forgotten before
+        it and after it: a claim that runs meanwhile may learn points from before the change."""
+        self._skip_points.forget()
+        found = await self._connections.fetch(verb, *values)
+        self._skip_points.forget()
+        return [JobId(str(row["job_id"])) for row in found]

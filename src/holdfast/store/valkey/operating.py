@@ -1,0 +1,62 @@
+"""What operators do to jobs: one script a verb, called in every partition that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.job.ids import JobId
+from holdfast.store.valkey.connection import Call, Verbs, batches
+from holdfast.store.valkey.moments import finite
+from holdfast.store.valkey.replies import ids_of
+
+CHOSEN_BATCH = 500
+
+
+class ValkeyOperating(Verbs):
+    """See `holdfast.store.contract.operating.Operating`."""
+
+    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._arriving("jobs/resume", ids)
+
+    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._each("jobs/request_cancel", ids)
+
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._arriving("jobs/requeue", ids)
+
+    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+        return await self._arriving("jobs/reschedule", ids, delay=finite(delay))
+
+    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
+        return await self._each("jobs/reprioritise", ids, priority=priority)
+
+    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
+        return await self._each("jobs/move", ids, queue=queue)
+
+    async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._each("jobs/delete", ids)
+
+    async def _each(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
+        """Run a verb on chosen jobs; answers the jobs that it changed."""
+        found: list[JobId] = []
+        for some in batches(dict.fromkeys(ids), CHOSEN_BATCH):
+            by_partition = self._connections.by_partition(some).items()
+            calls: list[Call] = [(verb, p, {**given, "chosen": mine}) for p, mine in by_partition]
+            for answer in await self._connections.call_each(calls):
+                found += ids_of(answer)
+        return found
+
+    async def _arriving(self, verb: str, ids: Sequence[JobId], **given: object) -> list[JobId]:
+        """The same for a verb that puts jobs at the end of their lines. They arrive in the order
+        in which they are named."""
+        found: list[JobId] = []
+        for some in batches(dict.fromkeys(ids), CHOSEN_BATCH):
+            places = {job_id: index for index, job_id in enumerate(some)}
+            base = await self._connections.arrivals(1)
+            calls: list[Call] = []
+            for partition, mine in self._connections.by_partition(some).items():
+                chosen = [(job_id, places[JobId(job_id)]) for job_id in mine]
+                calls.append((verb, partition, {**given, "arrival": base, "chosen": chosen}))
+            for answer in await self._connections.call_each(calls):
+                found += ids_of(answer)
+        return found

@@ -1,0 +1,108 @@
+"""A unique key that somebody's open transaction holds: it is waited for, but not for ever, and
+nobody else waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import psycopg
+import pytest
+
+from holdfast.client.client import Client
+from holdfast.errors import KeyHeld
+from holdfast.job.record import Inserted
+from holdfast.job.state import JobState
+from holdfast.job.unique import Unique
+from holdfast.store.contract.records import JobFilter
+from holdfast.store.postgres.store import PostgresStore
+from tests.conformance.builders import new_job
+from tests.stores.postgres.shared import connected, opened, until_blocked
+
+
+@asynccontextmanager
+async def holding(url: str, store: PostgresStore, *keys: str) -> AsyncIterator[list[Inserted]]:
+    """Somebody's open transaction, which has enqueued jobs with these keys."""
+    async with connected(url) as connection, connection.transaction():
+        jobs = [new_job(unique=Unique(key)) for key in keys]
+        yield await store.jobs.insert_within(connection, jobs)
+
+
+@asynccontextmanager
+async def client_of(store: PostgresStore) -> AsyncIterator[Client]:
+    client = Client(store)
+    yield client
+    await client.aclose()
+
+
+async def test_one_held_unique_key_stalls_no_other_enqueue(url: str) -> None:
+    async with opened(url) as store, client_of(store) as client:
+        async with holding(url, store, "held") as [holder]:
+            waiting = asyncio.create_task(client.insert(new_job(unique=Unique("held"))))
+            await until_blocked(url)
+            free = [new_job(), *(new_job(unique=Unique(f"free {n}")) for n in range(20)), new_job()]
+            async with asyncio.timeout(3):
+                answers = await asyncio.gather(*map(client.insert, free))
+            assert [one.how for one in answers] == ["created"] * len(free)
+            assert not waiting.done()
+        answer = await waiting
+        assert (answer.how, answer.id) == ("existing", holder.id)
+
+
+async def test_callers_of_a_held_key_and_of_free_ones_share_a_batch_unharmed(url: str) -> None:
+    async with opened(f"{url}?key_timeout=0.3") as store, client_of(store) as client:
+        async with holding(url, store, "a", "m", "z"):
+            keys = ["b", "m", "c", "z", "d", "m"]
+            answers = await asyncio.gather(
+                *(client.insert(new_job(unique=Unique(key))) for key in keys),
+                return_exceptions=True,
+            )
+        held = [one.keys if isinstance(one, KeyHeld) else () for one in answers]
+        assert held == [(), ("m",), (), ("z",), (), ("m",)]
+        assert await store.jobs.count(JobFilter()) == {JobState.READY: 6}
+
+
+async def test_a_key_held_too_long_is_answered_with_its_name(url: str) -> None:
+    async with opened(f"{url}?key_timeout=0.3") as store, client_of(store) as client:
+        async with holding(url, store, "report:7"):
+            many = [new_job(unique=Unique(f"report:{n}")) for n in range(12)]
+            with pytest.raises(KeyHeld, match="'report:7' is held by a transaction") as failure:
+                await client.insert_many(many)
+        assert failure.value.keys == ("report:7",)
+        assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}, "the holder's own"
+
+
+async def test_a_holder_that_takes_over_an_ended_jobs_key_holds_it_too(url: str) -> None:
+    async with opened(f"{url}?key_timeout=0.2") as store, client_of(store) as client:
+        await store.jobs.insert([new_job(unique=Unique("k", frozenset({JobState.RUNNING})))])
+        async with holding(url, store, "k") as [holder]:
+            assert holder.how == "created"
+            with pytest.raises(KeyHeld, match="'k'"):
+                await client.insert(new_job(unique=Unique("k")))
+
+
+async def test_a_callers_own_transaction_waits_for_a_key_as_long_and_keeps_its_settings(
+    url: str,
+) -> None:
+    async with opened(f"{url}?key_timeout=0.2") as store, connected(url) as connection:
+        async with holding(url, store, "k"):
+            with pytest.raises(KeyHeld, match="'k'"):
+                async with connection.transaction():
+                    await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+            with psycopg.connect(url) as blocking, pytest.raises(KeyHeld, match="'k'"):
+                store.jobs.insert_within_sync(blocking, [new_job(unique=Unique("k"))])
+        for own in ("0", "7s"):
+            async with connection.transaction():
+                await connection.execute(f"set local lock_timeout = '{own}'")
+                await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+                assert await connection.fetchval("show lock_timeout") == own
+
+
+async def test_a_callers_own_lock_timeout_is_the_one_that_counts(url: str) -> None:
+    async with opened(url) as store, connected(url) as connection, holding(url, store, "k"):
+        await connection.execute("set lock_timeout = '50ms'")
+        with pytest.raises(KeyHeld) as failure:
+            await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+        assert isinstance(failure.value.__cause__, asyncpg.LockNotAvailableError)

@@ -1,0 +1,90 @@
+"""The plans of the hot statements, as a prepared statement gets them."""
+
+from __future__ import annotations
+
+import re
+
+import asyncpg
+import pytest
+
+from holdfast.job.ids import new_worker_id
+from holdfast.store.postgres.scripts import load_scripts
+from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
+from tests.stores.postgres.shared import claim, connected, hired, opened
+
+
+async def generic_plan(
+    connection: asyncpg.Connection[asyncpg.Record], verb: str, types: str, values: str
+) -> str:
+    """The plan that a cached statement would keep, whatever its parameters."""
+    script = load_scripts("holdfast")[verb]
+    await connection.execute("set plan_cache_mode = force_generic_plan; set jit = off")
+    await connection.execute(f"prepare looked_at ({types}) as {script}")
+    rows = await connection.fetch(f"explain execute looked_at ({values})")
+    return "\n".join(row[0] for row in rows)
+
+
+async def test_the_generic_plan_of_a_claim_walks_the_line_without_statistics(url: str) -> None:
+    async with connected(url) as connection, opened(url) as store:
+        await connection.execute(
+            "insert into holdfast.job (id, task, args, policy)"
+            " select gen_random_uuid(), 'greet', '[]', '{}' from generate_series(1, 100000)"
+        )
+        await connection.execute(
+            "insert into holdfast.ready (job_id, queue, priority, task)"
+            " select id, 'default', 0, 'greet' from holdfast.job"
+        )
+        plan = await generic_plan(
+            connection,
+            "jobs/claim",
+            "timestamptz, uuid, text[], bigint, text[], int[], text[], int[], bigint[], int[]"
+            ", int[]",
+            f"null, '{new_worker_id()}', '{{greet}}', 1, '{{default}}', '{{200}}', '{{default}}',"
+            f" '{{{LOWEST}}}', '{{0}}', '{{{HIGHEST}}}', '{{50}}'",
+        )
+        assert "Index Scan using ready_line on ready" in plan
+        assert "Tid Scan on ready" in plan
+        assert "Index Scan using job_pkey on job" in plan
+        assert not re.search(r"Seq Scan on (ready|job|lease)", plan)
+        assert not re.search(r"Hash Join|Sort Key: ready", plan)
+        assert len(await claim(store, await hired(store), 200)) == 200
+
+
+async def test_the_generic_plan_of_a_finish_looks_leases_up_by_key(url: str) -> None:
+    async with connected(url) as connection:
+        plan = await generic_plan(
+            connection,
+            "jobs/finish_succeeded",
+            "timestamptz, uuid[], bigint[], text[], float8[]",
+            "null, '{}', '{}', '{}', '{}'",
+        )
+    assert re.search(r"Index Scan (using|on) lease_pkey", plan)
+    assert "Seq Scan on lease" not in plan
+    assert "Nested Loop" not in plan
+
+
+@pytest.mark.parametrize("states", [(), ("succeeded",), ("failed",), ("ready",)])
+async def test_a_page_reads_no_more_of_the_history_than_it_shows(
+    url: str, states: tuple[str, ...]
+) -> None:
+    wanted = f"'{{{','.join(states)}}}'" if states else "null"
+    ended = "false" if states == ("ready",) else "true"
+    script = load_scripts("holdfast")["jobs/page"]
+    async with connected(url) as connection:
+        await connection.execute(
+            "insert into holdfast.outcome (job_id, state, queue, priority, task, attempts, crashes,"
+            " fence, finished_at, expires_at) select gen_random_uuid(),"
+            " case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'default', 0, 'greet', 1,"
+            " 0, 1, now(), now() from generate_series(1, 50000) as n"
+        )
+        await connection.execute("analyze holdfast.outcome")
+        await connection.execute("set plan_cache_mode = force_custom_plan; set jit = off")
+        await connection.execute(
+            "prepare looked_at (uuid[], text[], text[], text[], text, timestamptz, timestamptz,"
+            f" text, boolean, uuid, int) as {script}"
+        )
+        values = f"null, {wanted}, null, null, null, null, null, null, {ended}, null, 50"
+        rows = await connection.fetch(f"explain (analyze) execute looked_at ({values})")
+    plan = "\n".join(row[0] for row in rows)
+    assert "Seq Scan on outcome" not in plan
+    assert all(int(removed) < 100 for removed in re.findall(r"Rows Removed by Filter: (\d+)", plan))

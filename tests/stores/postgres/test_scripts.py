@@ -1,0 +1,86 @@
+"""How scripts are put together from their parts."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.errors import RowRefused
+from holdfast.job.outcome import Transition
+from holdfast.job.state import JobState
+from holdfast.store.contract.records import Want
+from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
+from holdfast.store.postgres.scripts import PACKAGE, _assembled, load_scripts
+from tests.conformance.builders import QUEUE, TASK, new_job
+from tests.stores.postgres.shared import hired, opened
+
+PARTS = {"woken": "woken as (select {{now}})", "changed": "update t set {{change}}"}
+
+
+def test_a_part_stands_where_its_name_was() -> None:
+    script = _assembled("a/b", "-- uses: woken\nwith {{woken}}\nselect", PARTS)
+    assert "with woken as (select coalesce($1::timestamptz" in script
+
+
+def test_a_part_takes_its_words_from_the_script() -> None:
+    header = "-- uses: changed\n-- let change: queue = $3::text\n"
+    script = _assembled("a/b", header + "{{changed}}", PARTS)
+    assert script.endswith("update t set queue = $3::text")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("with {{woken}}", "woken"),
+        ("-- uses: changed\n{{changed}}", "change"),
+        ("-- uses: woken\nselect 1", "places it nowhere"),
+        ("-- let change: n = 1\nselect 1", "places it nowhere"),
+    ],
+)
+def test_a_name_without_a_meaning_and_a_part_without_a_place_are_errors(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        _assembled("a/b", text, PARTS)
+
+
+def test_a_part_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(KeyError, match="nothing"):
+        _assembled("a/b", "-- uses: nothing\n{{nothing}}", PARTS)
+
+
+def test_every_part_has_a_script_that_uses_it() -> None:
+    folder = files(PACKAGE).joinpath("sql")
+    texts = [
+        file.read_text("utf-8")
+        for noun in folder.iterdir()
+        if noun.name != "parts"
+        for file in noun.iterdir()
+    ]
+    for part in (folder / "parts").iterdir():
+        name = part.name.removesuffix(".sql")
+        assert any(f"{{{{{name}}}}}" in text for text in texts), name
+
+
+def test_nothing_is_left_to_be_filled_in() -> None:
+    assert not [verb for verb, script in load_scripts("holdfast").items() if "{{" in script]
+
+
+async def test_a_state_that_nobody_knows_ends_no_job(url: str, clock: ManualClock) -> None:
+    """Were the moves not checked before, the table of outcomes would refuse it."""
+    async with opened(url, clock=clock) as store:
+        worker = await hired(store)
+        await store.jobs.insert([new_job()])
+        [job] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
+        odd = cast("JobState", SimpleNamespace(value="lost"))
+        asked = Asked([], [Transition(job.id, job.fence, odd)], None)
+        jobs: Any = store.jobs
+        assert isinstance(jobs, PostgresFinishing)
+        with pytest.raises(RowRefused, match="check"):
+            await store._connections.run(lambda session: jobs._move(session, asked, Moved()))
+        [found] = await store.jobs.live([job.id])
+        assert found.state is JobState.RUNNING

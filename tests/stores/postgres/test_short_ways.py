@@ -1,0 +1,208 @@
+"""The shorter ways leave exactly what the general way would.
+
+    insert_one         a single plain job
+    COPY               many jobs without ties, keys and blocks
+    finish_succeeded   plain successes
+
+What a way leaves is every row that names the job, in whatever table, its wakeups and its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.job.ends import Returned
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.record import Claimed, NewJob
+from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
+from holdfast.job.unique import Unique
+from holdfast.store.contract.records import QueueSettings, Verdict, Want
+from holdfast.store.postgres.batch import columns
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy
+from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
+from holdfast.store.postgres.store import PostgresStore
+from tests.conformance.builders import QUEUE, RETURNED, TASK, new_job
+from tests.stores.postgres.shared import connected, hired, opened
+
+PLAIN: tuple[dict[str, Any], ...] = (
+    {},
+    {"tags": ("a", "", 'b"c\\', "ü,{}", "NULL")},
+    {"headers": '{"trace":"\\u0000 ü"}'},
+    {"args": '["' + "ß" * 5000 + '"]'},
+    {"priority": -(2**31), "queue": "mail"},
+    {"policy": Policy(timeout=1.5)},
+)
+TIMED: tuple[dict[str, Any], ...] = (
+    {"priority": 2**31 - 1, "run_at": datetime(2001, 2, 3, 4, 5, 6, 789, tzinfo=UTC)},
+    {"run_at": datetime(2101, 2, 3, 4, 5, 6, 789, tzinfo=timezone(timedelta(hours=5)))},
+    {"delay": 0.25, "deadline_in": 86_400.5},
+    {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
+)
+ITS_OWN = ("id", "job_id", "seq")
+"""What no two jobs share."""
+
+
+async def rows(url: str, *jobs: JobId) -> list[dict[str, Any]]:
+    """Every row that names the job, by table. A table that is added counts without a word here."""
+    held: dict[JobId, dict[str, Any]] = {job: {} for job in jobs}
+    async with connected(url) as connection:
+        tables = await connection.fetch(
+            "select table_name, column_name from information_schema.columns"
+            " join information_schema.tables using (table_schema, table_name)"
+            " where table_schema = 'holdfast' and table_type = 'BASE TABLE'"
+            " and (column_name = 'job_id' or (table_name, column_name) = ('job', 'id'))"
+        )
+        for table, key in tables:
+            for job, row in await connection.fetch(
+                f"select {key}::text, (to_jsonb(found) - $2::text[])::text"
+                f" from holdfast.{table} as found where {key} = any ($1)",
+                jobs,
+                ITS_OWN,
+            ):
+                held[job].setdefault(table, []).append(row)
+    assert all("job" in each and len(each) > 1 for each in held.values())
+    return [held[job] for job in jobs]
+
+
+def equal(found: list[dict[str, Any]]) -> bool:
+    one, other = found
+    return one == other
+
+
+async def insert_generally(store: PostgresStore, jobs: Sequence[NewJob]) -> None:
+    """By the general statement, whatever they are."""
+    channel = store._connections.options.channel
+
+    async def steps(session: Session) -> None:
+        await session.timed("jobs/insert", channel, *columns(jobs))
+
+    await store._connections.run(steps)
+
+
+@pytest.mark.parametrize("options", PLAIN)
+async def test_a_single_plain_job_is_written_as_any_other(
+    url: str, clock: ManualClock, options: dict[str, Any]
+) -> None:
+    one, other = new_job(**options), new_job(**options)
+    assert one.is_plain
+    async with opened(url, clock=clock) as store, connected(url) as ear:
+        heard = await listening(store, ear)
+        await store.jobs.insert([one])
+        await insert_generally(store, [other])
+        assert equal(await rows(url, one.id, other.id))
+        await ear.execute("select 1")
+        assert len(heard) == 2
+        assert heard[0] == heard[1]
+
+
+async def listening(store: PostgresStore, ear: Any) -> list[tuple[str, str]]:
+    """What is said from now on, with its channel."""
+    heard: list[tuple[str, str]] = []
+
+    def hear(_connection: Any, _pid: int, channel: str, payload: Any) -> None:
+        heard.append((channel, str(payload)))
+
+    for name in (store._connections.options.channel, f"{store._connections.options.channel}_few"):
+        await ear.add_listener(name, hear)
+    return heard
+
+
+async def test_a_copied_job_is_written_as_any_other(url: str, clock: ManualClock) -> None:
+    every = PLAIN + TIMED
+    async with opened(url, clock=clock) as store:
+        copied = [new_job(**options) for options in every * COPY_FROM_JOBS]
+        assert can_copy(copied)
+        await store.jobs.insert(copied)
+        generally = [new_job(**options) for options in every]
+        await insert_generally(store, generally)
+        expected = await rows(url, *(job.id for job in generally))
+        assert await rows(url, *(job.id for job in copied)) == expected * COPY_FROM_JOBS
+
+
+@pytest.mark.parametrize(
+    "options", [{"ties": int(Tie.WATCHED)}, {"blocked": True}, {"unique": Unique("one of them")}]
+)
+async def test_one_job_that_is_more_than_a_job_keeps_a_batch_from_being_copied(
+    options: dict[str, Any],
+) -> None:
+    assert not new_job(**options).is_plain
+    assert not can_copy([new_job() for _ in range(COPY_FROM_JOBS)] + [new_job(**options)])
+
+
+async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdict]:
+    """By the guarded moves, whatever it is."""
+    assert isinstance(store.jobs, PostgresFinishing)
+    jobs, moved = store.jobs, Moved()
+    asked = Asked([], [move], None)
+    await store._connections.run(lambda session: jobs._move(session, asked, moved))
+    return list(moved.verdicts.values())
+
+
+async def two_running(store: PostgresStore, **options: Any) -> tuple[Claimed, Claimed]:
+    """In one claim, which gives both the same time."""
+    worker = await hired(store)
+    await store.jobs.insert([new_job(**options), new_job(**options)])
+    one, other = await store.jobs.claim(worker, [Want(QUEUE, 2)], [TASK])
+    return one, other
+
+
+@pytest.mark.parametrize("result", [None, '{"ü": [1, 2]}'])
+@pytest.mark.parametrize("settings", [None, QueueSettings(retain_succeeded=5.0)])
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy(timeout=9.0, retention=Retention(succeeded=77.0))]
+)
+async def test_a_plain_success_is_written_as_any_other_end(
+    url: str,
+    clock: ManualClock,
+    result: str | None,
+    settings: QueueSettings | None,
+    policy: Policy,
+) -> None:
+    async with opened(url, clock=clock) as store:
+        if settings is not None:
+            await store.queues.tune(QUEUE, settings)
+        one, other = await two_running(store, policy=policy, tags=("a",), deadline_in=600.0)
+        clock.advance(3)
+        plain, general = (decide(job, Returned(result)) for job in (one, other))
+        assert plain.is_plain_success
+        [short] = await store.jobs.finish([plain])
+        [long] = await finish_generally(store, general)
+        assert (short.accepted, short.state, short.fence) == (True, long.state, long.fence)
+        assert equal(await rows(url, one.id, other.id))
+
+
+async def test_a_plain_success_stands_though_a_cancel_was_asked_for(
+    url: str, clock: ManualClock
+) -> None:
+    async with opened(url, clock=clock) as store:
+        one, other = await two_running(store)
+        await store.jobs.request_cancel([one.id, other.id])
+        await store.jobs.finish([decide(one, RETURNED)])
+        [long] = await finish_generally(store, decide(other, RETURNED))
+        assert long.state is JobState.SUCCEEDED
+        assert equal(await rows(url, one.id, other.id))
+
+
+async def test_both_ways_refuse_an_old_fence_and_change_nothing(
+    url: str, clock: ManualClock
+) -> None:
+    async with opened(url, clock=clock) as store:
+        one, other = await two_running(store)
+        before = await rows(url, one.id, other.id)
+        old, older = (
+            Transition(job.id, job.fence - 1, JobState.SUCCEEDED, spend=1) for job in (one, other)
+        )
+        assert old.is_plain_success
+        [short] = await store.jobs.finish([old])
+        assert (short.accepted, short.state, short.fence) == (False, JobState.RUNNING, one.fence)
+        assert await finish_generally(store, older) == []
+        assert await rows(url, one.id, other.id) == before

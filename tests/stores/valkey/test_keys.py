@@ -1,0 +1,101 @@
+"""The keys of a store: their layout has a version, each is documented, and none is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import (
+    SchemaTooNew,
+    StoreError,
+)
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.record import Progress
+from holdfast.job.unique import Unique
+from holdfast.schedule.model import Decision
+from holdfast.store.contract.records import (
+    JobFilter,
+    ProgressReport,
+)
+from holdfast.store.open import open_store
+from holdfast.testing.servers import ThrowawayValkey
+from tests.conformance.builders import (
+    REACHABLE,
+    Scene,
+    new_job,
+)
+from tests.conformance.planning import Diary
+from tests.support.backends import opened
+from tests.support.leftovers import leftovers
+
+
+async def test_an_older_program_refuses_a_newer_layout(server: ThrowawayValkey, place: str) -> None:
+    async with opened(place) as store:
+        assert await store.migrate() == []
+    [meta] = [key for key in server.keys(place) if key.endswith(":meta")]
+    server.say("HSET", meta, "version", 99)
+    with pytest.raises(SchemaTooNew, match="99"):
+        await open_store(place).open()
+
+
+async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, place: str) -> None:
+    async with opened(place):
+        pass
+    [meta] = [key for key in server.keys(place) if key.endswith(":meta")]
+    server.say("HSET", meta, "version", 1)
+    with pytest.raises(StoreError, match="layout 1; this one needs 2"):
+        await open_store(place).open()
+
+
+async def test_every_key_is_in_the_reference(
+    scene: Scene, server: ThrowawayValkey, place: str
+) -> None:
+    for state in REACHABLE:
+        await scene.in_state(state, queue=state, unique=Unique(state), deadline_in=1e6)
+    timed = await scene.running(policy=Policy(timeout=9), queue="timed")
+    progress = ProgressReport(timed.id, timed.fence, Progress(0.5))
+    await scene.store.jobs.report_progress([progress])
+    await scene.store.queues.pause(["quiet"])
+    await scene.store.workers.lead("rollup", scene.worker, 15)
+    damaged = await scene.enqueue(queue="damaged")
+    [record] = [key for key in server.keys(place) if key.endswith(f":s:{damaged}")]
+    server.say("DEL", record)
+    await scene.claim(1, "damaged")
+    diary = await Diary.of(scene)
+    await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
+    page = (Path(__file__).parents[3] / "docs/reference/valkey-keys.md").read_text()
+    rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    documented = {row.rpartition("}")[2].split(":")[1] for row in rows}
+    found = {key.partition("}:")[2].split(":")[0] for key in server.keys(place)}
+    assert found == documented
+
+
+async def test_a_line_that_is_empty_leaves_no_key(
+    scene: Scene, server: ThrowawayValkey, place: str
+) -> None:
+    await scene.enqueue_many(3, policy=Policy(retention=Retention(0, 0, 0)))
+    for job in await scene.claim(3):
+        await scene.finish(job)
+    scene.clock.advance(1)
+    assert await scene.store.jobs.prune(10) == 3
+    kinds = {key.partition("}:")[2] for key in server.keys(place)}
+    assert kinds == {"meta", "leases", "workers"}
+
+
+async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, place: str) -> None:
+    """The fixture that looks after every test has to be able to fail."""
+    async with opened(place) as store:
+        await store.jobs.insert([new_job(deadline_in=5.0), new_job(delay=9.0)])
+        tag = server.keys(place)[0].partition("}")[0].partition(":")[0]
+        server.say("SET", f"{tag}:0}}:p:forgotten", "x")
+    assert await leftovers(server, place) == [f"{tag}:0}}:p:forgotten"]
+
+
+async def test_two_namespaces_share_a_server_without_meeting(server: ThrowawayValkey) -> None:
+    one, other = server.new_namespace(), server.new_namespace()
+    async with opened(one) as here, opened(other) as there:
+        await here.jobs.insert([new_job()])
+        assert await there.jobs.count(JobFilter()) == {}
+    server.clear(one)
+    server.clear(other)
