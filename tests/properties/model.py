@@ -70,8 +70,6 @@ class Model:
 
     def _take(self, job: ModelJob) -> None:
         job.seq = next(self.arrivals)
-        if job.state is S.BLOCKED:
-            job.due = None  # a delay counts only for the holder that it debounces
         self.jobs[job.id] = job
         if job.key is not None:
             self.holders[job.key] = job.id

@@ -88,7 +88,7 @@ class Order:
             state=S.BLOCKED if self.blocked else S.SCHEDULED if waits else S.READY,
             seq=0,
             key=self.unique[0] if self.unique else None,
-            due=None if self.delay is None else now + self.delay + part,
+            due=now + self.delay + part if self.delay is not None and waits else None,
             deadline=None if self.deadline is None else now + self.deadline + part,
             ties=self.ties,
         )
