@@ -263,12 +263,11 @@ async def test_a_live_holder_of_a_key_is_kept_replaced_or_debounced(
             assert found.state is state
 
 
-async def test_the_delay_of_a_blocked_call_debounces_too(scene: Scene) -> None:
-    holder = await scene.enqueue(unique=Unique("k"))
+async def test_a_blocked_call_has_no_time_so_it_makes_the_holder_ready(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=Unique("k"), delay=3_600.0)
     newer = await scene.insert(unique=Unique("k", on_conflict="debounce"), delay=60.0, blocked=True)
     assert (newer.id, newer.how) == (holder, DEBOUNCED)
-    found = await scene.job(holder)
-    assert (found.state, found.due_at) == (S.SCHEDULED, scene.after(60))
+    assert await scene.state(holder) is S.READY
 
 
 @pytest.mark.parametrize("on_conflict", CONFLICTS)

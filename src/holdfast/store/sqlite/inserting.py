@@ -156,6 +156,10 @@ def _body(job: NewJob, now: int) -> Row:
 
 
 def _due(job: NewJob, now: int) -> int:
+    """When a job may run. A blocked call has no time of its own: if it debounces the holder of its
+    key, that job is due now."""
+    if job.blocked:
+        return now
     if job.run_at is not None:
         return to_micros(job.run_at)
     return now if job.delay is None else after(now, job.delay)
