@@ -263,6 +263,13 @@ async def test_a_live_holder_of_a_key_is_kept_replaced_or_debounced(
             assert found.state is state
 
 
+async def test_a_blocked_call_has_no_time_so_it_makes_the_holder_ready(scene: Scene) -> None:
+    holder = await scene.enqueue(unique=Unique("k"), delay=3_600.0)
+    newer = await scene.insert(unique=Unique("k", on_conflict="debounce"), delay=60.0, blocked=True)
+    assert (newer.id, newer.how) == (holder, DEBOUNCED)
+    assert await scene.state(holder) is S.READY
+
+
 @pytest.mark.parametrize("on_conflict", CONFLICTS)
 @pytest.mark.parametrize("state", sorted(ENDED))
 async def test_an_ended_holder_has_lost_its_key_unless_it_asked_for_that_state(

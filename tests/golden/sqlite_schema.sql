@@ -175,13 +175,13 @@ CREATE TABLE holdfast_schedule (
     resumed_at integer,
     error text,
     error_at integer,
-    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    -- When the program started whose definition this is, and when it was last declared so.
     code_since integer,
     code_seen_at integer,
-    -- What an older program that still runs declares instead, and when it last did.
+    -- The definition that an older running program declares instead, and when it last did.
     rival text,
     rival_at integer,
-    -- The oldest and the newest plan that fired and whose row was pruned since.
+    -- The oldest and the newest of the fired plans whose rows were pruned.
     pruned_from integer,
     pruned_until integer
 ) without rowid;

@@ -1,8 +1,8 @@
 """Whether a path still names the file that a connection has open.
 
-A deleted file lives on for those who have it open: without this look they would go on working,
-and what they acknowledge would be lost with the last of them. A look costs a microsecond and is
-taken a few times a second at most.
+A process can go on writing to a file that was deleted, and everything it acknowledges is lost when
+it closes the file. So each connection checks a few times a second that the path still leads to its
+file. A check costs a microsecond.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _File = tuple[int, int]
 
 
 class Anchor:
-    """One for each connection; a database in memory has nothing to lose."""
+    """Remembers which file a connection has open. A database in memory has none, and always
+    holds."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -27,17 +28,18 @@ class Anchor:
         self._looked = 0.0
 
     def lift(self) -> None:
-        """Nothing is known of the file yet."""
+        """Forget the file: the next one at the path may be any."""
         self._file = self._log = None
 
     def drop(self) -> None:
-        """The file at the path is the one that was opened just now, and so is its log."""
+        """Remember the file that is at the path now, and its log: the connection was opened just
+        now."""
         self._file = self._found()
         self._log = None if self._path is None else _file_at(_log_of(self._path))
 
     def holds(self) -> bool:
-        """False once another file is at the path; StoreUnavailable while there is none, because
-        a file that was moved away may be moved back."""
+        """False once another file is at the path. Raises StoreUnavailable while there is no file,
+        because a file that was moved away may be moved back."""
         now = time.monotonic()
         if self._file is None or now - self._looked < LOOK_EVERY_SECONDS:
             return True
@@ -48,7 +50,7 @@ class Anchor:
         return True
 
     def require_file(self) -> None:
-        """For whoever must not create one."""
+        """Raise StoreUnavailable if there is no file at the path."""
         self._found()
 
     def _found(self) -> _File | None:

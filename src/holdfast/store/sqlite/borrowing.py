@@ -62,7 +62,8 @@ class Lent:
 
     @contextmanager
     def transaction(self, now: int) -> Iterator[Transaction]:
-        """What a verb sees. It leaves word for other processes like any commit of the store."""
+        """A transaction for a verb. Like any write of the store it leaves word for other processes,
+        who hear of it when the caller commits."""
         with _named_lock(), self._begun():
             tx = Transaction(self.cursor, now)
             yield tx
@@ -109,7 +110,7 @@ def _recognise(connection: Any) -> Lent:
         if hasattr(connection, "get_bind"):
             connection = connection.connection()
         if getattr(getattr(connection, "dialect", None), "name", "") == "sqlite":
-            # A statement of its own makes SQLAlchemy begin: only then its commit() commits.
+            # SQLAlchemy commits only a transaction that a statement of its own has begun.
             connection.exec_driver_sql("PRAGMA database_list").close()
             pooled = connection.connection
             return Lent.of(pooled.dbapi_connection, pooled.driver_connection)
@@ -122,7 +123,7 @@ def _is_from_sqlalchemy(connection: object) -> bool:
 
 def _require_same_file(cursor: Any, location: Location) -> None:
     if isinstance(cursor, sqlite3.Cursor):
-        cursor.row_factory = None  # positions are what is read, whatever the caller chose
+        cursor.row_factory = None  # the caller may have chosen rows of another kind
     cursor.execute("PRAGMA database_list")
     main = next((path for _, name, path in cursor.fetchall() if name == "main"), "")
     ours = location.path

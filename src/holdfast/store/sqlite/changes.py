@@ -1,11 +1,12 @@
 """When to look at `PRAGMA data_version` again.
 
-Looking every few milliseconds costs an idle process 1% of a core, nearly all of it for
-waking up. On Linux the kernel tells when the write-ahead log is written to (inotify), so
-an idle process sleeps and still hears of a commit within a millisecond. It is only a hint:
-the log is written a moment before the commit can be seen, so a look is repeated, and a slow
-poll goes on underneath. Elsewhere, or where inotify is refused, polling is all there is.
-Who dozes is left to the slow poll: every commit of a large fleet would wake all of it.
+A look every few milliseconds costs an idle process 1% of a core, nearly all of it for waking
+up. On Linux the kernel tells when the write-ahead log is written to (inotify), so an idle
+process sleeps and still hears of a commit within a millisecond. That is only a hint: the log is
+written a moment before the commit can be seen. So the watcher looks several times after a hint,
+and once a second without any. On other systems, or where inotify is refused, it polls.
+A watcher that dozes looks once a second only: many processes dozing on one file are not all
+woken by every commit.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ from holdfast.events import logger
 
 IN_MODIFY = 0x2
 LOOK_AGAIN_SECONDS = 0.002  # for a commit whose log was written but which could not be seen yet
-LOOKS = 4
-GAP_LOOKS = 2  # looks without news, after which the next write is a lone one again
-DOZE_SECONDS = 1.0
+LOOKS = 4  # after a hint
+GAP_LOOKS = 2  # looks without a hint after which the pauses are short again
+DOZE_SECONDS = 1.0  # between looks without any hint
 SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.0005, 0.008
 BRISK_PAUSE_SECONDS, CALM_PAUSE_SECONDS, BRISK_FOR_SECONDS = 0.004, 0.010, 2.0
 
 
 class Changes(Protocol):
-    """`pause` returns when it is time to look again (`stirred`: the last look found a change);
-    `stop` ends a pause, from any thread, and `doze` makes the next ones longer or not."""
+    """Tells a watcher when to look again.
+
+    `pause` returns when it is time; `stirred` says that the last look found a change. `stop`
+    ends a pause from any thread. `doze` makes the next pauses long, or short again.
+    """
 
     def pause(self, stirred: bool) -> None: ...
     def doze(self, dozes: bool) -> None: ...
@@ -56,7 +60,7 @@ def changes_of(path: Path) -> Changes:
 
 
 class PolledChanges:
-    """Looks often while things happen, less often when nothing has for a while."""
+    """Short pauses for two seconds after a change, longer ones then."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -81,8 +85,8 @@ class PolledChanges:
 
 
 class InotifyChanges:
-    """Waits for the kernel. While writes go on without a gap the pauses between looks grow,
-    so that a busy writer in the same process is not slowed by its own echo."""
+    """Waits for the kernel's hints. While hints come without a gap the pauses grow, because a busy
+    writer in the same process causes most of them itself and should not be slowed."""
 
     def __init__(self, log: Path) -> None:
         self._bell_lock = threading.Lock()
@@ -101,7 +105,9 @@ class InotifyChanges:
         elif self._heard(LOOK_AGAIN_SECONDS if self._quiet < LOOKS else DOZE_SECONDS, self._both):
             self._quiet = 0
             time.sleep(min(SHORTEST_PAUSE_SECONDS * 2**self._streak, LONGEST_PAUSE_SECONDS))
-            self._heard(0, self._both)  # the look that follows sees what was written meanwhile
+            self._heard(
+                0, self._both
+            )  # hints of the sleep: the look that follows sees their writes
             self._streak = min(self._streak + 1, 8)
         else:
             self._quiet += 1
@@ -112,7 +118,7 @@ class InotifyChanges:
         self._ring()
 
     def doze(self, dozes: bool) -> None:
-        """Rings, so that a watcher which sleeps with the other ear open changes over."""
+        """Ends the current pause, so that the next one waits in the new way."""
         if dozes != self._dozes:
             self._dozes = dozes
             self._ring()

@@ -24,7 +24,7 @@ from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH = 64
-"""So many jobs end in less than a millisecond."""
+"""So many moves take less than a millisecond."""
 
 
 class SqliteFinishing(Verbs):
@@ -87,7 +87,7 @@ def _require_legal(transitions: Sequence[Transition]) -> None:
 
 
 def _stands(tx: Transaction, by: WorkerInfo | None) -> bool:
-    """Whether nothing has happened to the reclaiming worker since it judged."""
+    """Whether the reclaiming worker's lease holds, and its service had no break since it judged."""
     if by is None or by.alive_since is None:
         return True
     values = (by.id, to_micros(by.alive_since), tx.now)
@@ -122,7 +122,7 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
 
 
 def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
-    """Write the outcomes of those that stand; says how many did."""
+    """Write the outcomes of those transitions that stand; returns how many stand."""
     alike: dict[tuple[float, int], dict[str, str | None]] = {}
     for transition in transitions:
         key = (transition.keep_for, transition.fence)
@@ -141,7 +141,7 @@ _NARROW = len(Narrow._fields)
 
 
 def _find(tx: Transaction, transitions: Sequence[Transition]) -> _Places:
-    """The jobs that are where their transitions say, by that place and their ids."""
+    """The jobs that are in the `source` of their transitions, by source and id."""
     named: dict[JobState, list[JobId]] = {}
     for transition in transitions:
         named.setdefault(transition.source, []).append(transition.id)
@@ -173,7 +173,7 @@ def _apply(tx: Transaction, transitions: Sequence[Transition], found: _Places) -
 
 
 def _explained(tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """What is true instead, read after the accepted moves of the same batch."""
+    """The verdicts with the true state of every refused job, read after the batch was applied."""
     truth = locate(tx, {verdict.id for verdict in verdicts if not verdict.accepted})
     return [
         verdict

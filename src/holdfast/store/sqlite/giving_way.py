@@ -1,10 +1,11 @@
 """Room for other processes between two long writes of this one.
 
-Who finds the database locked sleeps for a moment and tries again. A process that drains a long
-line takes the lock again within microseconds of giving it back, so sleepers hardly ever find it
-free and wait for seconds. Therefore a process that has slept for a while marks a file beside the
-database, and removes the mark when it has had its turn. Whoever finds a mark after a long write
-leaves a gap of about one sleep before the next. A mark that is old is one of a process that died.
+A process that finds the database locked sleeps for a moment and tries again. A process that drains
+a long line takes the lock again within microseconds of giving it back, so the sleeping process
+hardly ever finds it free and waits for seconds. Therefore a process that has waited for a while
+touches a file beside the database (the mark), and removes it when it has had its turn. A process
+that finds a mark after a long write leaves a gap of about one sleep before its next write. An old
+mark was left by a process that died, and is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ FRESH_SECONDS = 1.0
 
 
 class GivingWay:
-    """Used in the writer's thread, but for `waited`; without a path there is nobody else."""
+    """The mark of one opened store. Used in the writer's thread, but for `waited`. A database in
+    memory has no other process to give way to, and no mark."""
 
     def __init__(self, path: Path | None) -> None:
         self._mark = None if path is None else path.with_name(f"{path.name}-waiting")
@@ -28,8 +30,8 @@ class GivingWay:
         self._free_until = 0.0
 
     def waited(self) -> None:
-        """The lock was found taken again and again. A folder that cannot be written to only
-        costs the courtesy of the others."""
+        """Set the mark: the lock was found taken again and again. In a folder that cannot be
+        written to there is no mark, and other processes leave no gap."""
         if self._mark is not None:
             self._is_marked = True
             with suppress(OSError):
@@ -37,7 +39,7 @@ class GivingWay:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Around a write of the writer's thread: begins with the gap that is due to others."""
+        """Around a write of the writer's thread. Begins with the gap, if one is due."""
         gap = self._free_until - time.monotonic()
         if gap > 0:
             time.sleep(gap)

@@ -1,4 +1,4 @@
-"""`Health` on SQLite: what `doctor` is told about the file and the rows in it."""
+"""`Health` on SQLite: checks of the file and of the rows in it, for `doctor`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def is_small(jobs: Sequence[NewJob]) -> bool:
 
 
 def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
-    """Jobs without a key are written together; one with a key must see those before it."""
+    """Add jobs. Those without a key are written together. A job with a key is written at once,
+    because the next job of the batch may have the same key."""
     if not jobs:
         return []
     known = _known(tx, [job.id for job in jobs])
@@ -76,8 +77,8 @@ def insert(tx: Transaction, jobs: Sequence[NewJob]) -> list[Inserted]:
 
 
 def _known(tx: Transaction, ids: Sequence[JobId]) -> dict[JobId, tuple[str, str]]:
-    """The task and arguments of those that are there. Ids are made in order of time, so most are
-    newer than any that is."""
+    """The task and arguments of those ids that exist. Ids are made in order of time, so most
+    batches have only ids newer than the newest job, and one look tells that."""
     [(newest,)] = tx.rows(steps("jobs/insert")["newest"])
     if newest is None or newest < min(ids):
         return {}
@@ -155,6 +156,10 @@ def _body(job: NewJob, now: int) -> Row:
 
 
 def _due(job: NewJob, now: int) -> int:
+    """When a job may run. A blocked call has no time of its own: if it debounces the holder of its
+    key, that job is due now."""
+    if job.blocked:
+        return now
     if job.run_at is not None:
         return to_micros(job.run_at)
     return now if job.delay is None else after(now, job.delay)

@@ -1,7 +1,7 @@
-"""Recording plans: the rows of the ledger, and in the same transaction what they start and cancel.
+"""Recording plans: rows of the ledger, and the jobs that they start and cancel.
 
-The write lock is held from the start, so what is read here stays true, and the rows that are
-absent can be told first and then be written together.
+The transaction holds the write lock from its start, so what is read here stays true: all rows
+that may be written are found first, and are then written together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
-TIDY_BATCH = 100  # jobs of a scope's former plans that are looked at when it gets a new one
+TIDY_BATCH = 100
+"""Of so many former plans of a scope the ended jobs are forgotten when it gets a new plan."""
 
 _Key = tuple[str, str, int]  # schedule, scope and time of a plan
 _Found = tuple[str, str | None]  # decision and job of a row that is there
@@ -50,8 +51,8 @@ def record(tx: Transaction, plans: Sequence[Plan]) -> list[bool]:
 
 
 def _may_write(plan: Plan, found: _Found | None) -> bool:
-    """Whether the row is absent, or open and this plan decides otherwise, or started no job
-    and this plan makes up for it out of turn."""
+    """Whether the plan has no row yet, or an open one and decides otherwise. Out of turn (a
+    backfill) a FIRED plan may also overwrite any row that started no job."""
     if found is None:
         return True
     decision, job_id = found
@@ -61,7 +62,7 @@ def _may_write(plan: Plan, found: _Found | None) -> bool:
 
 
 def _live_beside(tx: Transaction, plans: Sequence[Plan]) -> dict[tuple[str, str], set[JobId]]:
-    """The live jobs of the scopes in which a decision rests on them."""
+    """The live jobs of those scopes that have a plan with `beside`."""
     scopes: dict[str, list[str]] = {}
     for plan in plans:
         if plan.beside is not None:
@@ -95,7 +96,7 @@ def _found(tx: Transaction, keys: Iterable[_Key]) -> dict[_Key, _Found]:
 
 
 def _keeps(tx: Transaction, plans: Sequence[Plan]) -> dict[str, float]:
-    """How long each schedule keeps its rows; one that is gone is left out."""
+    """How many seconds each schedule keeps its rows. A schedule that is gone is left out."""
     names = to_json({plan.schedule for plan in plans})
     return dict(tx.rows(steps("schedules/record")["keeps"], (names,)))
 
@@ -122,7 +123,7 @@ def _write(tx: Transaction, written: dict[_Key, Plan], keeps: dict[str, float]) 
 
 
 def _cancel(tx: Transaction, plans: Iterable[Plan]) -> None:
-    """End the predecessors that wait, and ask those that run."""
+    """Cancel the jobs that these plans replace: end those that wait, mark those that run."""
     reasons: dict[JobId, str] = {}
     for plan in plans:
         for job_id in plan.cancel:

@@ -44,7 +44,8 @@ class Move(NamedTuple):
 
     @property
     def counted(self) -> Narrow:
-        """The narrow row as it will be. An end keeps its bump too: a late write must see it."""
+        """The narrow row after the move. An ended job keeps the bump of its fence too, so that a
+        late write of its worker is refused."""
         job_id, queue, priority, seq, task, attempts, crashes, fence, ties = self.job.narrow
         moved = self.transition
         return Narrow(
@@ -65,7 +66,8 @@ class Move(NamedTuple):
 
     @classmethod
     def of(cls, transition: Transition, job: Found) -> Move:
-        """A job whose cancel was asked for meanwhile does not go on; what was spent stays spent."""
+        """A running job whose cancel was asked for does not go on: a move to a live state becomes
+        a cancel. Attempts that the move spends stay spent."""
         if transition.to in ENDED or job.cancel_requested_at is None:
             return cls(transition, job)
         stopped = msgspec.structs.replace(
@@ -107,7 +109,7 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
 
 
 def _keep_for(transition: Transition, tuned: Sequence[float | None] | None) -> float:
-    """As the job's policy says, unless its queue is tuned otherwise."""
+    """Seconds that an ended job is kept: as its policy says, unless its queue is tuned."""
     if tuned is None:
         return transition.keep_for
     succeeded, failed, other = tuned
@@ -128,7 +130,7 @@ def _line_up_released(tx: Transaction, moves: Sequence[Move]) -> None:
 
 
 def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
-    """At their old positions."""
+    """To their old positions, which may be before the marks of claimers."""
     tx.each(
         steps("parts/enter")[JobState.READY],
         [(*move.counted, tx.now) for move in moves],

@@ -83,7 +83,7 @@ def requeue(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
 
 
 def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
-    """Make ready and scheduled jobs due at a moment; one that has come means ready now."""
+    """Make ready and scheduled jobs due at the moment `due`; if it has come, they are ready."""
     jobs = in_places(tx.rows(script("jobs/reschedule"), (to_json(ids),)), order=ids)
     if due <= tx.now:
         make_ready(tx, [(place, row) for place, row in jobs if place is JobState.SCHEDULED])
@@ -110,7 +110,7 @@ def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
 
 
 def _update(verb: str, tx: Transaction, ids: Iterable[JobId], value: object) -> list[JobId]:
-    """Run the verb's statement in every place where jobs wait; says which jobs it changed."""
+    """Run the verb's statement in every place where jobs wait; returns the jobs that it changed."""
     wanted = (to_json(ids), value)
     places = [place for place in TABLES if place in WAITING]
     return [JobId(job_id) for place in places for (job_id,) in tx.rows(at(verb, place), wanted)]

@@ -28,7 +28,7 @@ _PROMISES = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A parsed URL. `patience` is how many seconds a busy database is tried again."""
+    """A parsed URL. For `patience` seconds a write waits for the lock of a busy database."""
 
     path: Path | None
     synchronous: str = "NORMAL"
@@ -58,7 +58,8 @@ class Location:
         return f"WAL, synchronous={self.synchronous}: {_PROMISES[self.synchronous]}"
 
     def require_place(self) -> None:
-        """SQLite says only "unable to open" of a path that cannot be a file."""
+        """Raise with a reason if the path cannot be a file: SQLite would only say "unable to
+        open"."""
         if self.path is None:
             return
         if self.path.is_dir():

@@ -1,4 +1,4 @@
-"""`Queues` on SQLite."""
+"""`Queues` on SQLite: their settings, and how many live jobs each has."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
-AHEAD_COUNTED = 1_000  # how far a line is counted: beyond it only "many" matters
+AHEAD_COUNTED = 1_000
+"""How many jobs before a job are counted: beyond that only "many" matters."""
 AFTER_ALL = "\U0010ffff"
 
 
@@ -85,7 +86,7 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
 
 
 def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
-    """One row more than asked says whether there is a next page."""
+    """Reads one job more than `limit`: if there is one, there is a next page."""
     values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
     ids = [job_id for (job_id,) in tx.rows(script("jobs/page"), values)]
     jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)

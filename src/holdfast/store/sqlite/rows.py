@@ -33,7 +33,7 @@ def to_optional_datetime(micros: int | None) -> datetime | None:
 
 
 def after(now: int, seconds: float) -> int:
-    """The moment `seconds` after `now`; one beyond the calendar's end becomes its end."""
+    """The moment `seconds` after `now`, or the last moment of the calendar if that is earlier."""
     if not math.isfinite(seconds) or seconds * SECOND > LATEST - now:
         return LATEST
     return now + round(seconds * SECOND)
@@ -52,7 +52,8 @@ def to_json_object(values: Mapping[str, object]) -> str:
 
 
 def to_texts(text: str | None) -> tuple[str, ...]:
-    """A list of tags that something else than holdfast wrote is shown as the text that it is."""
+    """Tags from JSON. A text that is no list of tags, which only another program can have written,
+    is shown as one tag."""
     try:
         return () if text is None else _texts.decode(text)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""`Schedules` on SQLite: the rules themselves, and the reading of their ledger."""
+"""`Schedules` on SQLite: definitions, cursors, and reading the ledger; `ledger` writes it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ class SqliteSchedules(Verbs):
 
 
 def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: datetime | None) -> None:
-    """Wakes only for news: every worker that starts declares the same again."""
+    """Wakes evaluators only if a definition changes: every worker that starts declares all of its
+    schedules again."""
     sql = steps("schedules/declare")
     runs_since = tx.now if since is None else to_micros(since)
     known = {name: facts for name, *facts in tx.rows(sql["known"], (to_json(schedules),))}
@@ -150,7 +151,8 @@ def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: dateti
 
 
 def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int) -> bool:
-    """Whether a program that runs since then may change what stands."""
+    """Whether a program that runs since `since` may change the definition: no operator has edited
+    it, and no program that started later still declares it."""
     return not edited and (code_since <= since or code_seen_at < now - DECLARATION_SECONDS * SECOND)
 
 
@@ -218,7 +220,7 @@ def _history(
 
 
 def _entry(row: Row, jobs: Mapping[str, Sequence[Any]]) -> LedgerEntry:
-    """`jobs` has the facts of those jobs of plans that there still are."""
+    """`jobs` has the facts of each job by its id; a job that was pruned is not there."""
     schedule, scope, at, decision, reason, recorded_at, job_id = row
     state, attempts, claimed_at, finished_at, result, error = jobs.get(job_id) or (None,) * 6
     return LedgerEntry(

@@ -1,4 +1,4 @@
-"""The schema in a file: whether it is ours, what is missing, and how that is applied."""
+"""The schema in a file: whether it is Holdfast's, and which migrations are missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ RECORDED = ["version", "name", "checksum", "applied_at"]
 
 
 def migrate(tx: Transaction, where: str) -> list[str]:
-    """Apply what is missing. The write lock is held, so several processes may try at once."""
+    """Apply the missing migrations. The transaction holds the write lock, so several processes
+    may call this at once."""
     migration = steps("store/migrate")
     missing = pending(load_migrations(__package__), _applied(tx, where), where)
     if missing:
@@ -32,8 +33,9 @@ def require_own(connection: sqlite3.Connection, where: str) -> None:
 
 
 def _applied(tx: Transaction, where: str) -> dict[int, str]:
-    """The versions and checksums of what was applied. Users share their own files with us: a
-    name of ours without our record of migrations is a table of theirs."""
+    """The versions and checksums of the migrations in the file. Users may share a file of their own
+    with Holdfast: a table with a name of Holdfast's, in a file without its record of migrations, is
+    the user's, and an error."""
     migration = steps("store/migrate")
     columns = [name for (name,) in tx.rows(migration["columns"])]
     if columns == RECORDED:

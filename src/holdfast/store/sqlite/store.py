@@ -58,7 +58,8 @@ class SqliteStore:
             self._writer.release()
 
     def sibling(self) -> SqliteStore:
-        """A file is opened anew; memory has one connection, which is shared."""
+        """The sibling opens a file anew. A database in memory has one connection, and the sibling
+        shares it."""
         shared = self._writer
         if shared.location.path is not None:
             shared = Writer(shared.location, self._clock, is_sibling=shared.is_there)
@@ -68,7 +69,7 @@ class SqliteStore:
         return to_datetime(self._writer.now())
 
     async def migrate(self) -> list[str]:
-        """Opening migrates too; a store that is not open is opened for as long as it takes."""
+        """`open` does this too. A store that is not open is opened for as long as this takes."""
         self._writer.retain()
         try:
             return await self._writer.migrate()
@@ -76,7 +77,8 @@ class SqliteStore:
             self._writer.release()
 
     def migration_sql(self) -> str:
-        """Run by hand it leaves what `open` would have left, the record of it included."""
+        """A script that, run by hand, leaves the same file as `open`, with its record of
+        migrations."""
         sql = steps("store/migrate")
         parts = [f"{sql['create']};"]
         for migration in load_migrations(__package__):

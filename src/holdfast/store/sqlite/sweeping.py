@@ -54,8 +54,9 @@ class SqliteSweeping(Verbs):
 def lapsed_leases(
     tx: Transaction, limit: int, after: str | None, no_leases: Remembered[list[Live]]
 ) -> list[Live]:
-    """Every process asks this every second, because nothing announces a death. That nobody runs
-    anything is remembered, and needs no transaction as long as nobody commits."""
+    """Every process asks for them every second, because nothing announces the death of a worker.
+    That there is no lease at all is remembered, and the question then needs no transaction as
+    long as nobody commits."""
     sql = steps("jobs/lapsed_leases")
     if tx.rows(sql["any"]) == [(0,)]:
         no_leases.keep([])
@@ -69,7 +70,8 @@ def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: floa
 
 
 def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
-    """An end drops its own deadline row; what is dropped here was left by hand or by a bug."""
+    """Also drops the deadlines of ended jobs. Every end drops its own, so that only a program
+    other than Holdfast, or a defect, can have left one."""
     sql = steps("jobs/past_deadline")
     tx.run(sql["drop ended"], (tx.now, limit))
     ids = [job_id for (job_id,) in tx.rows(sql["find"], (tx.now, after or "", limit))]

@@ -1,8 +1,8 @@
-"""One thread that owns one connection and does what it is handed, in order.
+"""One thread that owns one connection and runs the work it is given, in order.
 
-Callers are coroutines of any loop, also of several loops at once (the heartbeat has its
-own): each hands over a function of the connection and awaits a future of its own loop. A
-caller that gives up waiting does not undo its work; the verbs are idempotent or guarded.
+Callers are coroutines of any loop, also of several loops at once (the heartbeat has a loop of its
+own). Each hands over a function of the connection and awaits a future of its own loop. If a caller
+stops waiting, its work is done all the same; the verbs are idempotent or guarded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Item = tuple[Callable[..., Any], tuple[Any, ...], _Caller | None]
 
 
 class ConnectionThread:
-    """Starts with `start`, ends with `stop`; both may be called twice."""
+    """The thread runs from `start` to `stop`; both may be called twice."""
 
     def __init__(
         self, name: str, connect: Callable[[Anchor], sqlite3.Connection], anchor: Anchor
@@ -39,7 +39,7 @@ class ConnectionThread:
         self._pid = 0
 
     def start(self) -> None:
-        """A daemon, so that a program which forgets to close still exits."""
+        """The thread is a daemon: a program that forgets to close its store still exits."""
         if self._thread is None:
             self._inbox = queue.SimpleQueue()
             self._pid = os.getpid()
@@ -49,7 +49,7 @@ class ConnectionThread:
             self._thread.start()
 
     def stop(self) -> None:
-        """Let what was handed over finish, close the connection, end the thread."""
+        """Do the work that was handed over, close the connection, end the thread."""
         thread, self._thread = self._thread, None
         if thread is None or self._pid != os.getpid():
             return
@@ -90,14 +90,15 @@ class ConnectionThread:
                 _tell(caller, _fail, error)
             else:
                 _tell(caller, _answer, answer)
-            # The last answer must not live on until the next item.
+                del answer
+            # Nothing of this item may live on while the thread waits for the next.
             del item, work, args, caller
         if connection is not None:
             connection.close()
 
 
 def _close(connection: sqlite3.Connection) -> None:
-    """Another file has taken the place of this connection's: whatever it says is of no use."""
+    """Close a connection whose file was replaced; errors of closing no longer matter."""
     with suppress(sqlite3.Error):
         connection.close()
 

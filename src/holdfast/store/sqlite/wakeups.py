@@ -1,8 +1,8 @@
-"""`Wakeups` on SQLite: who is told that something may be worth a look.
+"""`Wakeups` on SQLite: calls listeners when something may be worth a look.
 
 A commit of this store calls its listeners straight away. Commits of other processes are
-noticed by a `Watcher`, which runs only while somebody listens; in memory there is none,
-because nobody else can commit.
+noticed by a `Watcher`, which runs only while there are listeners. A database in memory needs no
+watcher, because no other process can commit to it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SqliteWakeups:
     async def subscribe(
         self, listener: Listener, topics: Set[Topic] = EVERY_TOPIC
     ) -> Callable[[], None]:
-        """Returns once the watcher looks, so that nothing committed after it is missed."""
+        """Returns once the watcher looks, so that no later commit is missed."""
         loop = asyncio.get_running_loop()
         looking: asyncio.Future[None] = loop.create_future()
         with self._lock:
@@ -58,7 +58,7 @@ class SqliteWakeups:
                 self._watcher.doze(self._audience.dozes)
 
     def emit_own(self, bumped: Mapping[Key, Bump]) -> None:
-        """Wake after a commit of this store; the watcher need not tell it again."""
+        """Wake listeners after a commit of this store; the watcher will not tell them again."""
         watcher = self._watcher
         if watcher is not None:
             watcher.note(bumped)
@@ -69,7 +69,7 @@ class SqliteWakeups:
 
     @property
     def hears(self) -> bool:
-        """A commit here tells by itself, and the watcher sees those of others."""
+        """Always: commits of this store wake by themselves, and the watcher sees all others."""
         return True
 
     def stop(self) -> None:
@@ -83,7 +83,8 @@ class SqliteWakeups:
             leaving.join()
 
     def _unsubscribe(self, listener: Listener) -> None:
-        """Does not wait for the watcher, since it may be the watcher who found a loop closed."""
+        """Does not wait for the watcher's thread to end: it may be that thread which calls this,
+        because it found a loop closed."""
         with self._lock:
             self._audience.remove(listener)
             self._loops.pop(listener, None)
@@ -108,7 +109,7 @@ class SqliteWakeups:
 
     def _tell_awaiting(self) -> None:
         for loop, looking in self._awaiting:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: nobody awaits it
+            with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody awaits it
                 loop.call_soon_threadsafe(_resolve, looking)
         self._awaiting.clear()
 
@@ -117,11 +118,11 @@ class SqliteWakeups:
             for listener in self._audience.of(wakeup):
                 loop = self._loops.get(listener)
                 if loop is None:
-                    continue  # it has just left
+                    continue  # the listener has just unsubscribed
                 try:
                     loop.call_soon_threadsafe(listener, wakeup)
                 except RuntimeError:
-                    # Its loop was closed without unsubscribing: nobody is left to wake.
+                    # The listener's loop was closed without unsubscribing: nobody is left to wake.
                     self._unsubscribe(listener)
 
 

@@ -1,8 +1,8 @@
 """The thread that notices the commits of other processes.
 
-`PRAGMA data_version` changes when another connection has committed; only then the small
-`counter` table is read to say what it was about. Commits of the own store are noted by who
-made them, so that they are not told twice.
+`PRAGMA data_version` changes when another connection has committed; only then the small table
+of counters is read, and a counter that has grown says what the commit was about. The store notes
+the counters of its own commits (`note`), so that its listeners hear of them once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ ANY = [Wakeup(topic) for topic in (Topic.READY, Topic.DUE, Topic.SCHEDULES)]
 
 
 class Watcher:
-    """`on_look` is called once it looks, `on_news` for what it sees; both in its thread."""
+    """Calls `on_look` once it has begun to look, and `on_news` with what it sees; both in its own
+    thread."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Watcher:
             changes.stop()
 
     def doze(self, dozes: bool) -> None:
-        """Whether a look every now and then is enough."""
+        """Whether a look every second is enough from now on."""
         self._dozes = dozes
         changes = self._changes
         if changes is not None:
@@ -70,7 +71,7 @@ class Watcher:
         self._thread.join()
 
     def note(self, bumped: Mapping[Key, Bump]) -> None:
-        """These commits have been told already."""
+        """The listeners have heard of these commits already."""
         with self._lock:
             for key, (n, jobs) in bumped.items():
                 if self._seen.get(key, 0) == n - jobs:
@@ -86,7 +87,7 @@ class Watcher:
                 self._stop.wait(RECONNECT_SECONDS)
 
     def _say_once(self, problem: str) -> None:
-        """An outage is tried again every second and told once."""
+        """Log a problem once, however often the watcher meets it again."""
         if problem != self._problem:
             self._problem = problem
             logger.warning("sqlite watcher reconnects: %s", problem, extra={"error": problem})
@@ -103,7 +104,7 @@ class Watcher:
                 self._on_look()
                 if self._problem is not None:
                     self._problem = None
-                    self._on_news(ANY)  # whatever was committed meanwhile is unknown
+                    self._on_news(ANY)  # nobody knows what was committed meanwhile
                 self._look(connection, anchor, changes, version)
             finally:
                 changes.close()

@@ -105,8 +105,8 @@ def _poll(tx: Transaction, worker: WorkerId, queues: Sequence[str]) -> Row:
 
 
 def _recalled(found: Row, now: int) -> News | None:
-    """News from what a former poll found; a worker whose lease lapsed since is still counted.
-    Not once its due time lies so far back that the next one is wanted."""
+    """News from what a former poll found. A worker whose lease has lapsed since is still counted.
+    None if the due time has passed `LATELY`: then the next due time has to be read."""
     news = _news(found, now)
     return None if news.due_in is not None and news.due_in <= -LATELY else news
 

@@ -3,8 +3,8 @@
 -- `job` and `outcome` are written once. Only the narrow rows of `ready`, `lease`, `scheduled`,
 -- `suspended` and `blocked` move. All times are microseconds since 1970 UTC.
 
--- Found by an index: in a tree of its own key a row of a few kilobytes leaves room for four on a
--- page, inner pages too, and the tree grows deep.
+-- A rowid table with an index on `id`. WITHOUT ROWID would store rows of several kilobytes in
+-- interior pages too, about four on each, and make the tree very deep.
 create table holdfast_job (
     id text primary key not null,
     task text not null,
@@ -33,7 +33,7 @@ create table holdfast_ready (
 ) without rowid;
 create unique index holdfast_ready_job on holdfast_ready (job_id);
 
--- A running attempt. Small at any moment, hence no index but the key.
+-- Running attempts. There are few at any moment, hence no index but the key.
 create table holdfast_lease (
     job_id text primary key,
     queue text not null,
@@ -135,14 +135,15 @@ create table holdfast_progress (
     at integer not null
 ) without rowid;
 
--- Lazy: a row is a claim on the key by `job_id` while that job is in one of `states`.
+-- A job holds its key while it is in one of `states`. Rows are not removed when it leaves them:
+-- whoever meets a row looks where its job is.
 create table holdfast_unique_key (
     key text primary key,
     job_id text not null,
     states text not null
 ) without rowid;
 
--- Only for live jobs that have one.
+-- The deadlines of live jobs; few jobs have one.
 create table holdfast_deadline (
     job_id text primary key,
     at integer not null
@@ -184,10 +185,10 @@ create table holdfast_leader (
     expires_at integer not null
 ) without rowid;
 
--- Counters, on one page because every insert writes two of them. The numbers of `arrival` are
--- given to jobs (a handed back job keeps one that may be higher than any left in the line);
--- `return` counts the jobs that came back to a place of their own in a line. The other topics are
--- what other processes should look at, bumped in the transaction that changed it.
+-- Counters, on one page because every insert writes two of them. `arrival` gives jobs their numbers
+-- in line; a job that is handed back keeps its number, which may be higher than any in the line.
+-- `return` grows when jobs go back to their old positions. The other topics are wakeups: a
+-- transaction increments the counter of what other processes should look at.
 create table holdfast_counter (
     topic text not null,
     name text not null,
@@ -196,10 +197,10 @@ create table holdfast_counter (
 ) without rowid;
 insert into holdfast_counter (topic, name, n) values ('arrival', '', 0), ('return', '', 0);
 
--- Every job with the place it is in: the one list of places. SQLite reads a view like this table
--- by table, with the conditions of the statement that uses it, only if a column has the same
--- affinity in every arm: hence the casts. States of live places and `ended` are constants, so
--- `not ended` or a state leaves out a table before a row of it is read.
+-- Every job with the place it is in: the one list of places. SQLite applies the conditions of a
+-- statement to each table of the view, and uses its indexes, only if a column has the same affinity
+-- in every arm: hence the casts. The states of live places and `ended` are constants, so a
+-- statement that asks for `not ended` or for a state skips the other tables without reading them.
 create view holdfast_place (
     job_id, state, ended, queue, priority, seq, task, attempts, crashes, fence, ties,
     cancel_requested_at, worker_id, claimed_at, ahead, due_at,

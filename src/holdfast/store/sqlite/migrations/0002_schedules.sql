@@ -1,4 +1,5 @@
--- Schedules, and the ledger in which every due plan has one row: being unique, it is the lock.
+-- Schedules, and the ledger. Every due plan has one row in the ledger, whose key is the lock: two
+-- processes cannot both record one plan.
 
 create table holdfast_schedule (
     name text primary key,
@@ -15,13 +16,13 @@ create table holdfast_schedule (
     resumed_at integer,
     error text,
     error_at integer,
-    -- Since when the program runs whose definition stands, and when such a program last declared it.
+    -- When the program started whose definition this is, and when it was last declared so.
     code_since integer,
     code_seen_at integer,
-    -- What an older program that still runs declares instead, and when it last did.
+    -- The definition that an older running program declares instead, and when it last did.
     rival text,
     rival_at integer,
-    -- The oldest and the newest plan that fired and whose row was pruned since.
+    -- The oldest and the newest of the fired plans whose rows were pruned.
     pruned_from integer,
     pruned_until integer
 ) without rowid;
@@ -50,8 +51,8 @@ create index holdfast_ledger_expiry on holdfast_ledger (keep_until) where decisi
 create index holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
 create index holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
--- Lazy: the plans whose jobs may still be live. A job that ends leaves its row; whoever records
--- the next plan of the scope removes it. So what is live is found without the ledger's history.
+-- The plans whose jobs may still be live, so that live jobs are found without reading the ledger.
+-- Rows are removed late: not when the job ends, but when the next plan of the scope is recorded.
 create table holdfast_started (
     schedule text not null,
     scope text not null,

@@ -4,7 +4,7 @@ select name, ?2, ?3 from holdfast_schedule where name = ?1
 on conflict (schedule, scope) do update set at = max(at, excluded.at)
 
 -- name: forget
--- what no scope's cursor stands for by now
+-- cursors so old that the cursor of no scope stands for their scopes
 delete from holdfast_schedule_cursor
 where schedule = ?1
     and scope in (

@@ -25,7 +25,7 @@ values (?, ?, ?)
 on conflict (schedule, scope) do update set at = max(at, excluded.at)
 
 -- name: tidy
--- the oldest only: a long backlog of live ones must not be walked at every plan
+-- the oldest rows only: a plan must not read a long backlog of live jobs
 delete from holdfast_started
 where schedule = ?1
     and scope = ?2
@@ -42,7 +42,7 @@ values (?, ?, ?, ?)
 on conflict (schedule, scope, at) do update set job_id = excluded.job_id
 
 -- name: restart
--- a job that returns to life is looked for again
+-- a requeued job is live again, so its plan has to be listed again
 insert into holdfast_started (schedule, scope, at, job_id)
 select schedule, scope, at, job_id from holdfast_ledger where job_id = ?
 on conflict do nothing

@@ -5,6 +5,9 @@ local insert_once
 
 do
     local function due_at(job)
+        if job[JOB_BLOCKED] then
+            return moment -- a blocked call has no time of its own
+        end
         return job[JOB_RUN_AT] or (job[JOB_DELAY] and after(job[JOB_DELAY])) or moment
     end
 
