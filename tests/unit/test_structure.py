@@ -108,7 +108,6 @@ SAME_NAME = {
     "Connections": "of each server; backends know nothing of each other",
     "Schema": "of each server",
     "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
-    "Verbs": "what the verbs of a backend share",
     "Watchdog": "over a worker's loop; over a test's server",
 }
 """Public classes that may share a name."""
