@@ -110,7 +110,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             job.id,
             job.fence,
             JobState.SUCCEEDED,
-            job.state if isinstance(job, Live) else JobState.RUNNING,
+            job.state,
             spend=1,
             keep_for=policy.retention.succeeded,
             result=end.result if policy.keep_result else None,
@@ -119,7 +119,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    source = job.state if isinstance(job, Live) else JobState.RUNNING
+    source = job.state
     move = _Mover(job, policy, source, uniform)
     match end:
         case Raised(final=True):

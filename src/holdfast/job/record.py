@@ -7,7 +7,7 @@ dataclass to make, and thousands are made every second.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -88,6 +88,8 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     `attempts + 1`. `claimed_at` is the store's clock at the claim. `ahead` says that no slot
     was free for it: should the worker die, the job counts as one that had not begun.
     """
+
+    state: ClassVar[JobState] = JobState.RUNNING
 
     id: JobId
     task: str

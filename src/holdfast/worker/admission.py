@@ -25,7 +25,7 @@ from holdfast.handlers.registry import Mode
 from holdfast.job.ends import PutOff
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import leave
-from holdfast.job.record import Claimed
+from holdfast.job.record import Claimed, times_taken
 from holdfast.job.retry import UniformRandom
 from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.attempt import Answers, Attempt
@@ -168,7 +168,7 @@ def is_careful(attempt: Attempt) -> bool:
     job, policy = attempt.job, attempt.policy
     return (
         job.crashes > 0
-        or job.times_taken - 1 > job.attempts
+        or times_taken(job.fence) - 1 > job.attempts
         or job.attempts + 1 >= policy.retry.max_attempts
         or policy.max_crashes <= 1
     )

@@ -60,8 +60,6 @@ class Executor:
             end = end_of(error)
         if forks.process != self._process:
             forks.leave(None)
-        if isinstance(end, Returned) and end.result is not None:
-            end = self._within_limit(attempt, end, end.result)
         return settle(attempt, end)
 
     def resize(self, slots: int) -> None:
@@ -81,13 +79,14 @@ class Executor:
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
         if handler.mode is Mode.PROCESS:
-            return await self._processes.run(
+            end = await self._processes.run(
                 handler,
                 job,
                 keep_result=attempt.policy.keep_result,
                 begin=attempt.begin,
                 ask=attempt.ask,
             )
+            return self._within_limit(attempt, end)
         try:
             signature = handler.signature
             context = Context(job, attempt) if signature.takes_context else None
@@ -106,15 +105,18 @@ class Executor:
         if not attempt.policy.keep_result:
             return Returned(None)
         try:
-            return Returned(signature.encode_result(value))
+            result = signature.encode_result(value)
         except BadResult as error:
             return refused(error)
+        if len(result) * 4 > self._max_result:  # no character takes more than four bytes
+            return self._within_limit(attempt, Returned(result))
+        return Returned(result)
 
-    def _within_limit(self, attempt: Attempt, end: End, result: str) -> End:
+    def _within_limit(self, attempt: Attempt, end: End) -> End:
         """The same end, unless its result is too large to keep."""
-        if len(result) * 4 <= self._max_result:  # no character takes more than four bytes
+        if not isinstance(end, Returned) or end.result is None:
             return end
-        size = len(result.encode())
+        size = len(end.result.encode())
         if size <= self._max_result:
             return end
         what = f"task {attempt.job.task!r}: the result"
@@ -130,9 +132,9 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
     None when the attempt is no longer this worker's to end."""
     if attempt.stop is Stop.LOST:
         return None
-    if not isinstance(end, Returned):  # a return stands, also if a stop came too late for it
-        end = _given_stop(attempt, end)
-    return decided(attempt, end)
+    if isinstance(end, Returned):  # it stands, also if a stop came too late for it
+        return decide(attempt.job, end)
+    return decided(attempt, _given_stop(attempt, end))
 
 
 def decided(attempt: Attempt, end: End) -> Transition:

@@ -50,12 +50,10 @@ def _nobody() -> None:
     """Until somebody listens."""
 
 
-Unwritten = tuple[Attempt | None, Transition]
-"""An end on its way to the store. There is no attempt for a job that never became one here: this
-program could not read it, or the answer to its claim was lost."""
-
 Listener = Callable[[Attempt | None, Transition, Verdict], None]
-"""Told of each end when the store has answered, on the worker's loop. It must not wait."""
+"""Told of each end when the store has answered, on the worker's loop. It must not wait. There is no
+attempt for a job that never became one here: this program could not read it, the answer to its
+claim was lost, or nobody listened yet when it ended."""
 
 
 class Finisher:
@@ -73,9 +71,10 @@ class Finisher:
         self._most = setup.options.max_unwritten
         self.on_room: Callable[[], None] = _nobody
         self.on_given_up: Callable[[], None] = _nobody
-        self._pending: list[Unwritten] = []
-        self._flying: Sequence[Unwritten] = ()
+        self._pending: list[Transition] = []
+        self._flying: Sequence[Transition] = ()
         self._listeners: tuple[Listener, ...] = ()
+        self._attempts: dict[tuple[JobId, int], Attempt] = {}
         self._since = 0.0
         self._flying_since = math.inf
         self._flush: asyncio.Task[None] | None = None
@@ -90,11 +89,15 @@ class Finisher:
 
     def _forget(self, listener: Listener) -> None:
         self._listeners = tuple(one for one in self._listeners if one != listener)
+        if not self._listeners:
+            self._attempts.clear()
 
     def add(self, attempt: Attempt | None, transition: Transition) -> None:
         if not self._pending:
             self._since = time.monotonic()
-        self._pending.append((attempt, transition))
+        self._pending.append(transition)
+        if self._listeners and attempt is not None:
+            self._attempts[transition.id, transition.fence] = attempt
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
@@ -116,11 +119,11 @@ class Finisher:
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
-        return any(job_id == end.id for _, end in chain(self._pending, self._flying))
+        return any(job_id == end.id for end in chain(self._pending, self._flying))
 
     def kept(self) -> list[Transition]:
         """Ends that are not known to be written; another thread may ask for them."""
-        return [end for _, end in (*self._pending, *self._flying)]
+        return [*self._pending, *self._flying]
 
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
@@ -165,12 +168,12 @@ class Finisher:
             self.on_room()
 
     async def _write(
-        self, batch: Sequence[Unwritten], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
+        self, batch: Sequence[Transition], *, repeated: bool = False, tries: int = UNKNOWN_TRIES
     ) -> None:
         """Try until the store has answered; until then the ends are kept."""
         while True:
             try:
-                verdicts = await self._store.jobs.finish([end for _, end in batch])
+                verdicts = await self._store.jobs.finish(batch)
             except RowRefused as error:
                 self._outage.over(FINISH)
                 await self._without_the_row(batch, error)
@@ -188,43 +191,42 @@ class Finisher:
                 self._count(batch, verdicts, repeated)
                 return
 
-    async def _apart(self, batch: Sequence[Unwritten], error: Exception) -> None:
+    async def _apart(self, batch: Sequence[Transition], error: Exception) -> None:
         """The error is unknown, and one row may be its cause: the other rows are written without
         it. That row goes behind all others and is tried again: it may be good all the same."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True, tries=1)
             return
-        [(_, end)] = batch
+        [end] = batch
         self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
         self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
-    async def _without_the_row(self, batch: Sequence[Unwritten], error: Exception) -> None:
+    async def _without_the_row(self, batch: Sequence[Transition], error: Exception) -> None:
         """The store cannot take this batch: halve it until the row at fault is alone."""
         if len(batch) > 1:
             for half in _halves(batch):
                 await self._write(half, repeated=True)
             return
-        [(attempt, transition)] = batch
+        [transition] = batch
         self._events.error(
             "job.end_unwritable", job=transition.id, to=transition.to, error=describe(error)
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
+            self._attempts.pop((transition.id, transition.fence), None)
             self.on_given_up()
             return
-        await self._write([(attempt, unwritable(transition, error))])
+        await self._write([unwritable(transition, error)])
 
     def _count(
-        self, batch: Sequence[Unwritten], verdicts: Sequence[Verdict], repeated: bool
+        self, batch: Sequence[Transition], verdicts: Sequence[Verdict], repeated: bool
     ) -> None:
         counters = self.counters
         if repeated:
-            verdicts = [
-                _own_is_accepted(end, it) for (_, end), it in zip(batch, verdicts, strict=True)
-            ]
-        for (_, transition), verdict in zip(batch, verdicts, strict=True):
+            verdicts = [_own_is_accepted(end, it) for end, it in zip(batch, verdicts, strict=True)]
+        for transition, verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
                 self._refused(transition, verdict)
             elif transition.to in ENDED:
@@ -233,10 +235,11 @@ class Finisher:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
         if self._listeners:
-            for (attempt, transition), verdict in zip(batch, verdicts, strict=True):
-                self._tell(attempt, transition, verdict)
+            for transition, verdict in zip(batch, verdicts, strict=True):
+                self._tell(transition, verdict)
 
-    def _tell(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
+    def _tell(self, transition: Transition, verdict: Verdict) -> None:
+        attempt = self._attempts.pop((transition.id, transition.fence), None)
         for listener in self._listeners:
             try:
                 listener(attempt, transition, verdict)
@@ -257,7 +260,7 @@ class Finisher:
         )
 
 
-def _halves(batch: Sequence[Unwritten]) -> tuple[Sequence[Unwritten], Sequence[Unwritten]]:
+def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence[Transition]]:
     half = len(batch) // 2
     return batch[:half], batch[half:]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -122,21 +123,22 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     blocked: list[Row] = []
     for seq, job in enumerate(jobs, take_numbers(tx, len(jobs))):
         narrow = (job.id, job.queue, job.priority, seq, job.task, 0, 0, 0, job.ties)
-        due = _due(job, now)
         if job.blocked:
             blocked.append(narrow)
-        elif due <= now:
+        elif (due := _due(job, now)) <= now:
             ready.append((*narrow, now))
         else:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
     tx.each(enter[JobState.READY], ready)
-    tx.each(enter[JobState.SCHEDULED], scheduled)
-    tx.each(enter[JobState.BLOCKED], blocked)
+    if scheduled:
+        tx.each(enter[JobState.SCHEDULED], scheduled)
+    if blocked:
+        tx.each(enter[JobState.BLOCKED], blocked)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
-    for _, queue, *_ in ready:
-        tx.wake(Topic.READY, queue)
+    for queue, count in Counter([row[1] for row in ready]).items():
+        tx.wake(Topic.READY, str(queue), count)
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
 

@@ -95,7 +95,7 @@ def claimed(job_id: bytes, blob: bytes, text: bytes | None, progress: bytes | No
         row.fence,
         to_datetime(row.created_at),
         to_datetime(row.claimed_at),
-        to_optional_datetime(row.deadline_at),
+        None if row.deadline_at is False else to_datetime(row.deadline_at),
         told.tags,
         told.headers,
         None if progress is None else known(to_progress_row(progress).checkpoint),
