@@ -15,7 +15,8 @@ class Line:
 
     `cut` refuses every call, `refuse` those of the verbs it names. `lose` names
     verbs of which one call each is applied although its answer is lost. `hold`
-    names verbs whose answers wait for `release`; `held` those that do.
+    names verbs whose answers wait for `release`; `held` those that do. `late` says
+    how many seconds calls of a verb need to reach the store.
     """
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class Line:
         self.lose: set[str] = set()
         self.hold: set[str] = set()
         self.held: list[str] = []
+        self.late: dict[str, float] = {}
         self._released = asyncio.Event()
         self.calls: list[str] = []
 
@@ -35,6 +37,7 @@ class Line:
         self.calls.append(verb)
         if self.cut or verb in self.refuse:
             raise StoreUnavailable("the line is cut")
+        await asyncio.sleep(self.late.get(verb, 0.0))
         answer = await call()
         if verb in self.hold:
             self.held.append(verb)

@@ -111,6 +111,21 @@ async def test_suspects_run_one_at_a_time_and_are_all_drained(live_store: Store)
     assert most == 1
 
 
+async def test_suspects_that_are_put_off_by_a_slow_store_are_drained_too(live_store: Store) -> None:
+    """The store counts their wait from its write, which comes later than the decision."""
+
+    async def suspect() -> None:
+        line.late.clear()
+
+    line = Line()
+    line.late["finish"] = 0.5
+    shop = Shop(FlakyStore(live_store, line), suspect)
+    for _ in range(3):
+        await one_that_lost_its_worker(shop, "suspect")
+    async with shop.worker(queues={"default": 10}) as worker:
+        assert await worker.drain() == 3
+
+
 async def test_a_job_that_may_run_once_never_begins_ahead_of_its_slot(live_store: Store) -> None:
     """It was marked as not begun: were it to run all the same, its death would cost nothing."""
     ahead: list[bool] = []

@@ -43,7 +43,7 @@ WRITTEN_CHECK_SECONDS = 0.005
 
 class Admission:
     """Takes what the fetcher claimed, and passes on to the runner what may begin.
-    `put_off_until` is when the last suspect that was put off is due again."""
+    `put_off_until` is when the last suspect that was put off is due again, once that is written."""
 
     def __init__(
         self,
@@ -64,12 +64,13 @@ class Admission:
         self._loop = asyncio.get_running_loop()
         self._apart: set[asyncio.Task[None]] = set()
         self.put_off_until = 0.0
+        self._longest_put_off = 0.0
 
     def receive(self, claimed: Sequence[Claimed]) -> None:
         now = self._loop.time()
         attempts = self._in_time(self._attempts(claimed, now))
         if attempts:
-            self._begin(admit(attempts, self._runner.running.values(), now), now)
+            self._begin(admit(attempts, self._runner.running.values(), now))
 
     def _attempts(self, claimed: Sequence[Claimed], now: float) -> list[Attempt]:
         attempts: list[Attempt] = []
@@ -94,12 +95,18 @@ class Admission:
         runner.hand_back(late)
         return [one for one in attempts if not one.ended]
 
-    def _begin(self, admitted: Admitted, now: float) -> None:
+    def all_is_written(self) -> None:
+        """The store counts the wait of a suspect from the write, not from the decision."""
+        if self._longest_put_off:
+            self.put_off_until = self._loop.time() + self._longest_put_off
+            self._longest_put_off = 0.0
+
+    def _begin(self, admitted: Admitted) -> None:
         self._permits.reads_ahead = not admitted.careful
         self._runner.dispatch(admitted.begin)
         self._runner.hand_back(admitted.hand_back)
         for suspect, seconds in admitted.put_off:
-            self.put_off_until = max(self.put_off_until, now + seconds)
+            self._longest_put_off = max(self._longest_put_off, seconds)
             why = PutOff(seconds, "another job that may be why a worker died runs")
             self._runner.hand_back([suspect], why)
         if admitted.apart is not None:

@@ -30,6 +30,7 @@ async def drained(pipeline: Pipeline) -> int:
     try:
         while not pipeline.runner.leaving:
             await _quiet(pipeline)
+            pipeline.admission.all_is_written()
             try:
                 promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
                 if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
