@@ -139,11 +139,7 @@ CREATE TABLE holdfast_queue (
     paused integer not null default 0,
     cool_until integer,
     throttles integer not null default 0,
-    throttle_base real not null,
-    throttle_cap real not null,
-    retain_succeeded real,
-    retain_failed real,
-    retain_other real
+    settings text not null default '{}' -- what differs from the defaults
 ) without rowid;
 
 CREATE TABLE holdfast_ready (

@@ -103,6 +103,27 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     retain_failed: float | None = None
     retain_other: float | None = None
 
+    def keep_for(self, state: JobState) -> float | None:
+        """Seconds that a job is kept which ended like this."""
+        match state:
+            case JobState.SUCCEEDED:
+                return self.retain_succeeded
+            case JobState.FAILED:
+                return self.retain_failed
+            case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
+                return self.retain_other
+            case _:
+                raise ValueError(f"a job that is {state} has not ended")
+
+    def to_json(self) -> str:
+        """What differs from the defaults: a store keeps it as one text."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> QueueSettings:
+        """A setting that this version does not know is left alone."""
+        return msgspec.json.decode(text, type=cls)
+
 
 class QueueInfo(msgspec.Struct, frozen=True):
     """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` holds live

@@ -19,7 +19,7 @@ from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
@@ -183,7 +183,14 @@ class PostgresFinishing(JobVerbs):
         for move in asked.others:
             if move.cool is not None and (queue := moved.queues.get(move.id)) is not None:
                 hints[queue] = max(move.cool, hints.get(queue, 0.0))
-        await session.timed("queues/throttle", [*hints], [*hints.values()])
+        untuned = QueueSettings()
+        await session.timed(
+            "queues/throttle",
+            [*hints],
+            [*hints.values()],
+            untuned.throttle_base,
+            untuned.throttle_cap,
+        )
 
     async def _explain_refusals(
         self, refused: Sequence[JobId], verdicts: dict[JobId, Verdict]

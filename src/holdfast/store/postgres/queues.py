@@ -18,10 +18,8 @@ class PostgresQueues:
 
     async def ensure(self, queues: Mapping[str, QueueSettings]) -> None:
         if queues:
-            columns = zip(*map(_values, queues.values()), strict=True)
-            await self._connections.fetch(
-                "queues/ensure", list(queues), *(list(column) for column in columns)
-            )
+            settings = [each.to_json() for each in queues.values()]
+            await self._connections.fetch("queues/ensure", [*queues], settings)
 
     async def pause(self, names: Sequence[str]) -> None:
         channel = self._connections.options.channel
@@ -32,18 +30,8 @@ class PostgresQueues:
         await self._connections.fetch("queues/resume", channel, sorted(set(names)))
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
-        await self._connections.fetch("queues/tune", name, *_values(settings))
+        await self._connections.fetch("queues/tune", name, settings.to_json())
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         found = await self._connections.timed("queues/list", [*names] or None)
         return [rows.queue_info(row) for row in found]
-
-
-def _values(settings: QueueSettings) -> tuple[float | None, ...]:
-    return (
-        settings.throttle_base,
-        settings.throttle_cap,
-        settings.retain_succeeded,
-        settings.retain_failed,
-        settings.retain_other,
-    )

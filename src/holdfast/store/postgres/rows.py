@@ -164,24 +164,11 @@ def queue_info(row: Any) -> QueueInfo:
         paused=row["paused"],
         cooling_for=row["cooling_for"],
         throttles=row["throttles"],
-        settings=_settings(row),
+        settings=QueueSettings.from_json(row["settings"]),
         counts={
             STATES[state]: jobs for state, jobs in zip(row["states"], row["jobs"], strict=True)
         },
         oldest_ready_age=row["oldest_ready_age"],
-    )
-
-
-def _settings(row: Any) -> QueueSettings:
-    """A queue without a row in `queue` has jobs and was never tuned."""
-    if row["throttle_base"] is None:
-        return QueueSettings()
-    return QueueSettings(
-        throttle_base=row["throttle_base"],
-        throttle_cap=row["throttle_cap"],
-        retain_succeeded=row["retain_succeeded"],
-        retain_failed=row["retain_failed"],
-        retain_other=row["retain_other"],
     )
 
 

@@ -16,14 +16,15 @@ MOST_DOUBLINGS = 500
 def cool(tx: Transaction, queue: str, hint: float) -> None:
     """Let a queue cool down; only the first throttle of a window raises its count."""
     sql = steps("parts/cool")
-    fresh = QueueSettings()
-    tx.run(sql["ensure"], (queue, fresh.throttle_base, fresh.throttle_cap))
-    [(until, count, base, cap)] = tx.rows(sql["read"], (queue,))
+    tx.run(sql["ensure"], (queue,))
+    [(until, count, text)] = tx.rows(sql["read"], (queue,))
     if until is not None and until > tx.now:
         until = max(until, after(tx.now, hint))
     else:
         lately = until is not None and tx.now <= until + FORGIVEN_AFTER
         count = count + 1 if lately else 1
-        wait = min(base * 2.0 ** min(count - 1, MOST_DOUBLINGS), cap)
+        settings = QueueSettings.from_json(text)
+        doubled = settings.throttle_base * 2.0 ** min(count - 1, MOST_DOUBLINGS)
+        wait = min(doubled, settings.throttle_cap)
         until = after(tx.now, max(hint, wait))
     tx.run(sql["cool"], (queue, until, count))

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import IllegalMove
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return
 from holdfast.store.sqlite.rows import after, to_json
@@ -97,7 +96,7 @@ def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
 
 def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     sql = steps("jobs/finish")
-    tuned = {queue: kept for queue, *kept in tx.rows(sql["retentions"])}
+    tuned = {name: QueueSettings.from_json(text) for name, text in tx.rows(sql["retentions"])}
     rows: list[Row] = []
     for (transition, job), narrow in ((move, move.counted) for move in moves):
         keep_for = _keep_for(transition, tuned.get(narrow.queue))
@@ -108,20 +107,9 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     tx.each(sql["end"], rows)
 
 
-def _keep_for(transition: Transition, tuned: Sequence[float | None] | None) -> float:
+def _keep_for(transition: Transition, tuned: QueueSettings | None) -> float:
     """Seconds that an ended job is kept: as its policy says, unless its queue is tuned."""
-    if tuned is None:
-        return transition.keep_for
-    succeeded, failed, other = tuned
-    match transition.to:
-        case JobState.SUCCEEDED:
-            kept = succeeded
-        case JobState.FAILED:
-            kept = failed
-        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
-            kept = other
-        case _:
-            raise IllegalMove(transition.source, transition.to)
+    kept = None if tuned is None else tuned.keep_for(transition.to)
     return transition.keep_for if kept is None else kept
 
 

@@ -28,7 +28,7 @@ class SqliteQueues(Verbs):
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, {name: settings})
-            tx.run(script("queues/tune"), (name, *_columns(settings)))
+            tx.run(script("queues/tune"), (name, settings.to_json()))
 
         await self._writer.write(work)
 
@@ -47,18 +47,8 @@ class SqliteQueues(Verbs):
 
 
 def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
-    rows = [(name, *_columns(settings)) for name, settings in queues.items()]
+    rows = [(name, settings.to_json()) for name, settings in queues.items()]
     tx.each(script("queues/ensure"), rows)
-
-
-def _columns(settings: QueueSettings) -> Row:
-    return (
-        settings.throttle_base,
-        settings.throttle_cap,
-        settings.retain_succeeded,
-        settings.retain_failed,
-        settings.retain_other,
-    )
 
 
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
@@ -83,8 +73,8 @@ def _info(
     age = None if oldest is None else max(0.0, seconds_until(now, oldest))
     if row is None:
         return QueueInfo(name, False, None, 0, QueueSettings(), counts, age)
-    _, paused, cool_until, throttles, base, cap, succeeded, failed, other = row
-    settings = QueueSettings(base, cap, succeeded, failed, other)
+    _, paused, cool_until, throttles, text = row
+    settings = QueueSettings.from_json(text)
     cooling = None
     if cool_until is not None and cool_until > now:
         cooling = seconds_until(cool_until, now)

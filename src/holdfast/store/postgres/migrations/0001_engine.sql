@@ -180,11 +180,7 @@ create table {{schema}}.queue (
     paused boolean not null default false,
     cool_until timestamptz,
     throttles int not null default 0,
-    throttle_base float8 not null default 1,
-    throttle_cap float8 not null default 300,
-    retain_succeeded float8,
-    retain_failed float8,
-    retain_other float8
+    settings jsonb not null default '{}' -- what differs from the defaults
 );
 
 create table {{schema}}.worker (

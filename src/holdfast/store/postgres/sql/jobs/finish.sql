@@ -79,8 +79,8 @@ to_outcome as (
         ties, claimed_at, finished_at, expires_at, result, reason)
     select job_id, state, queue, priority, task, attempts, crashes, fence, ties, claimed_at,
         {{now}}, {{now}} + interval '1 second' * coalesce(
-            (select case state when 'succeeded' then retain_succeeded
-                when 'failed' then retain_failed else retain_other end
+            (select (settings ->> case state when 'succeeded' then 'retain_succeeded'
+                when 'failed' then 'retain_failed' else 'retain_other' end)::float8
              from {{schema}}.queue where queue.name = closed.queue),
             case when stopped then
                 (select coalesce({{retention_of_policy}}, $20::float8)

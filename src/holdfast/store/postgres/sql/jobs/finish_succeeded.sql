@@ -17,14 +17,15 @@ ended as materialized (
     full join closed on closed.job_id = asked.job_id
 ),
 tuned as materialized (
-    select name, retain_succeeded from {{schema}}.queue where retain_succeeded is not null
+    select name, (settings ->> 'retain_succeeded')::float8 as kept
+    from {{schema}}.queue where settings ? 'retain_succeeded'
 ),
 written as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
         ties, claimed_at, finished_at, expires_at, result)
     select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence, ties,
         claimed_at, {{now}}, {{now}} + interval '1 second'
-            * coalesce((select retain_succeeded from tuned where tuned.name = ended.queue), keep),
+            * coalesce((select kept from tuned where tuned.name = ended.queue), keep),
         result
     from ended
     where job_id is not null

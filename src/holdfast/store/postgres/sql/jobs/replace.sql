@@ -11,7 +11,7 @@ to_outcome as (
     select gone.job_id, 'cancelled', gone.queue, gone.priority, gone.task, gone.attempts,
         gone.crashes, gone.fence, gone.ties, {{now}},
         {{now}} + interval '1 second' * coalesce(
-            (select retain_other from {{schema}}.queue where queue.name = gone.queue),
+            (select (settings ->> 'retain_other')::float8 from {{schema}}.queue where queue.name = gone.queue),
             {{retention_of_policy}},
             $4::float8
         ),

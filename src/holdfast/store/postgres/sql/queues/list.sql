@@ -15,8 +15,7 @@ select named.name, coalesce(queue.paused, false) as paused,
     case when queue.cool_until > {{now}}
         then extract(epoch from queue.cool_until - {{now}})::float8
     end as cooling_for,
-    coalesce(queue.throttles, 0) as throttles, queue.throttle_base, queue.throttle_cap,
-    queue.retain_succeeded, queue.retain_failed, queue.retain_other,
+    coalesce(queue.throttles, 0) as throttles, coalesce(queue.settings::text, '{}') as settings,
     array(select state from counted where counted.queue = named.name order by state) as states,
     array(select jobs from counted where counted.queue = named.name order by state) as jobs,
     (select extract(epoch from {{now}} - min(oldest))::float8

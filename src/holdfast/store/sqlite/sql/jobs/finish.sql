@@ -33,9 +33,7 @@ where job_id = ?1
     and n <= (select n from holdfast_error where job_id = ?1 order by n desc limit 1 offset ?2)
 
 -- name: retentions
-select name, retain_succeeded, retain_failed, retain_other
-from holdfast_queue
-where retain_succeeded is not null or retain_failed is not null or retain_other is not null
+select name, settings from holdfast_queue where settings <> '{}'
 
 -- name: succeed
 -- The outcomes of plain successes are their leases and results. A lease with ties is left out:
@@ -50,15 +48,15 @@ select
     d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
     'succeeded', ?2,
     iif(
-        q.retain_succeeded is null,
+        json_extract(q.settings, '$.retain_succeeded') is null,
         ?3,
-        min(?5, ?2 + cast(round(q.retain_succeeded * 1000000) as integer))
+        min(?5, ?2 + cast(round(json_extract(q.settings, '$.retain_succeeded') * 1000000) as integer))
     ),
     ended.value
 from json_each(?1) as ended
 cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ?4 and p.ties = 0
 left join holdfast_deadline as d on d.job_id = p.job_id
-left join holdfast_queue as q on q.name = p.queue
+left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
 
 -- name: any deadline
 select exists (select 1 from holdfast_deadline)
