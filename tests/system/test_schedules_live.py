@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from statistics import median
+from typing import cast
 
 import pytest
 
@@ -16,12 +17,15 @@ from holdfast.client.schedules import ScheduleVerbs
 from holdfast.clock import ManualClock
 from holdfast.errors import Refused
 from holdfast.events import Events
+from holdfast.job.ids import new_worker_id
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
 from holdfast.store.contract.store import Store
 from tests.support.backends import Backend, opened, siblings
+from tests.support.flaky import FlakyStore, Line
+from tests.support.rolling import rolling_restarts
 from tests.support.schedule_scene import QUEUE, TASK, Scene
 from tests.support.waiting import wait_until
 
@@ -144,6 +148,26 @@ async def test_who_leaves_hands_the_lead_over_at_once(live_store: Store) -> None
             await second.stop()
 
 
+async def test_a_lead_that_becomes_free_while_it_is_asked_for_is_asked_for_again(
+    live_store: Store,
+) -> None:
+    """The answer says that another leads. It was true when the store gave it."""
+    leader, role, line = new_worker_id(), Evaluator.name, Line()
+    assert await live_store.workers.lead(role, leader, 30.0)
+    line.hold.add("lead")
+    flaky = cast("Store", FlakyStore(live_store, line))
+    service = ScheduleService(flaky, Events(), {})
+    await service.start()
+    try:
+        await wait_until(lambda: "lead" in line.held, 5, "the lead is asked for")
+        await live_store.workers.stop_leading(role, leader)
+        await asyncio.sleep(0.2)
+        line.release()
+        await wait_until(lambda: service.evaluator.leadership.held, 2, "it leads")
+    finally:
+        await service.stop()
+
+
 async def test_rolling_restarts_lose_no_plan_of_a_schedule_of_every_second(
     backend: Backend,
 ) -> None:
@@ -155,29 +179,6 @@ async def test_rolling_restarts_lose_no_plan_of_a_schedule_of_every_second(
             return
         rounds.append(decisions)
     raise AssertionError(f"what became of the plans: {rounds}")
-
-
-async def rolling_restarts(backend: Backend, restarts: int) -> list[Decision]:
-    """Two replicas; the older one leaves and a while later a new one comes, again and again."""
-    async with opened(await backend.empty()) as store, siblings(store, restarts + 2) as stores:
-        scene = Scene(store, ManualClock())
-        replicas = [ScheduleService(each, Events(), {}) for each in stores]
-        await replicas[0].start()
-        await replicas[1].start()
-        await scene.declare(every=1)
-        for number in range(restarts):
-            await replicas[number].stop()
-            await asyncio.sleep(2.3)  # a program takes a while to start
-            await replicas[number + 2].start()
-        seen = len(await scene.rows())
-
-        async def goes_on() -> bool:
-            return len(await scene.rows()) > seen
-
-        await wait_until(goes_on, 5, "a plan after the last restart")
-        for replica in replicas:
-            await replica.stop()
-        return [row.decision for row in await scene.rows()]
 
 
 async def test_ten_thousand_scopes_are_planned_without_holding_up_another_schedule(
