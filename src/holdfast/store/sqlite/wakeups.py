@@ -61,7 +61,7 @@ class SqliteWakeups:
         """Wake listeners after a commit of this store; the watcher will not tell them again."""
         watcher = self._watcher
         if watcher is not None:
-            watcher.note(bumped)
+            bumped = watcher.note(bumped)
         self._emit(Wakeup(*key, jobs) for key, (_, jobs) in bumped.items())
 
     def tell(self, wakeup: Wakeup) -> None:

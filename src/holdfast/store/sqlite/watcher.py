@@ -42,6 +42,7 @@ class Watcher:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._seen: dict[Key, int] = {}
+        self._told: dict[Key, int] = {}
         self._stop = threading.Event()
         self._changes: Changes | None = None
         self._dozes = False
@@ -70,12 +71,14 @@ class Watcher:
     def join(self) -> None:
         self._thread.join()
 
-    def note(self, bumped: Mapping[Key, Bump]) -> None:
-        """The listeners have heard of these commits already."""
+    def note(self, bumped: Mapping[Key, Bump]) -> dict[Key, Bump]:
+        """The caller tells the listeners of these commits. Returns those that this watcher has
+        not told them of already: it may see a commit before its own store does."""
         with self._lock:
             for key, (n, jobs) in bumped.items():
                 if self._seen.get(key, 0) == n - jobs:
                     self._seen[key] = n
+            return {key: bump for key, bump in bumped.items() if self._told.get(key, 0) < bump[0]}
 
     def _watch(self) -> None:
         while not self._stop.is_set():
@@ -94,6 +97,7 @@ class Watcher:
 
     def _follow(self) -> None:
         anchor = Anchor(self._path)
+        self._told = {}  # another file counts from the beginning
         connection = self._connect(anchor)
         try:
             version = connection.execute("PRAGMA data_version").fetchone()
@@ -121,6 +125,8 @@ class Watcher:
             current = connection.execute("PRAGMA data_version").fetchone()
             stirred, version = current != version, current
             if stirred and (news := self._news(connection)):
+                with self._lock:
+                    self._told = dict(self._seen)
                 self._on_news(news)
             changes.pause(stirred)
 
