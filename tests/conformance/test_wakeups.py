@@ -247,7 +247,8 @@ async def test_who_dozes_hears_of_many_jobs_and_not_of_a_few(
         await far_scene.store.queues.pause(["mail"])
         assert await ear.hears(Topic.PAUSED, "mail")
         assert Topic.READY not in {one.topic for one in ear.heard}
-        await far_scene.enqueue_many(40, queue="letters")
+        # Many in each of the partitions that a store may have: each tells of its own.
+        await far_scene.enqueue_many(400, queue="letters")
         assert await ear.hears(Topic.READY, "letters")
 
 
