@@ -218,15 +218,10 @@ class App:
 
     @property
     def client(self) -> Client:
-        """Asked for at every enqueue, so a call on the right loop passes without a further one."""
         if self._client is None:
             raise NotOpen
-        try:
-            if asyncio.get_running_loop() is self._loop:
-                return self._client
-        except RuntimeError:  # a thread without a loop may hand it to ours
-            return self._client
-        raise WrongLoop.of_another()
+        self._require_own_loop()
+        return self._client
 
     def _require_own_loop(self) -> None:
         """Refuse use in another event loop: connections belong to the loop that opened them. A

@@ -36,10 +36,7 @@ class Inserter:
     async def insert(self, job: NewJob) -> Inserted:
         """Insert one job; concurrent calls share a round trip."""
         if job.unique is None:
-            answer = await self._plain.submit(job)
-            if type(answer) is Inserted and answer.how == "created":
-                return answer  # nearly always: spared a further call
-            return stands(job, answer)
+            return stands(job, await self._plain.submit(job))
         return await _while_held(lambda: self._insert_keyed(job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
@@ -72,13 +69,13 @@ class Inserter:
 def stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
     """The answer of a shared round trip, for the caller of this one job: a refusal of the job is
     raised, and a held key is named as the key of this job."""
+    if isinstance(answer, Inserted):
+        if answer.how == "taken":
+            raise IdTaken(job.id, job.task)
+        return answer
     if isinstance(answer, KeyHeld):
         raise KeyHeld([_key(job)], answer.patience)
-    if isinstance(answer, HoldfastError):
-        raise answer
-    if answer.how == "taken":
-        raise IdTaken(job.id, job.task)
-    return answer
+    raise answer
 
 
 def _key(job: NewJob) -> str:

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -35,7 +35,7 @@ from holdfast.job.ends import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
-from holdfast.job.record import Claimed, ErrorEntry, Live
+from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
 from holdfast.job.retry import UniformRandom
 from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
@@ -119,8 +119,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     if cancel_requested and not isinstance(end, DeadlinePassed):
         end = _cancelled_instead_of(end)
     policy = decode_policy(job.policy) if _is_tried_again(end) else readable_part(job.policy)
-    source = job.state
-    move = _Mover(job, policy, source, uniform)
+    move = _Mover(job, policy, uniform)
     match end:
         case Raised(final=True):
             return move.failed(_entry(job, end.kind, end.message, end.traceback))
@@ -149,7 +148,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.reclaimed(why, suspected)
         case Cancelled(reason):
             shown = clean(reason, MESSAGE_LIMIT)
-            return move.ended(JobState.CANCELLED, reason=shown, bump=source is JobState.RUNNING)
+            return move.ended(JobState.CANCELLED, reason=shown, bump=job.state is JobState.RUNNING)
         case DeadlinePassed():
             return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
         case Released(seconds):
@@ -172,7 +171,7 @@ def leave(job: Claimed, problem: Exception) -> Transition:
     The job waits longer after each claim. So a fleet that cannot read it does not claim it over
     and over, and a worker of another release finds it within minutes.
     """
-    wait = min(LEFT_FOR * 2.0 ** min(job.times_taken, 20), LEFT_AT_MOST)
+    wait = min(LEFT_FOR * 2.0 ** min(times_taken(job.fence), 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
     return Transition(
         job.id, job.fence, JobState.SCHEDULED, delay=wait, reason=reason, ties=job.ties
@@ -219,8 +218,11 @@ class _Mover:
 
     job: Claimed | Live
     policy: Policy
-    source: JobState
     uniform: UniformRandom
+
+    def _to(self, state: JobState, **what: Any) -> Transition:
+        job = self.job
+        return Transition(job.id, job.fence, state, job.state, ties=job.ties, **what)
 
     def ended(
         self,
@@ -229,38 +231,23 @@ class _Mover:
         spend: int = 0,
         crash: int = 0,
         bump: int = 0,
-        result: str | None = None,
         reason: str | None = None,
         error: ErrorEntry | None = None,
     ) -> Transition:
-        return Transition(
-            self.job.id,
-            self.job.fence,
+        return self._to(
             to,
-            self.source,
             spend=spend,
             crash=crash,
             bump=int(bump),
             keep_for=self.policy.retention.keep_for(to),
-            result=result,
             reason=reason,
             error=error,
-            ties=self.job.ties,
         )
 
     def waiting(
         self, to: JobState, delay: float | None, reason: str, cool: float | None = None
     ) -> Transition:
-        return Transition(
-            self.job.id,
-            self.job.fence,
-            to,
-            self.source,
-            delay=delay,
-            reason=reason,
-            cool=cool,
-            ties=self.job.ties,
-        )
+        return self._to(to, delay=delay, reason=reason, cool=cool)
 
     def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
         return self.ended(
@@ -275,34 +262,22 @@ class _Mover:
             return self.failed(error, crash=crash, bump=bump)
         hinted = retry_after is not None and math.isfinite(retry_after)
         delay = _wait(retry_after) if hinted else self.policy.retry.delay(spent, self.uniform)
-        return Transition(
-            self.job.id,
-            self.job.fence,
+        reason = f"retry after: {error.message}"[:MESSAGE_LIMIT]
+        return self._to(
             JobState.SCHEDULED,
-            self.source,
             spend=1,
             crash=crash,
             bump=bump,
             delay=delay,
-            reason=f"retry after: {error.message}"[:MESSAGE_LIMIT],
+            reason=reason,
             error=error,
-            ties=self.job.ties,
         )
 
     def reclaimed(self, why: str, suspected: bool) -> Transition:
         """A suspected job counts a crash, but never its last one: a job fails for its crashes only
         when it is known to have caused one."""
         crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
-        return Transition(
-            self.job.id,
-            self.job.fence,
-            JobState.READY,
-            self.source,
-            crash=crash,
-            bump=1,
-            reason=why,
-            ties=self.job.ties,
-        )
+        return self._to(JobState.READY, crash=crash, bump=1, reason=why)
 
     def crashed(self, error: ErrorEntry) -> Transition:
         """A job that keeps killing its worker is put aside, whatever attempts are left."""

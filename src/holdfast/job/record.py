@@ -113,10 +113,6 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     def attempt(self) -> int:
         return self.attempts + 1
 
-    @property
-    def times_taken(self) -> int:
-        return times_taken(self.fence)
-
 
 class Live(msgspec.Struct, frozen=True):
     """A live job as a reconciler or an operator's verb sees it: enough to decide its end."""
@@ -138,10 +134,6 @@ class Live(msgspec.Struct, frozen=True):
     @property
     def attempt(self) -> int:
         return self.attempts + 1
-
-    @property
-    def times_taken(self) -> int:
-        return times_taken(self.fence)
 
 
 class ErrorEntry(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from holdfast.errors import Unreadable
 from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId
 from holdfast.job.policy import decode_policy
-from holdfast.job.record import Live
+from holdfast.job.record import Live, times_taken
 from holdfast.store.contract.records import WorkerInfo
 
 HEARD_AGAIN_SHARE = 0.5
@@ -117,7 +117,7 @@ def _spared(job: Live) -> Reclaimed:
         return Reclaimed("its worker died before the job had begun")
     # A job that is spared for the second time may be to blame: it becomes a suspect, and runs apart
     # from the others.
-    suspected = job.crashes == 0 and job.times_taken - 1 - job.attempts >= SPARED_FENCE_STEPS
+    suspected = job.crashes == 0 and times_taken(job.fence) - 1 - job.attempts >= SPARED_FENCE_STEPS
     return Reclaimed("its worker died beside a job that is suspected", suspected)
 
 

@@ -21,7 +21,7 @@ class Claiming(Protocol):
 
         Nothing is given from a paused or cooling queue, nor to a worker whose own lease
         has lapsed or who is not registered. Jobs of other tasks are left alone and must not
-        slow the scan. The fence grows, and its last six bits by one (`Claimed.times_taken`).
+        slow the scan. The fence grows, and its last six bits by one (`times_taken`).
         `timeout_at` is set from the policy's timeout. What is given beyond `Want.free` is marked
         as claimed ahead.
         """

@@ -94,6 +94,16 @@ class Page(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+RETAINED_BY: Mapping[JobState, str] = {
+    JobState.SUCCEEDED: "retain_succeeded",
+    JobState.FAILED: "retain_failed",
+    JobState.CANCELLED: "retain_other",
+    JobState.EXPIRED: "retain_other",
+    JobState.SKIPPED: "retain_other",
+}
+"""The setting of a queue that says how long a job is kept, by how the job ended."""
+
+
 class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an operator may tune on a live queue. None leaves it to the job's own policy."""
 
@@ -105,15 +115,8 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def keep_for(self, state: JobState) -> float | None:
         """Seconds that a job is kept which ended like this."""
-        match state:
-            case JobState.SUCCEEDED:
-                return self.retain_succeeded
-            case JobState.FAILED:
-                return self.retain_failed
-            case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
-                return self.retain_other
-            case _:
-                raise ValueError(f"a job that is {state} has not ended")
+        kept: float | None = getattr(self, RETAINED_BY[state])
+        return kept
 
     def to_json(self) -> str:
         """What differs from the defaults: a store keeps it as one text."""

@@ -130,10 +130,8 @@ class Writer:
         self, connection: sqlite3.Connection, work: Work[T], if_unchanged: IfUnchanged[T] | None
     ) -> T:
         """One try; the time is read once the lock is held."""
-        if if_unchanged is not None:
-            answer = if_unchanged(version_of(connection, self._connector.opening))
-            if answer is not None:
-                return answer
+        if (known := self._known(connection, if_unchanged)) is not None:
+            return known
         connection.execute("BEGIN IMMEDIATE")
         try:
             tx = Transaction(connection.cursor(), self.now())
@@ -160,15 +158,21 @@ class Writer:
     def _read(
         self, connection: sqlite3.Connection, work: Work[T], if_unchanged: IfUnchanged[T] | None
     ) -> T:
-        if if_unchanged is not None:
-            answer = if_unchanged(version_of(connection, self._connector.opening))
-            if answer is not None:
-                return answer
+        if (known := self._known(connection, if_unchanged)) is not None:
+            return known
         connection.execute("BEGIN")
         try:
             return work(Transaction(connection.cursor(), self.now()))
         finally:
             connection.execute("ROLLBACK")
+
+    def _known(
+        self, connection: sqlite3.Connection, if_unchanged: IfUnchanged[T] | None
+    ) -> T | None:
+        """The answer of a database that has not changed since it was asked the last time."""
+        if if_unchanged is None:
+            return None
+        return if_unchanged(version_of(connection, self._connector.opening))
 
     def _connect(self, anchor: Anchor) -> sqlite3.Connection:
         """The writer's own connection, and the inline writer's with it."""

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.store.contract.records import FEW_JOBS, QueueSettings
+from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
 from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Record, ScheduleRow, width
 from holdfast.store.valkey.moments import LATEST
 from holdfast.store.valkey.spread import SPREADS
@@ -31,7 +31,7 @@ def constants() -> dict[str, str]:
         "LIVE": _set(LIVE),
         "WAITING": _set(WAITING),
         "ENDED": _set(ENDED),
-        "RETAIN": _table({state: f"'{_retained_by(state)}'" for state in sorted(ENDED)}),
+        "RETAIN": _table({state: f"'{RETAINED_BY[state]}'" for state in sorted(ENDED)}),
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FEW_JOBS": str(FEW_JOBS),
@@ -39,19 +39,6 @@ def constants() -> dict[str, str]:
         "SEQ_LENGTH": str(SEQ_LENGTH),
         "SPREADS": str(SPREADS),
     }
-
-
-def _retained_by(state: JobState) -> str:
-    """The setting of a queue that says how long a job is kept which ended like this."""
-    match state:
-        case JobState.SUCCEEDED:
-            return "retain_succeeded"
-        case JobState.FAILED:
-            return "retain_failed"
-        case JobState.CANCELLED | JobState.EXPIRED | JobState.SKIPPED:
-            return "retain_other"
-        case _:
-            raise ValueError(f"a job that is {state} has not ended")
 
 
 def _set(states: Iterable[JobState]) -> str:
