@@ -83,7 +83,6 @@ class Evaluator:
         self._woken = asyncio.Event()
         self._stale = True
         self._leading = False
-        self._freed = 0
         self._read_at = self._asked_at = float("-inf")
         self._clock = StoreClock(store, monotonic)
         self._backoff = Backoff(first=FIRST_ERROR_SECONDS, cap=LONGEST_ERROR_SECONDS)
@@ -96,7 +95,6 @@ class Evaluator:
     def lead_is_free(self) -> None:
         """The leader has left: ask for its place now. To be called on the loop's thread."""
         self._asked_at = float("-inf")
-        self._freed += 1
         self._woken.set()
 
     def wake(self) -> None:
@@ -176,10 +174,12 @@ class Evaluator:
         if asked_at - self._asked_at < self._pace(LEAD_SECONDS / 3):
             return
         led, self._leading = self._leading, False
-        freed = self._freed
-        self._leading = await self.leadership.ensure()
-        if freed == self._freed:  # else the leader left during the call: ask again
-            self._asked_at = asked_at  # only now: a call that failed is repeated by the next tick
+        self._asked_at = asked_at  # before the call: `lead_is_free` may come during it
+        try:
+            self._leading = await self.leadership.ensure()
+        except BaseException:
+            self._asked_at = float("-inf")  # the next tick repeats a call that failed
+            raise
         if self._agenda.first_due is not None:
             await self._clock.read()  # the estimate is wrong if this machine has slept
         if self._leading and not led:
