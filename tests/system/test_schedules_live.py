@@ -225,6 +225,12 @@ def at_rest(evaluator: Evaluator) -> bool:
     return evaluator.counters.ticks > 0 and not evaluator.busy
 
 
+async def cost_of_a_reread(store: Store) -> float:
+    started = time.process_time()
+    await store.schedules.list()
+    return time.process_time() - started
+
+
 async def test_five_thousand_idle_schedules_cost_next_to_nothing(backend: Backend) -> None:
     async with opened(await backend.empty()) as store:
         idle = {
@@ -240,9 +246,8 @@ async def test_five_thousand_idle_schedules_cost_next_to_nothing(backend: Backen
             before, ticks = time.process_time(), evaluator.counters.ticks
             await asyncio.sleep(IDLE_SECONDS)  # what is measured is what happens meanwhile
             share = (time.process_time() - before) / IDLE_SECONDS
-        started = time.process_time()
-        await store.schedules.list()
-        reread = time.process_time() - started
+        # The least of three: a collection of the garbage of all earlier tests is not its cost.
+        reread = min([await cost_of_a_reread(store) for _ in range(3)])
         print(
             f"\nidle {share:.2%} of a core in "
             f"{evaluator.counters.ticks - ticks} ticks; a reread costs {reread * 1e3:.0f} ms "
