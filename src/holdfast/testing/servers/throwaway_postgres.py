@@ -42,7 +42,7 @@ class ThrowawayPostgres(PostgresServer):
     """
 
     def __init__(self, binaries: PostgresBinaries, *, durable: bool = False) -> None:
-        super().__init__(binaries.program("psql"))
+        super().__init__(binaries.psql)
         self._binaries = binaries
         self._durable = durable
         self._account = Account.for_servers()
