@@ -8,9 +8,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar
 
 from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
@@ -19,65 +18,23 @@ from holdfast.client.client import Client
 from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.context import Context
-from holdfast.enqueue.options import EnqueueOptions, JobOptions
+from holdfast.declaring.tasks import Tasks
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
-from holdfast.handlers.registry import Handler, Registry
-from holdfast.job import checks
-from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
-from holdfast.schedule.decorator import ScheduleDecorator, declared_on, registering
-from holdfast.schedule.definition import ScheduleCall
-from holdfast.schedule.model import Definition
-from holdfast.schedule.providers import Providers
 from holdfast.services import make_services
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.task import Task
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 REPORT_EVERY_SECONDS = 30.0
 """How often a worker that waits for room on its server says so."""
 
 
-class _Decorator:
-    """What `@app.task(...)` answers with: it makes a function a task. Its overloads give the task
-    the parameter and result types of the function."""
-
-    def __init__(self, app: App, name: str | None, process: bool, options: JobOptions) -> None:
-        self._app = app
-        self._name = name
-        self._process = process
-        self._options = options
-
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, Awaitable[R]]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], R]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, R]) -> Task[P, R]: ...
-    def __call__(self, fn: Callable[..., Any]) -> Task[..., Any]:
-        name = self._name or fn.__name__
-        check_name("task name", name)
-        handler = Handler.of(name, fn, process=self._process, keep_result=self._options.keep_result)
-        self._app.registry.add(handler)
-        task: Task[..., Any] = Task(self._app, handler, self._options)
-        self._app.tasks[name] = task
-        for declare in declared_on(fn):  # `@app.schedule` stood below `@app.task`
-            declare(task)
-        return task
-
-
-class App:
+class App(Tasks):
     """A program's tasks, and the store that keeps their jobs.
 
     Tasks may be declared without a running event loop. `async with app` opens the store;
@@ -94,13 +51,10 @@ class App:
         max_payload: int | None = None,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__()
         self.settings: Settings = Settings.load(
             url=url, lease=lease, grace=grace, poll=poll, max_payload=max_payload
         )
-        self.registry = Registry()
-        self.tasks: dict[str, Task[..., Any]] = {}
-        self.schedules: dict[str, Definition] = {}
-        self.providers = Providers()
         self.events = Events(log_event)
         self._clock = clock
         self._store: Store | None = None
@@ -111,46 +65,8 @@ class App:
         self._opening = asyncio.Lock()
         self._portals = Portals(self._new_store, self.events)
 
-    # Declaring ---------------------------------------------------------------------------
-
-    def task(
-        self,
-        *,
-        name: str | None = None,
-        process: bool = False,
-        **options: Unpack[EnqueueOptions],
-    ) -> _Decorator:
-        """Register a function as a task: `@app.task(queue="mail", timeout=30)`.
-
-        `process=True` runs the function in a child process, which a timeout can kill.
-        """
-        checks.flag("process", process)
-        return _Decorator(self, name, process, JobOptions().using(options))
-
-    def schedule(
-        self,
-        cron: str | timedelta | None = None,
-        /,
-        *,
-        name: str | None = None,
-        **options: Unpack[ScheduleCall],
-    ) -> ScheduleDecorator:
-        """Run a task on schedule: `@app.schedule("0 9 * * mon-fri", timezone="Europe/Berlin")`
-        or `@app.schedule(timedelta(minutes=5))`, above or below `@app.task`.
-
-        Without `name` the schedule has the name of the task. A task may have several schedules.
-        """
-        return ScheduleDecorator(self.schedules, name, cron, options)
-
-    def scopes(self, name: str) -> Callable[[F], F]:
-        """Register a provider of scopes, for `@app.schedule(…, scopes=name)`. A provider is a
-        function or a generator, synchronous or not, that gives the scopes as text."""
-        return registering(self.providers.scopes, "scope provider", name)
-
-    def planner(self, name: str) -> Callable[[F], F]:
-        """Register a planner, for `@app.schedule(…, planner=name)`. A planner is a function of
-        `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
-        return registering(self.providers.planners, "planner", name)
+    def host(self) -> Self:
+        return self
 
     # Opening -----------------------------------------------------------------------------
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
 
 from holdfast.client.client import Client
 from holdfast.client.inserting import stands
+from holdfast.codec.calls import CallCodec
+from holdfast.codec.signature import Signature
 from holdfast.config import Settings
 from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
-from holdfast.errors import BadArguments, BadOption, PayloadTooLarge
+from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.registry import Handler
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
@@ -45,6 +46,12 @@ class TaskHost(Protocol):
     @property
     def unopened_store(self) -> Store: ...
     def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T: ...
+
+
+class TaskHome(Protocol):
+    """Where a task was declared. It knows the app that enqueues the jobs of the task."""
+
+    def host(self) -> TaskHost: ...
 
 
 class JobHandle(Generic[R]):
@@ -81,18 +88,24 @@ class JobHandle(Generic[R]):
 
 
 class Task(Generic[P, R]):
-    """A registered function, with the options of its jobs."""
+    """What can be enqueued: the name of a function, the codec of its calls and the options of its
+    jobs."""
 
-    def __init__(self, app: TaskHost, handler: Handler, options: JobOptions) -> None:
-        self.app = app
-        self.handler = handler
+    def __init__(self, home: TaskHome, name: str, codec: CallCodec, options: JobOptions) -> None:
+        self.name = name
         self.options = options
-        self._maker = JobMaker(handler.name, options, handler.signature)
-        update_wrapper(self, handler.function)
+        self._home = home
+        self._codec = codec
+        self._maker = JobMaker(name, options, codec if isinstance(codec, Signature) else None)
 
     @property
-    def name(self) -> str:
-        return self.handler.name
+    def app(self) -> TaskHost:
+        return self._home.host()
+
+    @property
+    def handler(self) -> Handler:
+        """The function with its compiled signature. Only a declared task has one."""
+        raise BadTask(self.name, "its function is not in this program")
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -104,14 +117,17 @@ class Task(Generic[P, R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function here and now; nothing is enqueued."""
-        return self.handler.function(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.name!r}>"
 
-    def using(self, **options: Unpack[EnqueueOptions]) -> Task[P, R]:
+    def using(self, **options: Unpack[EnqueueOptions]) -> Self:
         """The same task with some options replaced: `task.using(delay=60).enqueue(…)`."""
-        return Task(self.app, self.handler, self.options.using(options))
+        return cast("Self", self._with(self.options.using(options)))
+
+    def _with(self, options: JobOptions) -> Task[P, R]:
+        return Task(self._home, self.name, self._codec, options)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
@@ -159,7 +175,7 @@ class Task(Generic[P, R]):
         return self._new_job(*_arguments(self.name, call))
 
     def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
-        return self._job_of(self.handler.signature.encode(args, kwargs))
+        return self._job_of(self._codec.encode(args, kwargs))
 
     def _job_of(self, text: str) -> NewJob:
         limit = self.app.settings.max_payload
@@ -171,7 +187,7 @@ class Task(Generic[P, R]):
 
     async def enqueue_json(self, text: str) -> JobHandle[R]:
         """Enqueue a call whose arguments are JSON already, from a command line or a web form."""
-        self.handler.signature.check(text)
+        self._codec.check(text)
         return JobHandle(self, await self.client.insert(self._job_of(text)))
 
     def scheduled(
@@ -179,11 +195,10 @@ class Task(Generic[P, R]):
     ) -> Definition:
         """A schedule that starts jobs of this task, for `client.schedules.create`. It takes a
         cron expression, an interval or `every=…`, and the options of `@app.schedule`."""
-        handler = self.handler
-        return define(self.name, handler.signature, self.options, cron, options)
+        return define(self.name, self._codec, self.options, cron, options)
 
     def read_result(self, text: str | None) -> R:
-        return cast("R", None if text is None else self.handler.signature.decode_result(text))
+        return cast("R", None if text is None else self._codec.decode_result(text))
 
     def job(self, job_id: str) -> JobHandle[R]:
         """A handle on a job of this task that was enqueued elsewhere."""

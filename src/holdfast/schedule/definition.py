@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.codec.signature import Signature
+from holdfast.codec.calls import CallCodec
 from holdfast.enqueue.options import JobOptions, Seconds, seconds
 from holdfast.errors import BadArguments, BadOption, HoldfastError
 from holdfast.job.checks import check_name
@@ -69,7 +69,7 @@ class ScheduleCall(ScheduleOptions, total=False):
 
 def define(
     task: str,
-    signature: Signature,
+    codec: CallCodec,
     defaults: JobOptions,
     cron: str | timedelta | None,
     given: ScheduleCall,
@@ -79,12 +79,12 @@ def define(
     own = ScheduleOptions.__annotations__
     chosen = cast("ScheduleOptions", {key: v for key, v in given.items() if key in own})
     options = defaults.using({key: v for key, v in given.items() if key not in own})
-    return _define(task, signature, options, cron, chosen)
+    return _define(task, codec, options, cron, chosen)
 
 
 def _define(
     task: str,
-    signature: Signature,
+    codec: CallCodec,
     options: JobOptions,
     cron: str | timedelta | None,
     chosen: ScheduleOptions,
@@ -100,7 +100,7 @@ def _define(
         rule=rule_of(cron, chosen),
         task=task,
         queue=options.queue,
-        args=_arguments(task, signature, chosen),
+        args=_arguments(task, codec, chosen),
         policy=encode_policy(options.policy()),
         priority=options.priority,
         tags=options.tags,
@@ -213,14 +213,14 @@ def _check_arguments(chosen: Definition) -> None:
         raise BadOption("scope_as", "given together with scopes=…", chosen.scope_as)
 
 
-def _arguments(task: str, signature: Signature, chosen: ScheduleOptions) -> str:
+def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions) -> str:
     """The arguments as JSON, checked as a call of the task with a scope and a plan time filled
     in."""
     filled = {"scope_as": "scope", "plan_as": EXAMPLE_TIME}
     taken = {str(chosen.get(key)): value for key, value in filled.items() if chosen.get(key)}
     try:
-        text = _call(signature, chosen.get("args", ()), taken)
-        signature.check(text)
+        text = _call(codec, chosen.get("args", ()), taken)
+        codec.check(text)
     except BadArguments:
         raise
     except (HoldfastError, msgspec.DecodeError) as error:
@@ -231,16 +231,16 @@ def _arguments(task: str, signature: Signature, chosen: ScheduleOptions) -> str:
 
 
 def _call(
-    signature: Signature, given: tuple[Any, ...] | Mapping[str, Any] | str, taken: dict[str, Any]
+    codec: CallCodec, given: tuple[Any, ...] | Mapping[str, Any] | str, taken: dict[str, Any]
 ) -> str:
     """The call as JSON. A program gives values, a command line gives JSON text."""
     match given:
         case str():
             return msgspec.json.encode(msgspec.json.decode(given, type=dict) | taken).decode()
         case Mapping():
-            return signature.encode((), {**given, **taken})
+            return codec.encode((), {**given, **taken})
         case _:
-            return signature.encode(tuple(given), taken)
+            return codec.encode(tuple(given), taken)
 
 
 def _deadline(options: JobOptions) -> float | None:

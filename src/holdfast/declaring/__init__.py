@@ -1,0 +1,5 @@
+"""Declaring: how a function becomes a task, and how tasks get into an app.
+
+A `Tasks` (`tasks`) is a set of tasks, schedules and providers. An `App` is such a set with a store.
+`decorator` is what `@app.task` applies to a function; the answer is a `DeclaredTask` (`declared`).
+"""

@@ -1,0 +1,38 @@
+"""A task whose function is in this program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from holdfast.enqueue.options import JobOptions
+from holdfast.handlers.registry import Handler
+from holdfast.task import Task, TaskHome
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+C = ParamSpec("C")
+V = TypeVar("V", covariant=True)
+
+
+class DeclaredTask(Task[P, R], Generic[P, R, C, V]):
+    """A task with its function. `P` and `R` are the arguments of `enqueue` and the result of the
+    job. `C` and `V` are the function's own: `C` still has the context, and a call of a coroutine
+    function answers with a coroutine."""
+
+    def __init__(self, home: TaskHome, handler: Handler, options: JobOptions) -> None:
+        super().__init__(home, handler.name, handler.signature, options)
+        self._handler = handler
+        update_wrapper(cast("Callable[..., Any]", self), handler.function)
+
+    @property
+    def handler(self) -> Handler:
+        return self._handler
+
+    def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
+        """Run the function here and now; nothing is enqueued."""
+        return cast("V", self._handler.function(*args, **kwargs))
+
+    def _with(self, options: JobOptions) -> DeclaredTask[P, R, C, V]:
+        return DeclaredTask(self._home, self._handler, options)
