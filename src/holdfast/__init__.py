@@ -47,7 +47,7 @@ from holdfast.errors import (
 from holdfast.events import Event
 from holdfast.insights.actions import Action
 from holdfast.insights.explain import Explanation, Reason, Who
-from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
+from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import Job
@@ -77,6 +77,7 @@ __all__ = [
     "BadResult",
     "BadTask",
     "BulkReport",
+    "Cancel",
     "CatchUp",
     "Client",
     "Context",
@@ -124,6 +125,7 @@ __all__ = [
     "Suspend",
     "Task",
     "Throttled",
+    "TryAgain",
     "UniqueBy",
     "UnknownJob",
     "UnknownSchedule",

@@ -98,7 +98,8 @@ class Context:
         return self._claimed.attempts + 1
 
     @property
-    def max_attempts(self) -> int:
+    def max_attempts(self) -> int | None:
+        """How many attempts the job may have; None where it is tried for ever."""
         return decode_policy(self._claimed.policy).retry.max_attempts
 
     @property

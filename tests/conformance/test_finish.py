@@ -13,6 +13,7 @@ from holdfast.job.ends import (
     DeadlinePassed,
     End,
     HandedBack,
+    Raised,
     Returned,
     Snoozed,
     TimedOut,
@@ -65,6 +66,25 @@ async def test_a_raise_schedules_the_next_attempt(scene: Scene) -> None:
     assert (job.state, job.due_at) == (JobState.SCHEDULED, scene.after(10))
     assert (job.attempts, job.fence) == (1, claimed.fence)
     assert [error.message for error in job.errors] == ["no such user"]
+
+
+async def test_a_move_to_an_absolute_time_is_due_then(scene: Scene) -> None:
+    snoozed, again = await scene.running(), await scene.running()
+    await scene.finish(snoozed, Snoozed(None, scene.after(90)))
+    await scene.finish(again, Raised("TryAgain", "not yet", retry_at=scene.after(60)))
+    due = [(await scene.job(job.id)).due_at for job in (snoozed, again)]
+    assert due == [scene.after(90), scene.after(60)]
+    assert [(await scene.job(job.id)).attempts for job in (snoozed, again)] == [0, 1]
+    scene.clock.advance(60)
+    assert (await scene.store.jobs.promote_due(10)).count == 1
+    assert await scene.state(again.id) is JobState.READY
+
+
+async def test_a_time_that_has_come_already_is_due_at_once(scene: Scene) -> None:
+    claimed = await scene.running()
+    await scene.finish(claimed, Snoozed(None, scene.after(-60)))
+    assert await scene.state(claimed.id) is JobState.SCHEDULED
+    assert (await scene.store.jobs.promote_due(10)).count == 1
 
 
 async def test_a_failure_ends_the_job_with_its_reason(scene: Scene) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.job.ends import Cancelled, End
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, Retention
@@ -32,6 +33,44 @@ async def test_a_job_is_pruned_when_its_time_is_over_and_not_before(scene: Scene
     scene.clock.advance(2)
     assert await scene.store.jobs.prune(10) == 1
     assert await scene.state(job) is None
+
+
+FOR_EVER = Policy(retention=Retention.forever())
+
+
+@pytest.mark.parametrize("end", [RETURNED, FAILED, Cancelled()], ids=lambda end: type(end).__name__)
+async def test_a_job_kept_for_ever_is_never_pruned(scene: Scene, end: End) -> None:
+    job = (await scene.ended(end, policy=FOR_EVER)).id
+    assert (await scene.job(job)).expires_at is None
+    scene.clock.advance(1e8)
+    assert await scene.store.jobs.prune(10) == 0
+    assert await scene.store.jobs.requeue([job]) == [job]
+    [again] = await scene.claim(1)
+    await scene.finish(again, end)
+    assert await scene.store.jobs.delete([job]) == [job]
+
+
+async def test_a_job_kept_for_ever_is_kept_also_where_a_store_ends_it_by_itself(
+    scene: Scene,
+) -> None:
+    marked = await scene.running(policy=FOR_EVER)
+    await scene.store.jobs.request_cancel([marked.id])
+    await scene.finish(marked, RAISED)
+    key = Unique("k", on_conflict="replace")
+    replaced = (await scene.insert(policy=FOR_EVER, unique=key)).id
+    await scene.insert(unique=key)
+    scene.clock.advance(1e8)
+    await scene.store.jobs.prune(10)
+    kept = [marked.id, replaced]
+    assert [await scene.state(job) for job in kept] == [JobState.CANCELLED] * 2
+    await scene.store.jobs.delete(kept)
+
+
+async def test_a_queue_s_own_retention_counts_also_for_jobs_kept_for_ever(scene: Scene) -> None:
+    await scene.store.queues.tune(QUEUE, QueueSettings(retain_succeeded=60))
+    await scene.ended(policy=FOR_EVER)
+    scene.clock.advance(61)
+    assert await scene.store.jobs.prune(10) == 1
 
 
 @pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED, JobState.RUNNING])

@@ -1,10 +1,13 @@
-"""A failed attempt is repeated, later each time, up to a number of attempts."""
+"""A failed attempt is repeated, later each time, up to a number of attempts or for ever; which
+exceptions are worth it, and when, may be said."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from holdfast import App, Context, Fail, JobFailed, JobState, Retry
+from holdfast import App, Context, Fail, JobFailed, JobState, Retry, Snooze, TryAgain
 from holdfast.testing import Harness
 
 app = App("sqlite://")
@@ -15,6 +18,31 @@ async def fetch(ctx: Context, works_at: int) -> str:
     if ctx.attempt < works_at:
         raise ConnectionError(f"attempt {ctx.attempt} failed")
     return f"fetched at attempt {ctx.attempt}"
+
+
+class CardDeclined(Exception):
+    pass
+
+
+@app.task(retry=Retry(on=(ConnectionError,), not_on=(ConnectionRefusedError,), jitter=0))
+async def charge(how: str) -> None:
+    match how:
+        case "lost":
+            raise ConnectionResetError(how)
+        case "refused":
+            raise ConnectionRefusedError(how)
+        case _:
+            raise CardDeclined(how)
+
+
+OPENS_AT = datetime(2040, 1, 1, 9, tzinfo=UTC)
+
+
+@app.task(retry=2)  # it may run twice: runs, not retries
+async def fetch_report(spend: bool) -> None:
+    if spend:
+        raise TryAgain("it is not there yet", at=OPENS_AT)
+    raise Snooze(until=OPENS_AT)
 
 
 @app.task()
@@ -54,3 +82,29 @@ async def test_a_failure_that_no_retry_can_mend_is_final() -> None:
         await harness.drain()
         with pytest.raises(JobFailed, match="not a number"):
             await job.result()
+
+
+async def test_only_the_exceptions_that_are_worth_it_are_tried_again() -> None:
+    async with Harness(app) as harness:
+        jobs = [await charge.enqueue(how) for how in ("lost", "refused", "declined")]
+        await harness.drain()
+        states = [(await job.get()).state for job in jobs]
+        assert states == [JobState.SCHEDULED, JobState.FAILED, JobState.FAILED]
+
+
+async def test_a_job_may_be_tried_for_ever() -> None:
+    async with Harness(app) as harness:
+        job = await fetch.using(retry=Retry(max_attempts=None, cap=60, jitter=0)).enqueue(9)
+        for _ in range(9):
+            await harness.drain()
+            await harness.advance(seconds=60)
+        assert await job.result() == "fetched at attempt 9"
+
+
+async def test_a_handler_says_when_it_wants_to_be_tried_again() -> None:
+    async with Harness(app) as harness:
+        again, snoozed = await fetch_report.enqueue(True), await fetch_report.enqueue(False)
+        await harness.drain()
+        for job, spent in ((again, 1), (snoozed, 0)):
+            waiting = await job.get()
+            assert (waiting.due_at, waiting.attempts) == (OPENS_AT, spent)

@@ -1,4 +1,5 @@
-"""A job is cancelled: a waiting one at once, a running one by telling its handler."""
+"""A job is cancelled: a waiting one at once, a running one by telling its handler; and a handler
+may cancel its own."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import asyncio
 
 import pytest
 
-from holdfast import App, JobCancelled
+from holdfast import App, Cancel, JobCancelled
 
 app = App("sqlite://")
 begun = asyncio.Event()
@@ -16,6 +17,21 @@ begun = asyncio.Event()
 async def endless() -> None:
     begun.set()
     await asyncio.Event().wait()
+
+
+@app.task()
+async def ship(order: int) -> None:
+    raise Cancel(f"order {order} was withdrawn")
+
+
+async def test_a_handler_cancels_its_own_job() -> None:
+    async with app:
+        job = await ship.enqueue(7)
+        async with app.worker() as worker:
+            await worker.drain()
+        with pytest.raises(JobCancelled, match="order 7 was withdrawn"):
+            await job.result(timeout=10)
+        assert (await job.get()).errors == ()
 
 
 async def test_a_waiting_job_is_cancelled_at_once() -> None:

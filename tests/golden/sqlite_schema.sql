@@ -121,7 +121,7 @@ CREATE TABLE holdfast_outcome (
     claimed_at integer,
     deadline_at integer,
     finished_at integer not null,
-    expires_at integer not null,
+    expires_at integer, -- null: never
     reason text,
     result text
 ) without rowid;

@@ -111,10 +111,10 @@ def line_4_every_running_job_has_a_live_worker_or_is_reclaimable(seen: Snapshot)
 def line_5_attempts_and_crashes_stay_within_bounds(seen: Snapshot) -> None:
     for job in seen.jobs.values():
         policy = decode_policy(job.policy)
-        assert job.attempts <= policy.retry.max_attempts, f"{job.id}: {job.attempts} attempts"
+        assert policy.retry.allows(job.attempts - 1), f"{job.id}: {job.attempts} attempts"
         assert job.crashes <= policy.max_crashes, f"{job.id}: {job.crashes} crashes"
         if job.state in LIVE:
-            assert job.attempts < policy.retry.max_attempts, f"{job.id} has no attempt left"
+            assert policy.retry.allows(job.attempts), f"{job.id} has no attempt left"
 
 
 def line_6_every_waiting_job_has_something_that_will_wake_it(seen: Snapshot) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from hypothesis import strategies as st
 
 from holdfast.job.ends import (
@@ -24,12 +26,20 @@ from holdfast.job.retry import Retry
 
 seconds = st.floats(min_value=0, max_value=1e6)
 any_float = st.floats()
+moments = st.datetimes(
+    datetime(1970, 1, 1),  # noqa: DTZ001 - hypothesis takes the bounds without a zone
+    datetime(9000, 1, 1),  # noqa: DTZ001 - as above
+    timezones=st.just(UTC),
+)
+names = st.sets(st.sampled_from(["builtins.OSError", "ValueError", "shop.Declined"])).map(tuple)
 text = st.text(max_size=50)
 
 retries = st.one_of(
     st.builds(
         Retry,
-        max_attempts=st.integers(1, 50),
+        max_attempts=st.none() | st.integers(1, 50),
+        on=names,
+        not_on=names,
         curve=st.sampled_from(["exponential", "linear", "constant"]),
         base=st.floats(min_value=0, max_value=1e9),
         cap=seconds,
@@ -49,14 +59,23 @@ policies = st.builds(
     retry=retries,
     timeout=st.none() | st.floats(min_value=0.001, max_value=1e6),
     max_crashes=st.integers(1, 5),
-    retention=st.builds(Retention, seconds, seconds, seconds),
+    retention=st.builds(Retention, *[st.none() | seconds] * 3),
     keep_result=st.booleans(),
 )
 
 ends_of_running: st.SearchStrategy[End] = st.one_of(
     st.builds(Returned, st.none() | text),
-    st.builds(Raised, text, text, st.none() | text, st.none() | any_float, st.booleans()),
-    st.builds(Snoozed, any_float),
+    st.builds(
+        Raised,
+        text,
+        text,
+        st.none() | text,
+        st.none() | any_float,
+        st.booleans(),
+        retry_at=st.none() | moments,
+        names=names,
+    ),
+    st.builds(Snoozed, any_float, st.none() | moments),
     st.builds(WasThrottled, any_float, text),
     st.builds(WasSuspended, st.none() | any_float),
     st.builds(HandedBack),

@@ -7,6 +7,7 @@ policy is not repeated here; what it models is places, guards, lines and keys.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 
 from holdfast.job.ids import JobId, WorkerId
@@ -109,6 +110,7 @@ class Model:
         return True
 
     def _settle(self, job: ModelJob, move: Transition) -> None:
+        assert move.run_at is None, "the machine makes no move to an absolute time"
         due = None if move.delay is None else self.now + move.delay
         if move.to in ENDED:
             self._end(job, move.to, move.keep_for)
@@ -119,9 +121,9 @@ class Model:
         else:
             self._wait(job, move.to, due)
 
-    def _end(self, job: ModelJob, state: JobState, keep_for: float) -> None:
+    def _end(self, job: ModelJob, state: JobState, keep_for: float | None) -> None:
         self._wait(job, state, None)
-        job.kept_until = self.now + keep_for
+        job.kept_until = math.inf if keep_for is None else self.now + keep_for
 
     def _wait(self, job: ModelJob, state: JobState, due: float | None) -> None:
         job.state, job.due = state, due

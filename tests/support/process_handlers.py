@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.context import Context
-from holdfast.job.ends import Fail, Snooze, Throttled
+from holdfast.job.ends import Cancel, Fail, Snooze, Throttled, TryAgain
 
 
 def add(a: int, b: int) -> int:
@@ -57,6 +58,17 @@ class Picky(Exception):
 
 def picky() -> None:
     raise Picky(42, "no reason")
+
+
+def withdraw() -> None:
+    raise Cancel("the order was withdrawn")
+
+
+TOMORROW = datetime(2999, 1, 1, tzinfo=UTC)
+
+
+def tomorrow(counted: bool) -> None:
+    raise TryAgain("not yet", at=TOMORROW) if counted else Snooze(until=TOMORROW)
 
 
 def nap() -> None:

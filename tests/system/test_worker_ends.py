@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from holdfast.context import Context
+from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Fail, Snooze, Suspend, Throttled
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Job
@@ -17,6 +20,7 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.executor import Executor
+from tests.support import process_handlers as handlers
 from tests.support.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
@@ -70,6 +74,48 @@ async def test_a_retry_after_hint_of_the_exception_is_honoured(live_store: Store
     assert job.state is JobState.SCHEDULED
     assert job.due_at is not None
     assert 1200 < (job.due_at - job.created_at).total_seconds() < 1300
+
+
+def off_loop(shop: Shop, mode: str, *functions: Callable[..., Any]) -> None:
+    """Register plain functions to run in threads or in child processes."""
+    for function in functions:
+        process = mode == "process"
+        shop.registry.add(Handler.of(function.__name__, function, process=process))
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+async def test_only_the_named_exceptions_are_tried_again(live_store: Store, mode: str) -> None:
+    shop = Shop(live_store)
+    off_loop(shop, mode, handlers.picky)
+    named = f"{handlers.__name__}.Picky"
+    kept = await end_of(shop, "picky", Policy(retry=Retry(3, base=0, on=(handlers.Picky,))))
+    assert (kept.state, kept.attempts) == (JobState.FAILED, 3)
+    other = await end_of(shop, "picky", Policy(retry=Retry(3, base=0, on=(OSError,))))
+    assert (other.state, other.attempts) == (JobState.FAILED, 1)
+    spared = await end_of(shop, "picky", Policy(retry=Retry(3, base=0, not_on=(named,))))
+    assert (spared.state, spared.attempts) == (JobState.FAILED, 1)
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+async def test_a_handler_ends_its_own_job_as_cancelled(live_store: Store, mode: str) -> None:
+    shop = Shop(live_store)
+    off_loop(shop, mode, handlers.withdraw)
+    job = await end_of(shop, "withdraw")
+    assert (job.state, job.reason) == (JobState.CANCELLED, "the order was withdrawn")
+    assert (job.attempts, job.errors) == (0, ())
+
+
+@pytest.mark.parametrize("mode", ["thread", "process"])
+async def test_a_handler_names_the_time_of_its_next_run(live_store: Store, mode: str) -> None:
+    shop = Shop(live_store)
+    off_loop(shop, mode, handlers.tomorrow)
+    never = Policy(retry=Retry(2, base=0, on=(KeyError,)))
+    for counted in (True, False):
+        job_id = await shop.enqueue("tomorrow", counted, policy=never)
+        await shop.drain()
+        job = await shop.get(job_id)
+        assert (job.state, job.due_at) == (JobState.SCHEDULED, handlers.TOMORROW)
+        assert job.attempts == int(counted)
 
 
 async def test_fail_ends_the_job_whatever_attempts_are_left(live_store: Store) -> None:
@@ -363,13 +409,13 @@ async def test_progress_and_checkpoint_survive_to_the_next_attempt(live_store: S
     async def step(ctx: Context) -> None:
         saw.append(ctx.checkpoint)
         await ctx.progress(ctx.attempt / 3, f"attempt {ctx.attempt}", checkpoint={"n": ctx.attempt})
-        if ctx.attempt < ctx.max_attempts:
+        if ctx.attempt < (ctx.max_attempts or 0):
             raise ValueError("again")
 
     def step_sync(ctx: Context) -> None:
         saw.append(ctx.checkpoint)
         ctx.progress_sync(checkpoint=[ctx.attempt])
-        if ctx.attempt < ctx.max_attempts:
+        if ctx.attempt < (ctx.max_attempts or 0):
             raise ValueError("again")
 
     shop = Shop(live_store, step, step_sync)

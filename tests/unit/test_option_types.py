@@ -15,7 +15,7 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.handlers.exceptions import raised
-from holdfast.job.ends import Snooze, Suspend, Throttled
+from holdfast.job.ends import Cancel, Snooze, Suspend, Throttled, TryAgain
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
@@ -26,6 +26,8 @@ HUGE = 10**400
 UNSHOWABLE = 10**5000  # Python refuses to write so long a number as text
 NO_NUMBERS = (None, "3", True, math.nan, math.inf, HUGE, UNSHOWABLE, timedelta(seconds=1), [1])
 NO_COUNTS = (*NO_NUMBERS, 2.5, 2.0, 0, -1)
+FAR = datetime(9999, 1, 1, tzinfo=UTC)
+NO_EXCEPTIONS = (None, 3, ValueError, "ValueError", [int], [3], [""])
 NO_FLAGS: tuple[object, ...] = (None, "no", 0, 1, [])
 
 
@@ -46,15 +48,17 @@ def worker(**given: Any) -> WorkerOptions:
 
 
 WRONG: list[tuple[Callable[..., object], str, str, tuple[object, ...]]] = [
-    (Retry, "max_attempts", "retry.max_attempts", NO_COUNTS),
+    (Retry, "max_attempts", "retry.max_attempts", NO_COUNTS[1:]),
+    (Retry, "on", "retry.on", NO_EXCEPTIONS),
+    (Retry, "not_on", "retry.not_on", NO_EXCEPTIONS),
     (Retry, "base", "retry.base", NO_NUMBERS),
     (Retry, "cap", "retry.cap", NO_NUMBERS),
     (Retry, "jitter", "retry.jitter", NO_NUMBERS),
     (Retry, "curve", "retry.curve", ("steep", None, ["linear"])),
     (Retry, "delays", "retry.delays", (None, 5, "12", (1, "2"), (HUGE,))),
-    (Retention, "succeeded", "retention.succeeded", (*NO_NUMBERS, -1)),
-    (Retention, "failed", "retention.failed", (*NO_NUMBERS, -1)),
-    (Retention, "other", "retention.other", (*NO_NUMBERS, -1)),
+    (Retention, "succeeded", "retention.succeeded", (*NO_NUMBERS[1:], -1)),
+    (Retention, "failed", "retention.failed", (*NO_NUMBERS[1:], -1)),
+    (Retention, "other", "retention.other", (*NO_NUMBERS[1:], -1)),
     (Policy, "timeout", "timeout", ("3", True, math.inf, HUGE, timedelta(1), 0)),
     (Policy, "max_crashes", "max_crashes", NO_COUNTS),
     (Policy, "keep_result", "keep_result", NO_FLAGS),
@@ -151,12 +155,60 @@ def test_a_handler_that_asks_for_nonsense_is_told_which_wait_it_was(end: Any, va
 
 
 @pytest.mark.parametrize(
-    "hint", [HUGE, UNSHOWABLE, -HUGE, math.inf, math.nan, "soon", None, True], ids=kind
+    "hint",
+    [
+        HUGE,
+        UNSHOWABLE,
+        -HUGE,
+        math.inf,
+        math.nan,
+        "soon",
+        None,
+        True,
+        FAR,
+    ],
+    ids=kind,
 )
 def test_a_hint_that_is_no_wait_is_no_hint(hint: object) -> None:
     error = ValueError("upstream is busy")
     error.retry_after = hint  # type: ignore[attr-defined]  # what some clients attach
-    assert raised(error).retry_after is None
+    assert (raised(error).retry_after, raised(error).retry_at) == (None, None)
+
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("hint", "after", "at"),
+    [(7, 7.0, None), (timedelta(minutes=1), 60.0, None), (AT, None, AT)],
+    ids=kind,
+)
+def test_a_hint_is_seconds_a_timedelta_or_a_moment(
+    hint: object, after: float | None, at: datetime | None
+) -> None:
+    error = ValueError("upstream is busy")
+    error.retry_after = hint  # type: ignore[attr-defined]  # what some clients attach
+    assert (raised(error).retry_after, raised(error).retry_at) == (after, at)
+
+
+@pytest.mark.parametrize(
+    ("raises", "named"),
+    [
+        (lambda: Snooze(), "Snooze must be seconds or until=…, got 'neither'"),
+        (lambda: Snooze(5, until=AT), "Snooze must be seconds or until=…, got 'both'"),
+        (lambda: Snooze(until=AT.replace(tzinfo=None)), "with a time zone"),
+        (lambda: TryAgain(delay=5, at=AT), "TryAgain must be delay=… or at=…, got 'both'"),
+        (lambda: TryAgain(delay="soon"), "TryAgain"),  # type: ignore[arg-type]
+        (lambda: TryAgain(at=AT.replace(tzinfo=None)), "with a time zone"),
+        (lambda: TryAgain(5), "message of TryAgain must be text"),  # type: ignore[arg-type]
+        (lambda: Cancel(None), "reason of Cancel must be text"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wish_of_a_handler_is_checked_where_it_is_raised(
+    raises: Callable[[], object], named: str
+) -> None:
+    with pytest.raises(BadOption, match=named):
+        raises()
 
 
 @pytest.mark.parametrize(

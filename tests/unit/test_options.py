@@ -39,7 +39,11 @@ from holdfast.job.unique import UniqueBy
         ({"deadline": 1e300}, "deadline must be"),
         ({"timeout": 0}, "timeout must be None, or more than 0"),
         ({"max_crashes": 0}, "max_crashes must be a whole number, at least 1"),
-        ({"retry": 3}, "retry must be a Retry"),
+        ({"retry": 0}, "retry must be a Retry, or how often it may run"),
+        ({"retry": True}, "retry must be a Retry, or how often it may run"),
+        ({"retry": False}, "retry must be a Retry, or how often it may run"),
+        ({"retry": None}, "retry must be a Retry, or how often it may run"),
+        ({"retry": 2.5}, "retry must be a Retry, or how often it may run"),
         ({"delay": "soon"}, "a number or a timedelta"),
         ({"timeout": [1]}, "a number or a timedelta"),
         ({"deadline": "1h"}, "a number or a timedelta"),
@@ -136,3 +140,9 @@ def test_an_id_may_come_as_a_uuid_object() -> None:
     own = uuid.uuid4()
     assert JobOptions().using({"id": own}).id == own
     assert check_job_id(own) == check_job_id(str(own).upper()) == str(own)
+
+
+def test_a_number_for_retry_is_how_often_the_job_may_run() -> None:
+    once = JobOptions().using({"retry": 1})
+    assert once.policy().retry == Retry.never()
+    assert once.using({"retry": 3}).policy().retry == Retry(max_attempts=3)

@@ -136,6 +136,57 @@ def test_ends_of_last_resort_carry_the_ties_of_their_job_too() -> None:
     assert [move.ties for move in moves] == [Tie.PERMITS] * 3
 
 
+AT = datetime(2040, 1, 1, tzinfo=UTC)
+
+
+def test_raises_what_its_policy_does_not_try_again_fails_at_once() -> None:
+    policy = Policy(retry=Retry(on=(OSError,), jitter=0))
+    raised = Raised("ValueError", "boom", names=("builtins.ValueError", "builtins.Exception"))
+    move = decide(claimed(policy), raised)
+    assert (move.to, move.reason, counted(move)) == (JobState.FAILED, "boom", (1, 0, 0))
+    lost = Raised("TimeoutError", "slow", names=("builtins.TimeoutError", "builtins.OSError"))
+    assert decide(claimed(policy), lost).to is JobState.SCHEDULED
+
+
+def test_a_timeout_is_tried_again_as_a_timeout_error_would_be() -> None:
+    def after(retry: Retry) -> JobState:
+        return decide(claimed(Policy(retry=retry)), TimedOut(1)).to
+
+    assert after(Retry(on=(TimeoutError,))) is JobState.SCHEDULED
+    assert after(Retry(on=(KeyError,))) is JobState.FAILED
+    assert after(Retry(not_on=(TimeoutError,))) is JobState.FAILED
+
+
+def test_a_lost_worker_is_no_exception_that_a_policy_could_name() -> None:
+    move = decide(claimed(Policy(retry=Retry(on=(KeyError,)))), WorkerLost())
+    assert move.to is JobState.SCHEDULED
+
+
+def test_raises_with_a_time_of_its_own_is_due_then_and_spends_an_attempt() -> None:
+    move = decide(claimed(), Raised("TryAgain", "not yet", retry_at=AT))
+    assert (move.to, move.run_at, move.delay) == (JobState.SCHEDULED, AT, None)
+    assert counted(move) == (1, 0, 0)
+    assert decide(claimed(attempts=2), Raised("TryAgain", "no", retry_at=AT)).to is JobState.FAILED
+
+
+def test_snooze_until_a_time_is_due_then_and_spends_nothing() -> None:
+    move = decide(claimed(), Snoozed(None, AT))
+    assert (move.to, move.run_at, counted(move)) == (JobState.SCHEDULED, AT, (0, 0, 0))
+
+
+def test_raises_for_ever_while_the_policy_has_no_number_of_attempts() -> None:
+    policy = Policy(retry=Retry(max_attempts=None, cap=60, jitter=0))
+    move = decide(claimed(policy, attempts=100_000), BOOM)
+    assert (move.to, move.delay) == (JobState.SCHEDULED, 60)
+
+
+def test_cancelled_by_its_handler_keeps_the_handler_s_reason_also_after_a_request() -> None:
+    for asked in (False, True):
+        move = decide(claimed(), Cancelled("order was withdrawn"), cancel_requested=asked)
+        assert (move.to, move.reason) == (JobState.CANCELLED, "order was withdrawn")
+        assert move.spend == 0
+
+
 def test_raises_attempts_left_scheduled_by_its_backoff() -> None:
     move = decide(claimed(attempts=1), BOOM)
     assert (move.to, move.delay, counted(move)) == (JobState.SCHEDULED, 8, (1, 0, 0))

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job.checks import LONGEST_WAIT
-from holdfast.job.retry import Retry
+from holdfast.job.retry import Retry, exception_names
 
 
 def waits(retry: Retry, count: int = 5) -> list[float]:
@@ -40,6 +40,69 @@ def test_a_custom_curve_has_one_attempt_more_than_waits() -> None:
 
 def test_never_means_one_attempt() -> None:
     assert Retry.never().max_attempts == 1
+
+
+def test_a_retry_without_a_number_of_attempts_goes_on_for_ever_with_bounded_waits() -> None:
+    for_ever = Retry(max_attempts=None, cap=60, jitter=0)
+    assert for_ever.allows(2**40)
+    assert for_ever.delay(2**40) == 60
+    assert Retry.custom([1, 5], max_attempts=None).max_attempts is None
+    assert [Retry(max_attempts=2).allows(spent) for spent in (1, 2)] == [True, False]
+
+
+class Declined(ConnectionError):
+    pass
+
+
+def covers(retry: Retry, raised: type[BaseException]) -> bool:
+    return retry.covers(exception_names(raised))
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        (Declined,),
+        [ConnectionError],
+        (OSError,),
+        {f"{__name__}.Declined"},
+        ("Declined",),
+        ("ConnectionError", "nowhere.Unknown"),
+        (KeyError, Declined),
+    ],
+)
+def test_only_the_exceptions_named_and_their_subclasses_are_tried_again(on: Any) -> None:
+    assert covers(Retry(on=on), Declined)
+    assert not covers(Retry(on=on), ValueError)
+    assert not covers(Retry(not_on=on), Declined)
+    assert covers(Retry(not_on=on), ValueError)
+
+
+def test_not_on_wins() -> None:
+    retry = Retry(on=(OSError,), not_on=(Declined,))
+    assert [covers(retry, each) for each in (OSError, ConnectionError, Declined)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_another_module_s_exception_of_the_same_name_is_another() -> None:
+    class Local(Exception):
+        pass
+
+    Local.__module__, Local.__qualname__ = "driver.errors", "ConnectionError"
+    assert not covers(Retry(on=(ConnectionError,)), Local)
+    assert covers(Retry(on=("ConnectionError",)), Local)
+
+
+def test_an_exception_of_the_started_module_is_known_to_a_worker_that_imports_it() -> None:
+    class Boom(Exception):
+        pass
+
+    Boom.__module__, Boom.__qualname__ = "__main__", "Boom"
+    retry = Retry(not_on=(Boom,))
+    Boom.__module__ = "shop"
+    assert not covers(retry, Boom)
 
 
 def test_there_is_jitter_unless_it_is_turned_off() -> None:
@@ -85,5 +148,7 @@ def test_an_option_out_of_range_is_named(options: dict[str, Any], named: str) ->
 
 
 def test_it_survives_json() -> None:
-    retry = Retry.custom([1, 2.5], max_attempts=7, jitter=0.1)
+    retry = Retry.custom([1, 2.5], max_attempts=7, jitter=0.1, on=[OSError], not_on=[Declined])
     assert msgspec.json.decode(msgspec.json.encode(retry), type=Retry) == retry
+    for_ever = Retry.linear(max_attempts=None)
+    assert msgspec.json.decode(msgspec.json.encode(for_ever), type=Retry) == for_ever

@@ -181,7 +181,9 @@ def job_document(job: Job) -> dict[str, Any]:
 
 def most_text(job: Job) -> str:
     """How many attempts the job may have; `?` if its policy cannot be read."""
-    return "?" if job.max_attempts is None else str(job.max_attempts)
+    if job.unreadable is not None:
+        return "?"
+    return "∞" if job.max_attempts is None else str(job.max_attempts)
 
 
 def every_field(record: msgspec.Struct) -> dict[str, Any]:

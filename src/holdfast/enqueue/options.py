@@ -35,7 +35,7 @@ class EnqueueOptions(TypedDict, total=False):
     run_at: datetime
     deadline: datetime | Seconds
     timeout: Seconds | None
-    retry: Retry
+    retry: Retry | int
     max_crashes: int
     unique: str | UniqueBy | None
     tags: Sequence[str]
@@ -71,6 +71,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             known = ", ".join(sorted(self.__struct_fields__))
             raise BadOption("option", f"one of {known}", ", ".join(sorted(unknown)))
         merged = msgspec.structs.replace(self, **given)
+        if "retry" in given:
+            msgspec.structs.force_setattr(merged, "retry", _retry(given["retry"]))
         if "tags" in given:
             tags = checks.texts("tags", given["tags"], 128, "tag")
             msgspec.structs.force_setattr(merged, "tags", tags)
@@ -121,6 +123,16 @@ def seconds(wait: object) -> float:
     if math.isnan(found) and not isinstance(wait, float):
         raise BadOption("a wait", "seconds or a timedelta", wait)
     return found
+
+
+def _retry(given: object) -> Retry:
+    """A number is how often the job may run, the first time included: runs, not retries."""
+    if isinstance(given, Retry):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
+        return Retry(max_attempts=given)
+    expected = "a Retry, or how often it may run: a whole number, at least 1 (1 is never again)"
+    raise BadOption("retry", expected, given)
 
 
 def _check_times(options: JobOptions) -> None:

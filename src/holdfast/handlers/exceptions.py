@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from datetime import datetime, timedelta
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadOption, HoldfastError
 from holdfast.handlers.tracebacks import format_traceback
 from holdfast.job import checks
 from holdfast.job.ends import (
+    Cancel,
+    Cancelled,
     End,
     Fail,
     Raised,
@@ -16,9 +19,11 @@ from holdfast.job.ends import (
     Snoozed,
     Suspend,
     Throttled,
+    TryAgain,
     WasSuspended,
     WasThrottled,
 )
+from holdfast.job.retry import exception_names
 from holdfast.job.text import MESSAGE_LIMIT, clean, describe
 
 
@@ -28,8 +33,12 @@ def end_of(error: BaseException) -> End:
     match error:
         case Fail():
             return raised(error, final=True)
-        case Snooze(seconds=seconds):
-            return Snoozed(seconds)
+        case Cancel(reason=reason):
+            return Cancelled(clean(reason, MESSAGE_LIMIT))
+        case TryAgain():
+            return raised(error, names=())
+        case Snooze(seconds=seconds, until=until):
+            return Snoozed(seconds, until)
         case Throttled(retry_after=seconds):
             return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT))
         case Suspend(seconds=seconds):
@@ -38,9 +47,19 @@ def end_of(error: BaseException) -> End:
             return raised(error)
 
 
-def raised(error: BaseException, *, final: bool = False) -> Raised:
+def raised(
+    error: BaseException, *, final: bool = False, names: tuple[str, ...] | None = None
+) -> Raised:
+    """A failed attempt. `names` are those of the exception, unless it goes by none."""
+    retry_after, retry_at = _hints(error)
     return Raised(
-        type(error).__name__, describe(error), _traceback(error), _hint(error), final=final
+        type(error).__name__,
+        describe(error),
+        _traceback(error),
+        retry_after,
+        final=final,
+        retry_at=retry_at,
+        names=exception_names(type(error)) if names is None else names,
     )
 
 
@@ -50,13 +69,25 @@ def refused(error: HoldfastError) -> Raised:
     return Raised(type(error).__name__, str(error), final=True)
 
 
-def _hint(error: BaseException) -> float | None:
+def _hints(error: BaseException) -> tuple[float | None, datetime | None]:
+    """After how many seconds, or at what time, the exception wants to be tried again."""
+    if isinstance(error, TryAgain):
+        return error.retry_after, error.retry_at
     try:
         hint = getattr(error, "retry_after", None)
     except Exception:  # noqa: BLE001 - a property of the user's own class; no hint is no harm
+        return None, None
+    if isinstance(hint, datetime):
+        return None, _moment(hint)
+    seconds = hint.total_seconds() if isinstance(hint, timedelta) else checks.number(hint)
+    return seconds if math.isfinite(seconds) else None, None
+
+
+def _moment(hint: datetime) -> datetime | None:
+    try:
+        return checks.moment("retry_after", hint)
+    except BadOption:
         return None
-    seconds = checks.number(hint)
-    return seconds if math.isfinite(seconds) else None
 
 
 def _traceback(error: BaseException) -> str | None:

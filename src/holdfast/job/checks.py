@@ -87,6 +87,13 @@ def text(option: str, value: object, longest: int) -> str:
     raise BadOption(option, f"1 to {longest} characters of text", value)
 
 
+def shown_text(option: str, value: object) -> str:
+    """Text for people, of any length: whoever stores it cuts it."""
+    if isinstance(value, str):
+        return value
+    raise BadOption(option, "text", value)
+
+
 def _is_storable(value: str) -> bool:
     return "\x00" not in value and is_encodable(value)
 

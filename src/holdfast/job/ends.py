@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -21,12 +21,46 @@ class Fail(AttemptEnd):
     """End the job as failed now, whatever attempts are left."""
 
 
-class Snooze(AttemptEnd):
-    """Run again after `seconds`, without spending an attempt."""
+class Cancel(AttemptEnd):
+    """End the job as cancelled now: what it was to do is no longer wanted. No failure, no retry."""
 
-    def __init__(self, seconds: float | timedelta) -> None:
-        self.seconds = _asked("Snooze", seconds)
-        super().__init__(f"snoozed for {self.seconds:g} s")
+    def __init__(self, reason: str = "cancelled by its handler") -> None:
+        self.reason = checks.shown_text("the reason of Cancel", reason)
+        super().__init__(self.reason)
+
+
+class TryAgain(AttemptEnd):
+    """This attempt failed: try again after `delay` or `at` that time, or by the job's own backoff.
+    It spends an attempt and is final if none is left, but no `Retry(on=…, not_on=…)` stops it."""
+
+    def __init__(
+        self,
+        message: str = "try again",
+        *,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        if delay is not None and at is not None:
+            raise BadOption("the wait of TryAgain", "delay=… or at=…", "both")
+        super().__init__(checks.shown_text("the message of TryAgain", message))
+        self.retry_after = None if delay is None else _asked("TryAgain", delay)
+        self.retry_at = None if at is None else checks.moment("TryAgain(at=…)", at)
+
+
+class Snooze(AttemptEnd):
+    """Run again after `seconds`, or at the time `until`, without spending an attempt."""
+
+    def __init__(
+        self, seconds: float | timedelta | None = None, *, until: datetime | None = None
+    ) -> None:
+        if (seconds is None) == (until is None):
+            got = "neither" if seconds is None else "both"
+            raise BadOption("the wait of Snooze", "seconds or until=…", got)
+        self.seconds = None if seconds is None else _asked("Snooze", seconds)
+        self.until = None if until is None else checks.moment("Snooze(until=…)", until)
+        super().__init__(
+            f"snoozed for {self.seconds:g} s" if until is None else f"snoozed until {until}"
+        )
 
 
 class Throttled(AttemptEnd):
@@ -88,10 +122,14 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     traceback: str | None = None
     retry_after: float | None = None
     final: bool = False
+    retry_at: datetime | None = None
+    names: tuple[str, ...] = ()
+    """Of the exception and its base classes, as `Retry.covers` compares them."""
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True):
     seconds: float | None
+    until: datetime | None = None
 
 
 class WasThrottled(msgspec.Struct, frozen=True, tag=True):

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, assert_never
 
 import msgspec
@@ -36,7 +37,7 @@ from holdfast.job.ends import (
 from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
-from holdfast.job.retry import UniformRandom
+from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import NO_TIES
@@ -44,6 +45,7 @@ from holdfast.job.ties import NO_TIES
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
 UNWRITABLE = "the store could not take this attempt's end"
+TIMEOUT_NAMES = exception_names(TimeoutError)
 LAST_RESORT_KEPT_FOR = 30 * DAY
 """Seconds that a job is kept which failed without its policy being asked."""
 
@@ -53,8 +55,9 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
 
     `spend` and `crash` add to the job's counters. `bump` makes the fence grow although no claim
     happens: the attempt was taken from its worker, and a late write by that worker must find a
-    newer fence. `ties` are those of the job: a store takes a shorter way only for a job without
-    any.
+    newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
+    ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
+    takes a shorter way only for a job without any.
     """
 
     id: JobId
@@ -65,7 +68,8 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     crash: int = 0
     bump: int = 0
     delay: float | None = None
-    keep_for: float = 0.0
+    run_at: datetime | None = None
+    keep_for: float | None = 0.0
     result: str | None = None
     reason: str | None = None
     error: ErrorEntry | None = None
@@ -123,13 +127,15 @@ def decide(  # noqa: C901 - one arm per line of the table it states
     match end:
         case Raised(final=True):
             return move.failed(_entry(job, end.kind, end.message, end.traceback))
-        case Raised(kind, message, traceback, retry_after):
-            return move.retried(_entry(job, kind, message, traceback), retry_after)
+        case Raised(kind, message, traceback):
+            return move.after_failure(_entry(job, kind, message, traceback), end)
         case TimedOut(seconds):
             entry = _entry(job, "TimedOut", f"timed out after {seconds:g} s")
-            return move.retried(entry, None, bump=1)
+            return move.timed_out(entry)
         case WorkerLost(how):
             return move.crashed(_entry(job, "WorkerLost", how))
+        case Snoozed(until=datetime() as until):
+            return move.waiting(JobState.SCHEDULED, None, "snoozed", run_at=until)
         case Snoozed(seconds):
             return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed")
         case WasThrottled(retry_after, message):
@@ -245,23 +251,51 @@ class _Mover:
         )
 
     def waiting(
-        self, to: JobState, delay: float | None, reason: str, cool: float | None = None
+        self,
+        to: JobState,
+        delay: float | None,
+        reason: str,
+        *,
+        cool: float | None = None,
+        run_at: datetime | None = None,
     ) -> Transition:
-        return self._to(to, delay=delay, reason=reason, cool=cool)
+        return self._to(to, delay=delay, run_at=run_at, reason=reason, cool=cool)
 
     def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
         return self.ended(
             JobState.FAILED, spend=1, crash=crash, bump=bump, reason=error.message, error=error
         )
 
+    def after_failure(self, error: ErrorEntry, end: Raised) -> Transition:
+        if not self.policy.retry.covers(end.names):
+            return self.failed(error)
+        if end.retry_at is not None:
+            return self.retried(error, run_at=end.retry_at)
+        hinted = end.retry_after is not None and math.isfinite(end.retry_after)
+        return self.retried(error, _wait(end.retry_after) if hinted else None)
+
+    def timed_out(self, error: ErrorEntry) -> Transition:
+        """The handler may not have heard of it, but it counts as a TimeoutError of its own."""
+        if not self.policy.retry.covers(TIMEOUT_NAMES):
+            return self.failed(error, bump=1)
+        return self.retried(error, bump=1)
+
     def retried(
-        self, error: ErrorEntry, retry_after: float | None, *, crash: int = 0, bump: int = 0
+        self,
+        error: ErrorEntry,
+        delay: float | None = None,
+        *,
+        run_at: datetime | None = None,
+        crash: int = 0,
+        bump: int = 0,
     ) -> Transition:
+        """Scheduled after `delay`, at `run_at`, or by the policy's backoff; failed if the job has
+        no attempt left."""
         spent = self.job.attempts + 1
-        if spent >= self.policy.retry.max_attempts:
+        if not self.policy.retry.allows(spent):
             return self.failed(error, crash=crash, bump=bump)
-        hinted = retry_after is not None and math.isfinite(retry_after)
-        delay = _wait(retry_after) if hinted else self.policy.retry.delay(spent, self.uniform)
+        if delay is None and run_at is None:
+            delay = self.policy.retry.delay(spent, self.uniform)
         reason = f"retry after: {error.message}"[:MESSAGE_LIMIT]
         return self._to(
             JobState.SCHEDULED,
@@ -269,6 +303,7 @@ class _Mover:
             crash=crash,
             bump=bump,
             delay=delay,
+            run_at=run_at,
             reason=reason,
             error=error,
         )
@@ -283,7 +318,7 @@ class _Mover:
         """A job that keeps killing its worker is put aside, whatever attempts are left."""
         if self.job.crashes + 1 >= self.policy.max_crashes:
             return self.failed(error, crash=1, bump=1)
-        return self.retried(error, None, crash=1, bump=1)
+        return self.retried(error, crash=1, bump=1)
 
 
 def _cancelled_instead_of(end: End) -> Cancelled:

@@ -15,18 +15,25 @@ DAY = 86_400.0
 
 
 class Retention(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Seconds an ended job is kept, by how it ended."""
+    """Seconds an ended job is kept, by how it ended; None is for ever."""
 
-    succeeded: float = 7 * DAY
-    failed: float = 30 * DAY
-    other: float = 7 * DAY
+    succeeded: float | None = 7 * DAY
+    failed: float | None = 30 * DAY
+    other: float | None = 7 * DAY
 
     def __post_init__(self) -> None:
         for name in ("succeeded", "failed", "other"):
-            seconds = checks.seconds(f"retention.{name}", getattr(self, name))
-            msgspec.structs.force_setattr(self, name, seconds)
+            given = getattr(self, name)
+            if given is not None:
+                seconds = checks.seconds(f"retention.{name}", given)
+                msgspec.structs.force_setattr(self, name, seconds)
 
-    def keep_for(self, state: JobState) -> float:
+    @classmethod
+    def forever(cls) -> Retention:
+        """Kept until an operator deletes it, however it ended."""
+        return cls(None, None, None)
+
+    def keep_for(self, state: JobState) -> float | None:
         match state:
             case JobState.SUCCEEDED:
                 return self.succeeded

@@ -187,7 +187,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def max_attempts(self) -> int | None:
-        """None where this version cannot read the job's policy."""
+        """How many attempts the job may have. None where it is tried for ever, and where this
+        version cannot read the job's policy (`unreadable`)."""
         return None if self.unreadable else decode_policy(self.policy).retry.max_attempts
 
     @property

@@ -59,7 +59,7 @@ class ScheduleCall(ScheduleOptions, total=False):
     priority: int
     deadline: Seconds
     timeout: Seconds | None
-    retry: Retry
+    retry: Retry | int
     max_crashes: int
     tags: Sequence[str]
     headers: Mapping[str, str]

@@ -176,7 +176,7 @@ def is_careful(attempt: Attempt) -> bool:
     return (
         job.crashes > 0
         or times_taken(job.fence) - 1 > job.attempts
-        or job.attempts + 1 >= policy.retry.max_attempts
+        or not policy.retry.allows(job.attempts + 1)
         or policy.max_crashes <= 1
     )
 

@@ -172,6 +172,7 @@ class PostgresFinishing(JobVerbs):
             Retention().other,
             by and by.id,
             by and by.alive_since,
+            [move.run_at for move in moves],
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

@@ -123,15 +123,16 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
 
 def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
     """Write the outcomes of those transitions that stand; returns how many stand."""
-    alike: dict[tuple[float, int], dict[str, str | None]] = {}
+    alike: dict[tuple[float | None, int], dict[str, str | None]] = {}
     for transition in transitions:
         key = (transition.keep_for, transition.fence)
         alike.setdefault(key, {})[transition.id] = transition.result
     copy = steps("jobs/finish")["succeed"]
-    return sum(
-        tx.changed(copy, (to_json_object(results), tx.now, after(tx.now, keep_for), fence, LATEST))
-        for (keep_for, fence), results in alike.items()
-    )
+    stood = 0
+    for (keep_for, fence), results in alike.items():
+        expires_at = None if keep_for is None else after(tx.now, keep_for)
+        stood += tx.changed(copy, (to_json_object(results), tx.now, expires_at, fence, LATEST))
+    return stood
 
 
 # The long way -------------------------------------------------------------------------------

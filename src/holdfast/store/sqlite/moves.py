@@ -15,7 +15,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return
-from holdfast.store.sqlite.rows import after, to_json
+from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
@@ -60,8 +60,10 @@ class Move(NamedTuple):
         )
 
     def due(self, now: int) -> int | None:
-        delay = self.transition.delay
-        return None if delay is None else after(now, delay)
+        moved = self.transition
+        if moved.run_at is not None:
+            return to_micros(moved.run_at)
+        return None if moved.delay is None else after(now, moved.delay)
 
     @classmethod
     def of(cls, transition: Transition, job: Found) -> Move:
@@ -101,14 +103,15 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     for (transition, job), narrow in ((move, move.counted) for move in moves):
         keep_for = _keep_for(transition, tuned.get(narrow.queue))
         facts = (job.deadline_at, job.worker_id, job.claimed_at, job.cancel_requested_at)
-        times = (tx.now, after(tx.now, keep_for))
+        times = (tx.now, None if keep_for is None else after(tx.now, keep_for))
         said = (transition.reason, transition.result)
         rows.append((*narrow, *facts, transition.to.value, *times, *said))
     tx.each(sql["end"], rows)
 
 
-def _keep_for(transition: Transition, tuned: QueueSettings | None) -> float:
-    """Seconds that an ended job is kept: as its policy says, unless its queue is tuned."""
+def _keep_for(transition: Transition, tuned: QueueSettings | None) -> float | None:
+    """Seconds that an ended job is kept, None for ever: as its policy says, unless its queue is
+    tuned."""
     kept = None if tuned is None else tuned.keep_for(transition.to)
     return transition.keep_for if kept is None else kept
 

@@ -118,7 +118,8 @@ def _successes(moves: Sequence[Placed]) -> list[object]:
     flat: list[object] = []
     for n, move in moves:
         result = False if move.result is None else with_spread(move.result, n)
-        flat += (move.id, move.fence, finite(move.keep_for), result)
+        keep_for = False if move.keep_for is None else finite(move.keep_for)
+        flat += (move.id, move.fence, keep_for, result)
     return flat
 
 
@@ -132,6 +133,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         crash=move.crash,
         bump=move.bump,
         delay=finite(move.delay),
+        run_at=None if move.run_at is None else to_micros(move.run_at),
         keep_for=finite(move.keep_for),
         result=None if move.result is None else with_spread(move.result, n),
         reason=move.reason,

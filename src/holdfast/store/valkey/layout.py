@@ -189,8 +189,8 @@ class LineRow(msgspec.Struct, array_like=True):
 
 
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
-    """One guarded move. `error` is a packed ErrorRow. `index`: its place in the call, which orders
-    the arrival of released jobs."""
+    """One guarded move. `keep_for`: seconds, None for ever. `error` is a packed ErrorRow. `index`:
+    its place in the call, which orders the arrival of released jobs."""
 
     id: str
     fence: int
@@ -200,6 +200,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     crash: int
     bump: int
     delay: float | None
+    run_at: Time | None
     keep_for: float | None
     result: str | None
     reason: str | None

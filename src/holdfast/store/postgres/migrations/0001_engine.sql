@@ -132,7 +132,7 @@ create table {{schema}}.outcome (
     fence bigint not null,
     claimed_at timestamptz,
     finished_at timestamptz not null,
-    expires_at timestamptz not null,
+    expires_at timestamptz, -- null: never
     ties smallint not null default 0,
     result text,
     reason text

@@ -110,7 +110,7 @@ create table holdfast_outcome (
     claimed_at integer,
     deadline_at integer,
     finished_at integer not null,
-    expires_at integer not null,
+    expires_at integer, -- null: never
     reason text,
     result text
 ) without rowid;

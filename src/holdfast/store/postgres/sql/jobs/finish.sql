@@ -1,18 +1,19 @@
 -- $1 now   $2 channel   $3 only jobs whose worker is gone or lapsed (reclaim)   $4 ids   $5 fences
 -- $6 source states   $7 next states   $8 attempts spent   $9 crashes added   $10 fence added
--- $11 delays   $12 seconds to keep   $13 results   $14 reasons
+-- $11 delays   $12 seconds to keep (null: for ever)   $13 results   $14 reasons
 -- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
--- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged
+-- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
 -- uses: from_waiting retention_of_policy woken
+-- let otherwise: $20::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
 -- job whose cancel was asked for does not go on: it is cancelled. Answers with the moves it made.
 with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
-        $15::text[], $16::text[], $17::text[], $18::int[])
+        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, attempt)
+            kind, message, traceback, attempt, run_at)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -64,7 +65,7 @@ gone as materialized (
 judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.claimed_at,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
-        gone.fence + asked.bump as fence, asked.next, asked.delay, asked.keep, asked.result,
+        gone.fence + asked.bump as fence, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
         asked.reason, asked.kind, asked.message, asked.traceback, asked.attempt,
         gone.cancelled and asked.next in ('ready', 'scheduled', 'suspended') as stopped
     from gone join asked on asked.job_id = gone.job_id
@@ -83,8 +84,7 @@ to_outcome as (
                 when 'failed' then 'retain_failed' else 'retain_other' end)::float8
              from {{schema}}.queue where queue.name = closed.queue),
             case when stopped then
-                (select coalesce({{retention_of_policy}}, $20::float8)
-                 from {{schema}}.job where job.id = closed.job_id)
+                (select {{retention_of_policy}} from {{schema}}.job where job.id = closed.job_id)
             else keep end
         ),
         case when stopped then null else result end, why
@@ -102,8 +102,8 @@ to_ready as (
 to_scheduled as (
     insert into {{schema}}.scheduled
         (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
-    select job_id, {{now}} + coalesce(delay, 0) * interval '1 second', queue, priority, task,
-        attempts, crashes, fence, ties, why
+    select job_id, coalesce(run_at, {{now}} + coalesce(delay, 0) * interval '1 second'), queue,
+        priority, task, attempts, crashes, fence, ties, why
     from closed where state = 'scheduled'
 ),
 to_suspended as (

@@ -1,4 +1,4 @@
--- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep
+-- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep (null: for ever)
 -- Plain successes; every other move goes through finish.sql. Answers with the ids that were refused:
 -- usually there are none, so that there is nothing to send and to read.
 with closed as (

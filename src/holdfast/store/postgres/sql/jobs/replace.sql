@@ -1,5 +1,6 @@
 -- $1 now   $2 holders, in order of their ids   $3 who replaces each   $4 seconds to keep
 -- uses: from_waiting retention_of_policy
+-- let otherwise: $4::float8
 -- Ends waiting holders as cancelled and gives up their keys. A holder that runs by now is left alone.
 with leaving as materialized (
     select job_id, by from unnest($2::uuid[], $3::text[]) as given (job_id, by)
@@ -12,8 +13,7 @@ to_outcome as (
         gone.crashes, gone.fence, gone.ties, {{now}},
         {{now}} + interval '1 second' * coalesce(
             (select (settings ->> 'retain_other')::float8 from {{schema}}.queue where queue.name = gone.queue),
-            {{retention_of_policy}},
-            $4::float8
+            {{retention_of_policy}}
         ),
         'replaced by ' || leaving.by
     from out_of_waiting as gone

@@ -56,7 +56,7 @@ local function go(move, record)
     elseif to == 'ready' then
         make_ready(id, record, record[STATE] == 'blocked' and arrive(move[MOVE_INDEX]))
     elseif to == 'scheduled' then
-        make_wait(id, record, to, after(delay or 0), reason)
+        make_wait(id, record, to, move[MOVE_RUN_AT] or after(delay or 0), reason)
     elseif to == 'suspended' then
         make_wait(id, record, to, delay and after(delay), reason)
     else

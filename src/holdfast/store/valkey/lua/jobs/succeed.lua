@@ -3,7 +3,7 @@
 -- ARGV: now moves
 -- uses: time record names counts queues
 --
--- `moves`: id, fence, keep_for, result or false, … Answers the refused as finish.lua does, which
+-- `moves`: id, fence, keep_for or false (for ever), result or false, … Answers the refused as finish.lua does, which
 -- knows all other moves; or 0, and nothing is changed, when one of the jobs has ties: then
 -- finish.lua has to end them.
 --
@@ -43,13 +43,17 @@ local function succeed(id, record, keep_for, result)
     note_place(id, record)
     record[STATE], record[AT], record[READY_AT], record[REASON] = 'succeeded', moment, false, false
     record[ATTEMPTS], record[RESULT] = record[ATTEMPTS] + 1, result
-    record[EXPIRES_AT] = after(kept_by_queue(record[QUEUE], 'succeeded') or keep_for)
+    local kept = kept_by_queue(record[QUEUE], 'succeeded') or keep_for
+    record[EXPIRES_AT] = kept and after(kept)
     local at = 2 * count
     count = count + 1
     left[count] = id
     texts[at + 1], texts[at + 2] = partition .. ':s:' .. id, packed(record)
     ended[at + 1], ended[at + 2] = '0', id
-    expiry[at + 1], expiry[at + 2] = record[EXPIRES_AT], id
+    if kept then
+        local last = #expiry
+        expiry[last + 1], expiry[last + 2] = record[EXPIRES_AT], id
+    end
 end
 
 for n = 1, #batch, VALUES do

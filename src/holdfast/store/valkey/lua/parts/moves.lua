@@ -27,16 +27,18 @@ local function make_wait(id, record, state, at, reason)
     end
 end
 
+-- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever.
 local function make_ended(id, record, state, keep_for, reason, result)
     leave(id, record)
     enlist(id, record, false)
     record[STATE], record[AT], record[READY_AT] = state, moment, false
     record[REASON], record[RESULT] = reason or false, result or false
-    record[EXPIRES_AT] = after(kept_by_queue(record[QUEUE], state) or keep_for)
+    local kept = kept_by_queue(record[QUEUE], state) or keep_for
+    record[EXPIRES_AT] = kept and after(kept) or false
     enter(id, record)
 end
 
--- Seconds that a job's own policy keeps it when it is cancelled. Needed only where a script ends a
+-- Seconds that a job's own policy keeps it when it is cancelled, nil for ever. Needed only where a script ends a
 -- job by itself: any other end comes with its retention. A policy that cannot be read counts as the
 -- default, and does not fail the other jobs of the batch.
 local function kept_by_policy(id)
@@ -44,6 +46,9 @@ local function kept_by_policy(id)
     local read, kept = pcall(function()
         return cjson.decode(cmsgpack.unpack(body)[BODY_POLICY]).retention.other
     end)
+    if read and kept == cjson.null then
+        return nil
+    end
     return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
 end
 
