@@ -155,7 +155,7 @@ async def test_a_delay_that_no_clock_can_count_is_refused(
     with pytest.raises(BadOption, match="delay must be"):
         await client.reschedule(job, delay)
     with pytest.raises(BadOption, match="delay must be"):
-        await client.reschedule_all(delay)
+        await client.reschedule_all(delay, queue=QUEUE)
 
 
 async def test_a_priority_out_of_range_is_refused(client: Client, scene: Scene) -> None:
@@ -163,7 +163,7 @@ async def test_a_priority_out_of_range_is_refused(client: Client, scene: Scene) 
     with pytest.raises(BadOption, match="priority must be"):
         await client.reprioritise(job, 2**40)
     with pytest.raises(BadOption, match="priority must be"):
-        await client.reprioritise_all(2**40)
+        await client.reprioritise_all(2**40, queue=QUEUE)
 
 
 async def test_a_running_job_is_not_moved(client: Client, scene: Scene) -> None:
@@ -191,12 +191,42 @@ async def test_a_dry_run_counts_and_changes_nothing(client: Client, scene: Scene
     assert await client.count() == {JobState.READY: 5}
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("which", "named"),
+    [
+        ({}, "filter must be at least one word, or everything=True"),
+        ({"queue": None, "tag": None}, "filter must be at least one word, or everything=True"),
+        ({"everything": False}, "filter must be at least one word, or everything=True"),
+        ({"ids": []}, "filter ids must be left out, or not empty"),
+        ({"queue": QUEUE, "ids": []}, "filter ids must be left out, or not empty"),
+        ({"tag": ""}, "filter tag must be left out, or not empty"),
+        ({"queue": QUEUE, "everything": True}, "everything must be left out beside a filter"),
+        ({"everything": "yes"}, "everything must be True or False"),
+    ],
+)
+async def test_a_bulk_verb_without_a_filter_is_refused(
+    client: Client, scene: Scene, which: dict[str, Any], named: str, dry_run: bool
+) -> None:
+    job = await scene.enqueue()
+    with pytest.raises(BadOption, match=named):
+        await client.cancel_all(dry_run=dry_run, **which)
+    assert await scene.state(job) is JobState.READY
+
+
+async def test_a_bulk_verb_on_everything_says_so(client: Client, scene: Scene) -> None:
+    await scene.enqueue_many(3)
+    assert (await client.cancel_all(everything=True)).changed == 3
+
+
 async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
     client: Client, scene: Scene
 ) -> None:
     await scene.enqueue_many(2500)
     told: list[tuple[int, int]] = []
-    report = await client.cancel_all(on_progress=lambda done, of: told.append((done, of)))
+    report = await client.cancel_all(
+        queue=QUEUE, on_progress=lambda done, of: told.append((done, of))
+    )
     assert report.changed == 2500
     assert told[-1] == (2500, 2500)
     assert await client.count() == {JobState.CANCELLED: 2500}
@@ -205,9 +235,9 @@ async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
 async def test_bulk_by_state_never_touches_running_rows(client: Client, scene: Scene) -> None:
     running = await scene.running()
     await scene.enqueue()
-    assert (await client.move_all("other")).changed == 1
+    assert (await client.move_all("other", everything=True)).changed == 1
     assert (await client.requeue_all(states=["failed", "succeeded"])).changed == 0
-    assert (await client.delete_all()).changed == 0
+    assert (await client.delete_all(everything=True)).changed == 0
     assert (await client.get(running.id)).state is JobState.RUNNING
     with pytest.raises(BadOption, match="states must be among"):
         await client.delete_all(state="running")

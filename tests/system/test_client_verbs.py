@@ -71,8 +71,8 @@ async def test_a_bulk_call_means_the_states_that_the_row_names_by_default(
         await scene.in_state(state, queue=f"of-{state}")
     meant = row.by_default or row.states
     value = VALUES.get(row.verb)
-    assert (await client.apply_all(row, value, dry_run=True)).matched == len(meant)
-    assert (await client.apply_all(row, value)).changed == len(meant)
+    assert (await client.apply_all(row, value, everything=True, dry_run=True)).matched == len(meant)
+    assert (await client.apply_all(row, value, everything=True)).changed == len(meant)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -98,7 +98,7 @@ async def test_a_value_that_the_verb_does_not_take_is_refused_before_any_change(
     with pytest.raises(BadOption):
         await client.apply(row, job, object())
     with pytest.raises(BadOption):
-        await client.apply_all(row, object())
+        await client.apply_all(row, object(), everything=True)
     assert await scene.store.jobs.get([job]) == before
 
 
@@ -107,7 +107,7 @@ async def test_a_change_without_an_actor_and_a_dry_run_are_not_reported(
 ) -> None:
     await client.cancel(await scene.enqueue())
     await scene.enqueue()
-    await client.cancel_all(dry_run=True, actor="ann")
+    await client.cancel_all(queue=QUEUE, dry_run=True, actor="ann")
     assert seen == []
 
 
@@ -145,7 +145,7 @@ async def test_a_bulk_change_that_breaks_off_is_reported_as_far_as_it_came(
         raise StoreUnavailable("gone")
 
     with pytest.raises(StoreUnavailable):
-        await client.cancel_all(actor="ann", on_progress=cut)
+        await client.cancel_all(queue=QUEUE, actor="ann", on_progress=cut)
     assert [event.fields["changed"] for event in seen] == [3]
 
 

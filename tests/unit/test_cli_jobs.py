@@ -14,6 +14,8 @@ import pytest
 from holdfast.cli.words import JOB_COMMANDS
 from holdfast.client.verbs import JOB_VERBS
 from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, Retention
+from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import FAILED, Scene, new_job
@@ -267,6 +269,16 @@ def test_a_wrong_call_says_what_was_expected(desk: Desk, arguments: list[str], s
     answer = desk.on_store(*arguments)
     assert answer.code == 2
     assert said in answer.err
+
+
+def test_a_job_without_limits_is_shown_as_one(desk: Desk) -> None:
+    policy = Policy(retry=Retry(max_attempts=None), retention=Retention.forever())
+    endless = new_job(policy=policy)
+    desk.seed(lambda scene: scene.store.jobs.insert([endless]))
+    assert "0/∞" in desk.on_store("jobs", "list").out
+    assert "0 of ∞ spent" in desk.on_store("jobs", "show", endless.id).out
+    desk.json("jobs", "cancel", endless.id)
+    assert "for ever" in desk.on_store("jobs", "show", endless.id).out
 
 
 @pytest.mark.parametrize("policy", ['{"surprise":1}', "{", ""])

@@ -139,13 +139,19 @@ async def _apply_to_all(
     session: CommandSession, command: JobCommand, choice: Choice, client: Client
 ) -> None:
     words, row = choice.filters.words, command.row
-    report = await client.apply_all(row, command.value, dry_run=True, **words)
+    every = not words
+    report = await client.apply_all(row, command.value, everything=every, dry_run=True, **words)
     if report.matched and not choice.dry_run:
         what = f"{command.word} {counted(report.matched, 'job')}"
         confirm(session, what, choice.yes, instead="--dry-run to only count")
         with progress_bar(session, command.word, report.matched) as on_progress:
             report = await client.apply_all(
-                row, command.value, on_progress=on_progress, actor=session.actor, **words
+                row,
+                command.value,
+                everything=every,
+                on_progress=on_progress,
+                actor=session.actor,
+                **words,
             )
     document = msgspec.to_builtins(msgspec.structs.replace(report, dry_run=choice.dry_run))
     session.answer(document, lambda: [_summary(command, report, choice.dry_run)])

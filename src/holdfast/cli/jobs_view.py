@@ -78,7 +78,7 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("finished", time_text(job.finished_at)),
         ("deadline", time_text(job.deadline_at)),
         ("cancel requested", time_text(job.cancel_requested_at)),
-        ("kept until", time_text(job.expires_at)),
+        ("kept", _kept(job)),
         ("worker", job.worker_id or ""),
         ("fence", str(job.fence)),
         ("progress", progress_text(job)),
@@ -88,6 +88,12 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("headers", job.headers or ""),
         ("policy", _policy(job)),
     ]
+
+
+def _kept(job: Job) -> str:
+    if not job.ended:
+        return ""
+    return f"until {time_text(job.expires_at)}" if job.expires_at else "for ever"
 
 
 def _attempts(job: Job) -> str:

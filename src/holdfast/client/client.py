@@ -23,6 +23,7 @@ from holdfast.client.selection import (
     BulkReport,
     FilterWords,
     OnProgress,
+    bulk_filter,
     change_all,
     job_filter,
 )
@@ -161,18 +162,20 @@ class Client:
         row: JobVerb,
         value: object = None,
         *,
+        everything: bool = False,
         dry_run: bool = False,
         on_progress: OnProgress | None = None,
         actor: str | None = None,
         **which: Unpack[FilterWords],
     ) -> BulkReport:
-        """Apply a verb of the table to every job that matches; `which` as in `job_filter`.
+        """Apply a verb of the table to every job that matches; `which` as in `job_filter`. A call
+        without any filter is refused, unless it says `everything=True`.
 
         With `dry_run` the jobs are only counted. `on_progress(done, matched)` is called after
         each page. An actor's change is reported even if it breaks off: `changed` says how far
         it came.
         """
-        checked, meant, changed = row.checked(value), job_filter(**which), 0
+        checked, meant, changed = row.checked(value), bulk_filter(everything, **which), 0
 
         def note(done: int, matched: int) -> None:
             nonlocal changed

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.client.verbs import JobVerb
 from holdfast.errors import BadOption
+from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
 from holdfast.store.contract.jobs import Jobs
@@ -20,6 +21,8 @@ PAGE_LIMIT = 1_000
 OnProgress = Callable[[int, int], None]
 """Is called with how many jobs are done, and of how many."""
 
+PLURAL = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
+"""The field of a JobFilter that a word for one value stands for."""
 
 Texts = str | Iterable[str] | None
 
@@ -42,9 +45,11 @@ class FilterWords(TypedDict, total=False):
 
 
 class BulkCall(FilterWords, total=False):
-    """What a verb on many jobs takes: which jobs, and how to go about it. `on_progress(done,
-    matched)` is called after each page; `actor` is reported as the one who did it."""
+    """What a verb on many jobs takes: which jobs, and how to go about it. Without a filter
+    `everything=True` must say that all jobs are meant. `on_progress(done, matched)` is called after
+    each page; `actor` is reported as the one who did it."""
 
+    everything: bool
     dry_run: bool
     on_progress: OnProgress | None
     actor: str | None
@@ -89,19 +94,34 @@ async def change_all(
         cursor = page.next_cursor
 
 
+def bulk_filter(everything: bool, **which: Unpack[FilterWords]) -> JobFilter:
+    """The filter of a verb on many jobs. A filter that was forgotten, or whose value turned out to
+    be None or empty, would mean every job of the store: only `everything` may say that."""
+    meant = job_filter(**which)
+    given = [word for word, value in which.items() if value is not None]
+    for word in given:
+        if not getattr(meant, PLURAL.get(word, word)):
+            raise BadOption(f"filter {word}", "left out, or not empty", which.get(word))
+    checks.flag("everything", everything)
+    if everything and given:
+        raise BadOption("everything", "left out beside a filter", ", ".join(given))
+    if not everything and not given:
+        raise BadOption("filter", "at least one word, or everything=True for all jobs", "none")
+    return meant
+
+
 def job_filter(**which: Unpack[FilterWords]) -> JobFilter:
     """A JobFilter from words that are easy to write: one value or many, `queue` or `queues`, …
 
     >>> job_filter(queue="mail", state="failed").queues
     ('mail',)
     """
-    plural = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
     words: dict[str, Any] = {
-        plural.get(word, word): value for word, value in which.items() if value is not None
+        PLURAL.get(word, word): value for word, value in which.items() if value is not None
     }
     unknown = set(words) - set(JobFilter.__struct_fields__)
     if unknown:
-        known = ", ".join((*JobFilter.__struct_fields__, *plural))
+        known = ", ".join((*JobFilter.__struct_fields__, *PLURAL))
         raise BadOption("filter", f"one of {known}", ", ".join(sorted(unknown)))
     for word in ("ids", "queues", "tasks"):
         if word in words:
