@@ -13,6 +13,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.store.body import BODY, LISTS, body_of
 from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import RETURNED, Scene, ids, new_job
 from tests.support.backends import siblings
@@ -43,6 +44,31 @@ async def test_a_job_is_kept_as_it_was_given(scene: Scene) -> None:
     assert (kept.task, kept.queue, kept.args) == ("mail.send", "mail", given.args)
     assert (kept.priority, kept.policy) == (-5, encode_policy(policy))
     assert (kept.tags, kept.headers) == (("tenant:1", "bulk"), given.headers)
+
+
+@pytest.mark.parametrize(
+    ("count", "options"),
+    [
+        (1, {}),
+        (2, {}),
+        (150, {}),
+        (1, {"blocked": True}),
+        (1, {"delay": 60.0}),
+        (1, {"unique": Unique("k")}),
+    ],
+    ids=["alone", "together", "many", "blocked", "later", "with a key"],
+)
+async def test_every_way_in_keeps_the_whole_body(
+    scene: Scene, count: int, options: dict[str, Any]
+) -> None:
+    """Whatever fields a body has: a field that one way forgets comes back as its default."""
+    body: dict[str, Any] = {name: ("a", name) if name in LISTS else f'["{name}"]' for name in BODY}
+    body |= options | {"policy": Policy(timeout=2.5)}
+    given = [new_job(**body) for _ in range(count)]
+    await scene.store.jobs.insert(given)
+    kept = await scene.store.jobs.get([job.id for job in given])
+    assert len(kept) == count
+    assert {body_of(job) for job in kept} == {body_of(given[0])}
 
 
 async def test_a_new_job_has_no_history(scene: Scene) -> None:

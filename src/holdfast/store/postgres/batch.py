@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from holdfast.job.ids import JobId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
+from holdfast.store.postgres.body import body_arrays, body_values
 
 
 class RunsScripts(Protocol):
@@ -54,31 +55,19 @@ class Batch:
 
 
 def fields(job: NewJob) -> tuple[object, ...]:
-    """Parameters 3 to 11 of insert_one.sql."""
-    return (
-        job.id,
-        job.task,
-        job.queue,
-        job.priority,
-        job.args,
-        job.policy,
-        array_literal(job.tags),
-        job.headers,
-        readable_part(job.policy).timeout,
-    )
+    """The parameters of insert_one.sql from the third on."""
+    timeout = readable_part(job.policy).timeout
+    return (job.id, job.task, job.queue, job.priority, timeout, *body_values(job))
 
 
-def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
-    """Parameters 3 to 17 of insert.sql: one array per column."""
+def columns(jobs: Sequence[NewJob], *keyed: object) -> tuple[object, ...]:
+    """The parameters of insert.sql from the third on, one array per column; or those of
+    insert_unique.sql, with what it is `keyed` by."""
     return (
         [job.id for job in jobs],
         [job.task for job in jobs],
         [job.queue for job in jobs],
         [job.priority for job in jobs],
-        [job.args for job in jobs],
-        [job.policy for job in jobs],
-        [array_literal(job.tags) for job in jobs],
-        [job.headers for job in jobs],
         [readable_part(job.policy).timeout for job in jobs],
         [job.run_at for job in jobs],
         [job.delay for job in jobs],
@@ -86,14 +75,6 @@ def columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.deadline_in for job in jobs],
         [job.ties for job in jobs],
         [job.blocked for job in jobs],
+        *keyed,
+        *body_arrays(jobs),
     )
-
-
-def array_literal(texts: Sequence[str]) -> str:
-    r"""One array as text, because arrays of unequal length cannot travel as one parameter.
-
-    >>> array_literal(["a", 'b"c', "d\\e"])
-    '{"a","b\\"c","d\\\\e"}'
-    """
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
+from holdfast.store.body import BODY, Values, body_reader
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.copy_format import (
     double,
@@ -24,20 +25,14 @@ COPY_FROM_JOBS = 100
 MOST_QUEUES_NAMED = 20
 """A wakeup for jobs of more queues than these names none, which means any."""
 
-_JOB = (
-    "id",
-    "args",
-    "deadline_at",
-    "task",
-    "policy",
-    "tags",
-    "headers",
-    "timeout",
-    "created_at",
-)
+_OF_MANY = tuple(name for name in BODY if name != "args")
+"""The fields of a body that jobs of one kind have in common."""
+_JOB = ("id", "args", "deadline_at", "timeout", "created_at", "task", *_OF_MANY)
 _READY = ("job_id", "queue", "priority", "task", "since")
 _SCHEDULED = ("job_id", "due_at", "queue", "priority", "task")
 _DEADLINE = ("job_id", "at")
+
+_kind = body_reader(("task", *_OF_MANY))
 
 Keyed = list[tuple[bytes, NewJob]]
 Timed = list[tuple[bytes, NewJob, datetime]]
@@ -116,25 +111,17 @@ def _deadline(job: NewJob, now: datetime) -> datetime | None:
 def _bodies(keyed: Keyed, now: datetime) -> Iterator[bytes]:
     head, kinds = fields(len(_JOB)), dict[tuple[object, ...], bytes]()
     for key, job in keyed:
-        kind = (job.task, job.policy, job.tags, job.headers)
+        kind = _kind(job)
         if (shared := kinds.get(kind)) is None:
-            shared = kinds[kind] = _shared(job, now)
+            shared = kinds[kind] = _shared(job, kind, now)
         yield head + key + text(job.args) + moment(_deadline(job, now)) + shared
 
 
-def _shared(job: NewJob, now: datetime) -> bytes:
+def _shared(job: NewJob, kind: Values, now: datetime) -> bytes:
     """The fields that jobs of one kind have in common."""
     timeout = readable_part(job.policy).timeout
-    return b"".join(
-        (
-            text(job.task),
-            text(job.policy),
-            texts(job.tags),
-            text(job.headers),
-            double(timeout),
-            moment(now),
-        )
-    )
+    told = (texts(value) if isinstance(value, tuple) else text(value) for value in kind)
+    return b"".join((double(timeout), moment(now), *told))
 
 
 def _ready(keyed: Keyed, now: datetime) -> Iterator[bytes]:

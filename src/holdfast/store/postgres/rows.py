@@ -12,6 +12,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
+from holdfast.store.body import BODY, LISTS
 from holdfast.store.contract.records import (
     Outcome,
     QueueInfo,
@@ -100,15 +101,11 @@ def job(row: Any) -> Job:
         queue=row["queue"],
         state=STATES[row["state"]],
         priority=row["priority"],
-        args=row["args"],
-        policy=row["policy"],
         created_at=row["created_at"],
         attempts=row["attempts"],
         crashes=row["crashes"],
         fence=row["fence"],
         ties=row["ties"],
-        tags=tuple(row["tags"]),
-        headers=row["headers"],
         unique_key=row["unique_key"],
         deadline_at=row["deadline_at"],
         due_at=row["due_at"],
@@ -121,7 +118,12 @@ def job(row: Any) -> Job:
         reason=row["reason"],
         progress=_progress(row),
         errors=() if row["errors"] is None else _errors.decode(row["errors"]),
+        **_body(row),
     )
+
+
+def _body(row: Any) -> dict[str, Any]:
+    return {name: tuple(row[name]) if name in LISTS else row[name] for name in BODY}
 
 
 def outcome(row: Any) -> Outcome:

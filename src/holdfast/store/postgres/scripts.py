@@ -10,6 +10,7 @@ and says where each of them goes:
 A part that differs from script to script by a word takes that word from the script's header
 (`-- let ids: $3::uuid[]` stands for `{{ids}}` in the part). A name in braces that nothing explains
 is an error when the scripts are loaded, and so is a part or word that is announced and not placed.
+The columns of a job's body are words too (`body.py`): no script spells them out.
 
 Everything that is put into a script is text of this program, and the schema's name: an identifier
 that `options` has checked against a pattern, quoted. Values only ever travel as parameters.
@@ -22,6 +23,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+
+from holdfast.store.postgres.body import body_words
 
 PACKAGE = "holdfast.store.postgres"
 
@@ -67,7 +70,7 @@ def _texts(folder: Traversable) -> list[tuple[str, str]]:
 def _assembled(verb: str, text: str, parts: Mapping[str, str]) -> str:
     uses = " ".join(_USES.findall(text)).split()
     words = dict(_LET.findall(text))
-    known = WORDS | words | {name: parts[name] for name in uses}
+    known = {**WORDS, **body_words(text), **words, **{name: parts[name] for name in uses}}
     placed = {"schema"}
 
     def put(found: re.Match[str]) -> str:

@@ -15,7 +15,8 @@ from holdfast.job.policy import Retention
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
-from holdfast.store.postgres.batch import Batch, array_literal, columns
+from holdfast.store.postgres.batch import Batch, columns
+from holdfast.store.postgres.body import array_literal
 
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
 """Where a holder can be made due at another time."""
@@ -59,7 +60,7 @@ class _DistinctKeys:
         batch, jobs = self._batch, list(self._waiting.values())
         keys = [job.unique and job.unique.key for job in jobs]
         masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
-        values = (batch.now, batch.channel, *columns(jobs), keys, masks, batch.key_wait)
+        values = (batch.now, batch.channel, *columns(jobs, keys, masks, batch.key_wait))
         was_there = {row[0]: row[2] for row in await batch.on.fetch("jobs/insert_unique", *values)}
         done = [job for job in jobs if job.id in was_there or job.unique is None]
         await batch.acknowledge(done, [job for job in done if was_there.get(job.id)])

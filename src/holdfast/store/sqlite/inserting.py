@@ -12,6 +12,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
+from holdfast.store.body import body_reader
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.borrowing import borrow, run_on
 from holdfast.store.sqlite.finishing import finish
@@ -25,6 +26,8 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH, SMALL_ARGS = 10, 8_192
+
+_body_values = body_reader(flat=to_json, empty=None)
 
 
 class SqliteInserting(Verbs):
@@ -144,17 +147,9 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
 
 
 def _body(job: NewJob, now: int) -> Row:
-    return (
-        job.id,
-        job.task,
-        now,
-        job.policy,
-        to_json(job.tags) if job.tags else None,
-        job.headers,
-        None if job.unique is None else job.unique.key,
-        None if job.unique is None else states_of(job.unique),
-        job.args,
-    )
+    unique = job.unique
+    key, states = (None, None) if unique is None else (unique.key, states_of(unique))
+    return (job.id, job.task, now, key, states) + _body_values(job)  # noqa: RUF005 (half the time)
 
 
 def _due(job: NewJob, now: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
+from holdfast.store.body import BODY, LISTS
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,
@@ -118,10 +119,10 @@ def _filters(which: JobFilter) -> dict[str, object]:
 
 def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
     (
-        job_id, task, created_at, policy, tags, headers, unique_key, args,
+        job_id, task, created_at, unique_key,
         state, queue, priority, attempts, crashes, fence, ties, cancel_requested_at,
         worker_id, claimed_at, due_at, deadline_at, finished_at, expires_at, reason, result,
-        fraction, message, checkpoint, progress_at,
+        fraction, message, checkpoint, progress_at, *body,
     ) = row  # fmt: skip
     progress = None
     if progress_at is not None:
@@ -132,14 +133,10 @@ def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
         queue=queue,
         state=JobState(state),
         priority=priority,
-        args=args,
-        policy=policy,
         created_at=to_datetime(created_at),
         attempts=attempts,
         crashes=crashes,
         fence=fence,
-        tags=to_texts(tags),
-        headers=headers,
         ties=ties,
         unique_key=unique_key,
         deadline_at=to_optional_datetime(deadline_at),
@@ -153,4 +150,10 @@ def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
         reason=reason,
         progress=progress,
         errors=tuple(history.get(job_id, ())),
+        **_body(body),
     )
+
+
+def _body(values: Sequence[Any]) -> dict[str, Any]:
+    named = zip(BODY, values, strict=True)
+    return {name: to_texts(value) if name in LISTS else value for name, value in named}

@@ -2,7 +2,7 @@
 
 A file may hold several statements, each after a line `-- name: …`; a file without such lines
 is one statement. `{{parts/…}}` stands for the text of that part, `{{place}}` for the table of a
-live place (see `places.at`).
+live place (see `places.at`), and the words of `BODY_WORDS` for the columns of a job's body.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import sqlite3
 from functools import cache
 from importlib.resources import files
 
+from holdfast.store.body import BODY
+
 _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+BODY_WORDS = {
+    "{{body}}": ", ".join(BODY),
+    "{{body of j}}": ", ".join(f"j.{name}" for name in BODY),
+    "{{body values}}": ", ".join("?" * len(BODY)),
+}
 _PART = re.compile(r"\{\{(parts/\w+)\}\}")
 
 
@@ -46,4 +53,6 @@ def statements(text: str) -> list[str]:
 
 def _read(verb: str) -> str:
     text = files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    for word, columns in BODY_WORDS.items():
+        text = text.replace(word, columns)
     return _PART.sub(lambda part: _read(part[1]), text)

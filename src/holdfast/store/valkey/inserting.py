@@ -145,7 +145,7 @@ def _lines(jobs: list[Placed]) -> list[LineRow] | None:
         line = lines.get(shared)
         if line is None:
             line = lines[shared] = []
-        line += (job.id, nested(body(job.args, job.policy, job.tags, job.headers, index)), index)
+        line += (job.id, nested(body(job, index)), index)
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return None
     return [
@@ -182,7 +182,7 @@ def job_row(job: NewJob, index: int) -> JobRow:
         id=job.id,
         task=job.task,
         queue=job.queue,
-        body=nested(body(job.args, job.policy, job.tags, job.headers, index)),
+        body=nested(body(job, index)),
         priority=job.priority,
         run_at=None if job.run_at is None else to_micros(job.run_at),
         delay=finite(job.delay),

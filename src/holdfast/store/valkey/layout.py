@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.store.body import BODY
+
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
 
@@ -59,13 +61,17 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
 
 class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What a job was enqueued with. It is written once."""
+    """What a job was enqueued with (`holdfast.store.body`). It is written once."""
 
     args: str
     policy: str
     tags: tuple[str, ...]
     headers: str | None
     spread: int
+
+
+if Body.__struct_fields__ != (*BODY, "spread"):
+    raise TypeError(f"layout.Body must have the fields {', '.join(BODY)}, and then spread")
 
 
 class ProgressRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
+from holdfast.job.record import Claimed, ErrorEntry, Job, Live, NewJob, Progress
 from holdfast.job.state import ENDED, JobState
+from holdfast.store.body import BODY, body_of
 from holdfast.store.contract.records import Outcome, QueueSettings
 from holdfast.store.valkey.layout import (
     Body,
@@ -68,8 +69,9 @@ def nested(blob: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + blob)
 
 
-def body(args: str, policy: str, tags: tuple[str, ...], headers: str | None, index: int) -> bytes:
-    return pack(Body(args, policy, tags, headers, spread(index)))
+def body(job: NewJob, index: int) -> bytes:
+    """A packed `Body`; from a tuple, since that is packed as the same list."""
+    return pack((*body_of(job), spread(index)))
 
 
 def error_row(error: ErrorEntry) -> bytes:
@@ -133,14 +135,10 @@ def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: l
         queue=row.queue,
         state=state,
         priority=row.priority,
-        args=told.args,
-        policy=told.policy,
         created_at=to_datetime(row.created_at),
         attempts=row.attempts,
         crashes=row.crashes,
         fence=row.fence,
-        tags=told.tags,
-        headers=told.headers,
         ties=row.ties,
         unique_key=known(row.key),
         deadline_at=to_optional_datetime(row.deadline_at),
@@ -154,6 +152,7 @@ def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: l
         reason=known(row.reason),
         progress=None if progress is None else _progress(progress),
         errors=tuple(_error(entry) for entry in errors),
+        **dict(zip(BODY, body_of(told), strict=True)),
     )
 
 

@@ -1,9 +1,8 @@
 -- $1 ids   $2 how many of the newest errors
 -- A time beyond the driver's calendar, such as infinity, is answered as the calendar's end: the driver
 -- could not read an answer with one such row.
-select job.id, job.task, place.queue, place.state, place.priority, job.args, job.policy,
-    job.created_at, place.attempts, place.crashes, place.fence, place.ties, job.tags,
-    job.headers, job.unique_key,
+select job.id, job.task, place.queue, place.state, place.priority, {{body_of_job}},
+    job.created_at, place.attempts, place.crashes, place.fence, place.ties, job.unique_key,
     case when job.deadline_at > {{calendar_end}} then {{calendar_end}} else job.deadline_at end
         as deadline_at,
     case when place.due_at > {{calendar_end}} then {{calendar_end}} else place.due_at end as due_at,

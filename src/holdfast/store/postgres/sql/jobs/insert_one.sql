@@ -1,10 +1,9 @@
--- $1 now   $2 channel   $3 id   $4 task   $5 queue   $6 priority   $7 args   $8 policy
--- $9 tags, as an array literal   $10 headers   $11 timeout
+-- $1 now   $2 channel   $3 id   $4 task   $5 queue   $6 priority   $7 timeout
+-- and the columns of the body
 -- One plain job: insert.sql without the steps that a plain job does not need, and without arrays.
 with body as (
-    insert into {{schema}}.job (id, task, args, policy, tags, headers, timeout, created_at)
-    values ($3::uuid, $4::text, $7::text, $8::text, $9::text::text[], $10::text, $11::float8,
-        {{now}})
+    insert into {{schema}}.job (id, task, {{body}}, timeout, created_at)
+    values ($3::uuid, $4::text, {{body_values}}, $7::float8, {{now}})
     on conflict (id) do nothing
     returning id
 ),

@@ -1,5 +1,5 @@
--- $1 .. $17 as in insert.sql   $18 keys   $19 states that hold the key, one array literal a job
--- $20 how long to wait for a key that an open transaction holds
+-- $1 .. $13 as in insert.sql   $14 keys   $15 states that hold the key, one array literal a job
+-- $16 how long to wait for a key that an open transaction holds   and the columns of the body
 -- uses: placed woken
 -- Takes each key that is free, and inserts the job of each key taken. Jobs without a key are inserted
 -- too, so that a batch arrives in the order it was given.
@@ -11,18 +11,17 @@
 -- The bound on waiting is set inside the statement, which spares a round trip. It does not cover locks
 -- of tables: the server takes those before the statement begins.
 with bounded as materialized (
-    select set_config('lock_timeout', $20::text, true)
+    select set_config('lock_timeout', $16::text, true)
 ),
 new as materialized (
-    select id, task, queue, priority, args, policy, tags, headers, timeout, ties, blocked, key,
-        states, n,
+    select id, task, queue, priority, {{body}}, timeout, ties, blocked, key, states, n,
         coalesce(run_at, {{now}} + delay * interval '1 second') as due_at,
         coalesce(deadline_at, {{now}} + deadline_in * interval '1 second') as deadline_at
-    from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::float8[], $12::timestamptz[], $13::float8[], $14::timestamptz[],
-        $15::float8[], $16::smallint[], $17::boolean[], $18::text[], $19::text[]) with ordinality
-        as given (id, task, queue, priority, args, policy, tags, headers, timeout, run_at, delay,
-            deadline_at, deadline_in, ties, blocked, key, states, n)
+    from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::timestamptz[],
+        $9::float8[], $10::timestamptz[], $11::float8[], $12::smallint[], $13::boolean[],
+        $14::text[], $15::text[], {{body_arrays}}) with ordinality
+        as given (id, task, queue, priority, timeout, run_at, delay, deadline_at, deadline_in, ties,
+            blocked, key, states, {{body}}, n)
 ),
 released as materialized (
     select held.key, held.job_id, held.epoch
@@ -57,10 +56,8 @@ taken as (
 ),
 body as (
     insert into {{schema}}.job
-        (id, task, args, policy, tags, headers, timeout, unique_key, unique_states, deadline_at,
-            created_at)
-    select id, task, args, policy, tags::text[], headers, timeout, key, states::text[], deadline_at,
-        {{now}}
+        (id, task, {{body}}, timeout, unique_key, unique_states, deadline_at, created_at)
+    select id, task, {{body_given}}, timeout, key, states::text[], deadline_at, {{now}}
     from new
     where key is null or (id in (select job_id from taken)) is true
     order by n

@@ -3,11 +3,12 @@ with p as materialized (
     select * from holdfast_place where job_id in (select value from json_each(?))
 )
 select
-    j.id, j.task, j.created_at, j.policy, j.tags, j.headers, j.unique_key, j.args,
+    j.id, j.task, j.created_at, j.unique_key,
     p.state, p.queue, p.priority, p.attempts, p.crashes, p.fence, p.ties,
     p.cancel_requested_at, p.worker_id, p.claimed_at, p.due_at, coalesce(d.at, p.deadline_at),
     p.finished_at, p.expires_at, p.reason, p.result,
-    g.fraction, g.message, g.checkpoint, g.at
+    g.fraction, g.message, g.checkpoint, g.at,
+    {{body of j}}
 from p
 cross join holdfast_job as j on j.id = p.job_id
 left join holdfast_deadline as d on d.job_id = p.job_id

@@ -5,8 +5,8 @@ select max(id) from holdfast_job
 select id, task, args from holdfast_job where id in (select value from json_each(?))
 
 -- name: body
-insert into holdfast_job (id, task, created_at, policy, tags, headers, unique_key, unique_states, args)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert into holdfast_job (id, task, created_at, unique_key, unique_states, {{body}})
+values (?, ?, ?, ?, ?, {{body values}})
 
 -- name: deadline
 insert into holdfast_deadline (job_id, at) values (?, ?)
