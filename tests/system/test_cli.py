@@ -258,11 +258,25 @@ def test_the_version_is_told_without_loading_what_draws(shell: Shell) -> None:
     code = (
         "import sys; sys.argv = ['holdfast', '--version']\n"
         "from holdfast.cli.main import main; main()\n"
-        "assert not {'typer', 'rich', 'asyncpg'} & set(sys.modules)"
+        "assert not {'click', 'rich', 'asyncpg'} & set(sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("holdfast ")
+
+
+def test_a_worker_loads_nothing_that_only_draws_or_checks(shell: Shell) -> None:
+    code = (
+        "import sys; sys.argv = ['holdfast', 'worker', 'shop:app', '--burst']\n"
+        "from holdfast.cli.main import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    loaded = {'pydantic', 'typer', 'rich', 'holdfast.cli.jobs'} & set(sys.modules)\n"
+        "    print(sorted(loaded))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=shell.folder, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
 
 
 def test_the_demo_shows_its_summary_and_keeps_its_promises(shell: Shell) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from holdfast.cli.program import program
 from holdfast.clock import ManualClock

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from holdfast.cli.program import program
 from holdfast.cli.worker import parse_queues
 from holdfast.job.state import JobState
 from tests.unit.cli import Desk, desk_in
@@ -159,6 +162,37 @@ def test_the_migrations_can_be_read_as_sql(desk: Desk) -> None:
 
 def test_the_version_is_told(desk: Desk) -> None:
     assert desk.run("--version").out.startswith("holdfast ")
+
+
+def paths(command: click.Command, *words: str) -> Iterator[tuple[str, ...]]:
+    """The words of every group and command, the program itself first."""
+    yield words
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from paths(below, *words, name)
+
+
+@pytest.mark.parametrize("words", list(paths(program)), ids=" ".join)
+def test_every_help_page_fits_a_small_terminal_and_cuts_nothing(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    answer = desk.run(*words, "--help", width=80)
+    assert (answer.code, answer.err) == (0, "")
+    about, _, options = answer.out.partition("Options:")
+    assert answer.out.startswith(f"Usage: holdfast {' '.join(words)}".rstrip())
+    assert len(about.splitlines()) >= 3, "it says what it is for"
+    assert max(len(line) for line in answer.out.splitlines()) <= 80
+    assert "..." not in options.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize("words", [["jbos"], ["jobs", "list", "--nope"], ["jobs", "show"]])
+def test_a_call_that_does_not_parse_is_a_wrong_call(desk: Desk, words: list[str]) -> None:
+    answer = desk.run(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert "Error: " in answer.err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import typer
+import click
 
 from holdfast.cli.output import make_console
 from holdfast.cli.target import CommandSession, UsageProblem
@@ -20,8 +20,8 @@ def confirm(session: CommandSession, what: str, yes: bool, *, instead: str = "")
     if session.as_json or not sys.stdin.isatty():
         other = f", or {instead}" if instead else ""
         raise UsageProblem(f"this would {what}: add --yes to do it without a question{other}")
-    if not typer.confirm(f"{what}?", err=True):
-        raise typer.Exit(1)
+    if not click.confirm(f"{what}?", err=True):
+        raise click.exceptions.Exit(1)
 
 
 @contextmanager

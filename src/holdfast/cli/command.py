@@ -1,125 +1,120 @@
 """What every command shares: the global options, a session, and one way to fail.
 
-A command's body takes a `CommandSession` first and its own options after. `add_command` adds
-`--url`, `--app` and `--json`, runs a body that is a coroutine, and turns every error of Holdfast
+A command's body takes a `CommandSession` first and its own options after. `Command` adds `--url`,
+`--app` and `--json`, and runs a body that is a coroutine. `Program` turns every error of Holdfast
 into one line and an exit code: 1 for a problem, 2 for a wrong call.
-
-A parameter whose type is a dataclass stands for a group of options, one for each of its fields. So
-options that several commands share are declared once, such as `JobFilters`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from inspect import Parameter
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
-import typer
+import click
 
 from holdfast.cli.output import complain
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.errors import BadArguments, BadOption, HoldfastError, UnknownTask
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--url", help="The store. Default: HOLDFAST_URL, or a settings file.", metavar="URL"
-    ),
-]
-AppOption = Annotated[
-    str | None,
-    typer.Option("--app", help="The App, as module:attribute.", metavar="APP"),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="One JSON document on standard output, nothing else.")
-]
-
 USAGE = (UsageProblem, BadOption, BadArguments, UnknownTask)
 INTERRUPTED = 130
 
-Body = Callable[..., Coroutine[Any, Any, None] | None]
 
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Global options that stood before the command."""
-
-    url: str | None = None
-    app: str | None = None
-    as_json: bool = False
-
-
-def add_command(group: typer.Typer, name: str, body: Body) -> None:
-    """Make a body a command of the group, under the name users type."""
-    group.command(name)(_with_session(body))
-
-
-def _with_session(body: Body) -> Callable[..., None]:
-    signature = inspect.signature(body, eval_str=True)
-    own = list(signature.parameters.values())[1:]
-
-    @functools.wraps(body)
-    def command(
-        ctx: typer.Context, url: str | None, app: str | None, as_json: bool, **options: Any
-    ) -> None:
-        before = ctx.obj if isinstance(ctx.obj, Given) else Given()
-        session = CommandSession(url or before.url, app or before.app, as_json or before.as_json)
-        _run(lambda: body(session, **_grouped(own, options)))
-
-    shared = [
-        _parameter("ctx", typer.Context),
-        *_flat(own),
-        _parameter("url", UrlOption, None),
-        _parameter("app", AppOption, None),
-        _parameter("as_json", JsonOption, False),
+def global_options() -> list[click.Parameter]:
+    """The options of every command; they may also stand before the command's name."""
+    return [
+        click.Option(
+            ["--url"], metavar="URL", help="The store. Default: HOLDFAST_URL, or a settings file."
+        ),
+        click.Option(["--app"], metavar="APP", help="The App, as module:attribute."),
+        click.Option(
+            ["--json", "as_json"],
+            is_flag=True,
+            help="One JSON document on standard output, nothing else.",
+        ),
     ]
-    # Typer reads a command's options from its signature; which attribute depends on its version.
-    command.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in shared} | {"return": None}
-    return command
 
 
-def _flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
-    """The parameters as Typer needs them: a group gives way to its own parameters."""
-    for each in parameters:
-        if is_dataclass(each.annotation):
-            yield from _flat(_fields(each.annotation))
-        else:
-            yield each.replace(kind=Parameter.KEYWORD_ONLY)
+class Command(click.Command):
+    """A command whose body takes a session first."""
 
+    def __init__(
+        self, name: str | None, *, params: list[click.Parameter] | None = None, **rest: Any
+    ) -> None:
+        self._own = params or []
+        super().__init__(name, params=[*self._own, *global_options()], **rest)
 
-def _grouped(parameters: Iterable[Parameter], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as the body takes them: options of a group become one object."""
-    return {each.name: _value(each, options) for each in parameters}
-
-
-def _value(parameter: Parameter, options: Mapping[str, Any]) -> Any:
-    group = parameter.annotation
-    if isinstance(group, type) and is_dataclass(group):
-        return group(**_grouped(_fields(group), options))
-    return options[parameter.name]
-
-
-def _fields(group: Any) -> list[Parameter]:
-    return list(inspect.signature(group, eval_str=True).parameters.values())
-
-
-def _parameter(name: str, annotation: object, default: object = Parameter.empty) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def _run(body: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
-    try:
-        work = body()
+    def invoke(self, ctx: click.Context) -> None:
+        own = dict(ctx.params)
+        given = CommandSession(own.pop("url"), own.pop("app"), own.pop("as_json"))
+        before = ctx.find_object(CommandSession)
+        assert self.callback is not None, "every command has a body"
+        work = self.callback(given if before is None else given.after(before), **own)
         if work is not None:
             asyncio.run(work)
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """The first sentence of the help, for a list of commands: wrapped there, never cut."""
+        return super().get_short_help_str(limit=1_000)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's own options come first, then those that every command has."""
+        shared = [param for param in self.get_params(ctx) if param not in self._own]
+        for title, params in (("Options", self._own), ("Global options", shared)):
+            rows = [param.get_help_record(ctx) for param in params if _is_option(param)]
+            if shown := [row for row in rows if row is not None]:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
+
+
+def _is_option(param: click.Parameter) -> bool:
+    return param.param_type_name == "option"
+
+
+class Group(click.Group):
+    """A group of commands, listed in the order in which they were added."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class Program(Group):
+    """The group of all commands. It imports the modules of a command when the command is called, so
+    that no command waits for the imports of the others."""
+
+    group_class = Group
+
+    def __init__(self, modules: Mapping[str, Sequence[str]], **rest: Any) -> None:
+        super().__init__(**rest)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for module in self._modules.get(cmd_name, ()):
+            import_module(module)
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _errors_told(ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _errors_told(ctx: click.Context) -> Iterator[None]:
+    """Show an error of Holdfast as one line. Any other exception is a defect, and is shown with
+    Python's own traceback."""
+    try:
+        yield
     except KeyboardInterrupt:
         complain("interrupted")
-        raise typer.Exit(INTERRUPTED) from None
+        ctx.exit(INTERRUPTED)
     except HoldfastError as error:
         complain(f"error: {error}")
-        raise typer.Exit(2 if isinstance(error, USAGE) else 1) from None
+        ctx.exit(2 if isinstance(error, USAGE) else 1)

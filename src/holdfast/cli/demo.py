@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import typer
+import click
 
-from holdfast.cli.command import add_command
 from holdfast.cli.output import complain, make_text
+from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
 from holdfast.events import Event
 from holdfast.job.ids import new_job_id
@@ -34,19 +34,13 @@ PATIENCE_SECONDS = 60.0
 """The demo gives up if its jobs have not ended by then."""
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "demo", demo)
+@program.command("demo")
+@click.option("--quick", is_flag=True, help="A few seconds instead of fifteen.")
+async def demo(session: CommandSession, quick: bool) -> None:
+    """Watch jobs of every kind run.
 
-
-async def demo(
-    session: CommandSession,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A few seconds instead of fifteen.")
-    ] = False,
-) -> None:
-    """Watch jobs of every kind run, on a temporary SQLite file or on --url postgres://… or valkey://…
-
-    On a server it works in a schema or namespace of its own and drops it at the end.
+    They run on a temporary SQLite file, or on --url postgres://… or valkey://… On a server the demo
+    works in a schema or namespace of its own and drops it at the end.
     """
     from holdfast.cli import demo_script, demo_view
 
@@ -72,7 +66,7 @@ async def demo(
     session.answer(document, lambda: [*demo_view.draw_summary(rows), fired, closing])
     if problems:
         complain("\n".join(f"error: {problem}" for problem in problems))
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 @asynccontextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
 from holdfast.cli.advice import advice_text, command_text
-from holdfast.cli.command import add_command
 from holdfast.cli.output import counted, make_text
+from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, require_store_file
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
@@ -28,12 +28,12 @@ MARKS = {
 }
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "doctor", doctor)
-
-
+@program.command("doctor")
 async def doctor(session: CommandSession) -> None:
-    """Check schema, clock, workers, queues and stuck jobs. Exit code 1 if there is a problem."""
+    """Check schema, clock, workers, queues and stuck jobs.
+
+    The exit code is 1 if there is a problem.
+    """
     url = session.url
     require_store_file(url)
     findings = await examine(open_store(url))
@@ -41,7 +41,7 @@ async def doctor(session: CommandSession) -> None:
     document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))
     if problems:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _document(diagnosis: Diagnosis) -> dict[str, Any]:

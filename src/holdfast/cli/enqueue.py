@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import due_time, wait
+from holdfast.cli.filters import due_option, wait_option
 from holdfast.cli.output import complain
+from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
@@ -32,69 +32,42 @@ _NOTES = {
 }
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "enqueue", enqueue)
-
-
+@program.command("enqueue")
+@click.argument("task")
+@click.argument("arguments", metavar="[JSON]", required=False)
+@click.option("--arg", "-a", multiple=True, metavar="NAME=VALUE", help="One argument (repeatable).")
+@click.option("--queue", "-q", help="Instead of the task's queue.")
+@wait_option("--delay", help="Run after: 90s, 15m, 2h.")
+@due_option("--run-at", help="Run at an ISO time, local unless it says otherwise.")
+@wait_option("--deadline", help="Expire if not done within.")
+@wait_option("--timeout", help="Of each attempt.")
+@click.option("--priority", type=int, help="Lower runs first.")
+@click.option("--unique", metavar="KEY", help="Only one live job of it.")
+@click.option("--tag", "tags", multiple=True, help="Repeatable.")
+@click.option("--id", metavar="UUID", help="Repeating the call adds no second job.")
+@wait_option("--wait", "patience", help="Wait for the result this long.")
 async def enqueue(
     session: CommandSession,
-    task: Annotated[str, typer.Argument(help="The task's name.")],
-    arguments: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[JSON]", help='All arguments: {"to": "a@b.org"}; with --app also [1, 2].'
-        ),
-    ] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option("--arg", "-a", metavar="NAME=VALUE", help="One argument (repeatable)."),
-    ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
-    delay: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Run after: 90s, 15m, 2h.")
-    ] = None,
-    run_at: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Run at an ISO time, local unless it says otherwise."),
-    ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Expire if not done within.")
-    ] = None,
-    timeout: Annotated[str | None, typer.Option(metavar="TIME", help="Of each attempt.")] = None,
-    priority: Annotated[int | None, typer.Option(help="Lower runs first.")] = None,
-    unique: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only one live job of it.")
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Repeatable.")] = None,
-    job_id: Annotated[
-        str | None, typer.Option("--id", help="A UUID: repeating the call adds no second job.")
-    ] = None,
-    wait_for: Annotated[
-        str | None, typer.Option("--wait", metavar="TIME", help="Wait for the result this long.")
-    ] = None,
+    task: str,
+    arguments: str | None,
+    arg: tuple[str, ...],
+    patience: float | None,
+    **given: Any,
 ) -> None:
-    """Enqueue one job. With an app (--app, HOLDFAST_APP) its arguments are checked first."""
-    options: dict[str, Any] = {
-        "queue": queue,
-        "delay": wait("--delay", delay),
-        "run_at": due_time("--run-at", run_at),
-        "deadline": wait("--deadline", deadline),
-        "timeout": wait("--timeout", timeout),
-        "priority": priority,
-        "unique": unique,
-        "tags": tag,
-        "id": job_id,
-    }
-    options = {name: value for name, value in options.items() if value is not None}
-    patience = wait("--wait", wait_for)
+    """Enqueue one job.
+
+    TASK is the task's name. JSON has all of its arguments: {"to": "a@b.org"}; with an app also
+    [1, 2]. With an app (--app, HOLDFAST_APP) the arguments are checked first.
+    """
+    options = {name: value for name, value in given.items() if value not in (None, ())}
     if session.locator is None:
-        await _by_name(session, task, read_arguments(arguments, arg or []), options, patience)
+        await _by_name(session, task, read_arguments(arguments, arg), options, patience)
         return
     app = session.app()
     known = app.tasks.get(task)
     if known is None:
         raise UnknownTask(task, list(app.tasks))
-    checked = read_arguments(arguments, arg or [], known)
+    checked = read_arguments(arguments, arg, known)
     await _checked(session, app, known.using(**options), checked, patience)
 
 
@@ -150,7 +123,7 @@ async def _answer(
 
 
 def read_arguments(
-    text: str | None, pairs: list[str], task: Task[..., Any] | None = None
+    text: str | None, pairs: Sequence[str], task: Task[..., Any] | None = None
 ) -> Arguments:
     """Arguments by name, from one JSON text or from NAME=VALUE pairs."""
     if text is not None and pairs:

@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, TypeVar
 
-import typer
+import click
 
 from holdfast.cli.output import parse_duration, parse_moment
 from holdfast.cli.target import UsageProblem
 from holdfast.client.selection import FilterWords
+from holdfast.clock import utcnow
 from holdfast.job.state import JobState
+
+F = TypeVar("F", bound=Callable[..., Any])
+Body = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilters:
-    """The options that say which jobs are meant: a group, for `list` and for every bulk verb."""
+    """The options that say which jobs are meant, for `list` and for every bulk verb."""
 
-    queue: Annotated[
-        list[str] | None, typer.Option("--queue", "-q", help="Only this queue (repeatable).")
-    ] = None
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state",
-            "-s",
-            help="Only this state (repeatable).",
-            autocompletion=lambda: list(JobState),
-        ),
-    ] = None
-    task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="Only this task (repeatable).")
-    ] = None
-    tag: Annotated[str | None, typer.Option("--tag", help="Only jobs with this tag.")] = None
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Created after: '2h' (ago) or an ISO time.", metavar="WHEN"),
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help="Created before: '2h' (ago) or an ISO time.", metavar="WHEN"),
-    ] = None
-    error: Annotated[
-        str | None, typer.Option("--error", help="Only jobs with this text in an error.")
-    ] = None
+    queue: tuple[str, ...]
+    state: tuple[str, ...]
+    task: tuple[str, ...]
+    tag: str | None
+    since: datetime | None
+    until: datetime | None
+    error: str | None
 
     @property
     def words(self) -> FilterWords:
@@ -61,16 +47,83 @@ class JobFilters:
         if self.error:
             words["error_text"] = self.error
         if self.since:
-            words["created_after"] = moment("--since", self.since)
+            words["created_after"] = self.since
         if self.until:
-            words["created_before"] = moment("--until", self.until)
+            words["created_before"] = self.until
         return words
 
 
-def moment(option: str, text: str | None) -> datetime | None:
+def job_filters(body: Body) -> Body:
+    """Add the options of `JobFilters`; the body takes them as one argument `filters`."""
+
+    @wraps(body)
+    def gathered(session: object, **given: Any) -> Any:
+        words = {field.name: given.pop(field.name) for field in fields(JobFilters)}
+        return body(session, filters=JobFilters(**words), **given)
+
+    options = (
+        click.option("--queue", "-q", multiple=True, help="Only this queue (repeatable)."),
+        click.option(
+            "--state",
+            "-s",
+            multiple=True,
+            help="Only this state (repeatable).",
+            shell_complete=lambda ctx, param, begun: [s for s in JobState if s.startswith(begun)],
+        ),
+        click.option("--task", "-t", multiple=True, help="Only this task (repeatable)."),
+        click.option("--tag", help="Only jobs with this tag."),
+        moment_option("--since", help="Created after: '2h' (ago) or an ISO time."),
+        moment_option("--until", help="Created before: '2h' (ago) or an ISO time."),
+        click.option("--error", help="Only jobs with this text in an error."),
+    )
+    return all_of(*options)(gathered)
+
+
+def all_of(*options: Callable[[Body], Body]) -> Callable[[F], F]:
+    """Several options as one decorator; the help lists them in this order."""
+
+    def add(body: Any) -> Any:
+        for option in reversed(options):
+            body = option(body)
+        return body
+
+    return add
+
+
+# Times ------------------------------------------------------------------------------------
+
+Reader = Callable[[str, str], object]
+
+
+def _time_option(*names: str, metavar: str, read: Reader, **more: Any) -> Callable[[F], F]:
+    def value(ctx: click.Context, param: click.Parameter, text: str | None) -> object:
+        return None if text is None else read(param.opts[0], text)
+
+    return click.option(*names, metavar=metavar, callback=value, **more)
+
+
+def wait_option(*names: str, **more: Any) -> Callable[[F], F]:
+    """How long: the body gets seconds."""
+    return _time_option(*names, metavar="TIME", read=wait, **more)
+
+
+def moment_option(*names: str, **more: Any) -> Callable[[F], F]:
+    """A moment of the past: the body gets a `datetime`."""
+    return _time_option(*names, metavar="WHEN", read=moment, **more)
+
+
+def when_option(*names: str, **more: Any) -> Callable[[F], F]:
+    """A moment of the past or the future: the body gets a `datetime`."""
+    return _time_option(*names, metavar="WHEN", read=when, **more)
+
+
+def due_option(*names: str, **more: Any) -> Callable[[F], F]:
+    """A moment of the future: the body gets a `datetime`."""
+    return _time_option(*names, metavar="WHEN", read=due_time, **more)
+
+
+def moment(option: str, text: str) -> datetime:
     """A moment as an ISO time, or as how long ago it was."""
-    if text is None:
-        return None
     found = parse_moment(text)
     if found is None:
         raise UsageProblem(
@@ -80,18 +133,22 @@ def moment(option: str, text: str | None) -> datetime | None:
     return found
 
 
-def due_time(option: str, text: str | None) -> datetime | None:
+def when(option: str, text: str) -> datetime:
+    """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
+    ahead = parse_duration(text[1:]) if text.startswith("+") else None
+    return moment(option, text) if ahead is None else utcnow() + timedelta(seconds=ahead)
+
+
+def due_time(option: str, text: str) -> datetime:
     """A moment in the future, as an ISO time. `2h` is refused, because elsewhere it means two
     hours ago."""
-    if text is not None and parse_duration(text) is not None:
+    if parse_duration(text) is not None:
         raise UsageProblem(f"{option} must be a time such as 2026-03-01T12:00; got {text!r}")
     return moment(option, text)
 
 
-def wait(option: str, text: str | None) -> float | None:
+def wait(option: str, text: str) -> float:
     """How many seconds to wait, from `90`, `15m` or `2h`."""
-    if text is None:
-        return None
     found = parse_duration(text)
     if found is None:
         raise UsageProblem(f"{option} must be seconds or such as 90s, 15m, 2h, 3d; got {text!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
 from holdfast.cli.advice import advice_text, command_text
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import JobFilters
+from holdfast.cli.filters import JobFilters, job_filters
 from holdfast.cli.jobs_view import draw_job, job_note
 from holdfast.cli.output import (
     ago_text,
@@ -23,6 +22,7 @@ from holdfast.cli.output import (
     most_text,
     state_text,
 )
+from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
@@ -35,22 +35,15 @@ if TYPE_CHECKING:
 TABLE_WIDTH = 110
 """Columns that a terminal needs for a table of jobs."""
 
-JobIdArgument = Annotated[str, typer.Argument(help="The job's id.", metavar="ID")]
+job_id_argument = click.argument("job_id", metavar="ID")
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "list", list_jobs)
-    add_command(group, "show", show_job)
-    add_command(group, "explain", explain_job)
-
-
+@jobs_group.command("list")
+@job_filters
+@click.option("--limit", metavar="N", default=25, help="At most this many.")
+@click.option("--cursor", metavar="ID", help="Go on where the page before ended.")
 async def list_jobs(
-    session: CommandSession,
-    filters: JobFilters,
-    limit: Annotated[int, typer.Option(help="At most this many.")] = 25,
-    cursor: Annotated[
-        str | None, typer.Option(help="Go on where the page before ended.", metavar="ID")
-    ] = None,
+    session: CommandSession, filters: JobFilters, limit: int, cursor: str | None
 ) -> None:
     """List jobs, newest first."""
     words = filters.words
@@ -102,14 +95,18 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
         yield indented(" · ".join(filter(None, facts)), "dim")
 
 
-async def show_job(session: CommandSession, job_id: JobIdArgument) -> None:
+@jobs_group.command("show")
+@job_id_argument
+async def show_job(session: CommandSession, job_id: str) -> None:
     """Show everything that is known about a job, with its error history."""
     async with session.client() as client:
         job = await client.get(job_id)
     session.answer(job_document(job), lambda: draw_job(job))
 
 
-async def explain_job(session: CommandSession, job_id: JobIdArgument) -> None:
+@jobs_group.command("explain")
+@job_id_argument
+async def explain_job(session: CommandSession, job_id: str) -> None:
     """Say why a job is not running now, and who can change it."""
     async with session.client() as client:
         explanation = await client.explain(job_id)

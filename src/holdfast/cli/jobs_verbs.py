@@ -6,17 +6,17 @@ works; `--dry-run` stops after counting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
 from holdfast.cli.asking import confirm, progress_bar
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import JobFilters
+from holdfast.cli.filters import JobFilters, all_of, job_filters
 from holdfast.cli.output import counted, make_text, state_text
+from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
@@ -36,16 +36,10 @@ class Choice:
     """The options that say which jobs a verb is meant for, and whether to ask first."""
 
     filters: JobFilters
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of jobs.", metavar="ID")] = None
-    everything: Annotated[bool, typer.Option("--all", help="All jobs that match the filters.")] = (
-        False
-    )
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would change.")] = (
-        False
-    )
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before changing many.")] = (
-        False
-    )
+    ids: tuple[str, ...]
+    everything: bool
+    dry_run: bool
+    yes: bool
 
     def __post_init__(self) -> None:
         if bool(self.ids) == self.everything:
@@ -55,28 +49,32 @@ class Choice:
             raise UsageProblem("filters and --dry-run go with --all, not with ids")
 
 
-def register(group: typer.Typer) -> None:
-    for command in JOB_COMMANDS.values():
-        add_command(group, command.word, _body(command))
+chosen = all_of(
+    job_filters,
+    click.argument("ids", metavar="[ID]...", nargs=-1),
+    click.option("--all", "everything", is_flag=True, help="All jobs that match the filters."),
+    click.option("--dry-run", is_flag=True, help="Only count what would change."),
+    click.option("--yes", "-y", is_flag=True, help="Do not ask before changing many."),
+)
 
 
-def _body(command: JobCommand) -> Callable[..., Any]:
-    async def plain(session: CommandSession, choice: Choice) -> None:
-        await _apply(session, command, choice)
-
-    async def with_value(session: CommandSession, to: Any, choice: Choice) -> None:
-        done = f"{command.done} to {to}"
-        await _apply(session, replace(command, value=to, done=done), choice)
+def _add(command: JobCommand) -> None:
+    async def body(session: CommandSession, to: object = None, **choice: Any) -> None:
+        given = (
+            command if to is None else replace(command, value=to, done=f"{command.done} to {to}")
+        )
+        await _apply(session, given, Choice(**choice))
 
     parameter, usual = command.row.parameter, ", ".join(sorted(command.row.by_default))
-    body: Callable[..., Any] = plain
+    value: list[click.Parameter] = []
     if parameter is not None and command.asks_value:
-        body = with_value
-        option = typer.Option("--to", help=parameter.about)
-        body.__annotations__["to"] = Annotated[parameter.kind, option]
+        value = [click.Option(["--to"], type=parameter.kind, required=True, help=parameter.about)]
     unless = f" With --all: {usual} ones, unless --state is given." if usual else ""
-    body.__doc__ = f"{command.about}{unless}"
-    return body
+    jobs_group.command(command.word, params=value, help=f"{command.about}{unless}")(chosen(body))
+
+
+for _command in JOB_COMMANDS.values():
+    _add(_command)
 
 
 async def _apply(session: CommandSession, command: JobCommand, choice: Choice) -> None:
@@ -84,11 +82,11 @@ async def _apply(session: CommandSession, command: JobCommand, choice: Choice) -
         if choice.everything:
             await _apply_to_all(session, command, choice, client)
         else:
-            await _apply_to_each(session, command, choice.ids or [], client)
+            await _apply_to_each(session, command, choice.ids, client)
 
 
 async def _apply_to_each(
-    session: CommandSession, command: JobCommand, ids: list[str], client: Client
+    session: CommandSession, command: JobCommand, ids: Sequence[str], client: Client
 ) -> None:
     """Try every id: a job that cannot be changed does not keep the others from their change.
 
@@ -99,7 +97,7 @@ async def _apply_to_each(
     results = [await _one(session, command, client, job_id) for job_id in ids]
     session.answer({"results": results}, lambda: _draw_each(command, results))
     if not all(result["ok"] for result in results):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 async def _one(

@@ -11,9 +11,9 @@ import sys
 
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from importlib.metadata import version
+        from holdfast import __version__
 
-        print(f"holdfast {version('holdfast')}")
+        print(f"holdfast {__version__}")
         return
     from holdfast.cli.program import program
 

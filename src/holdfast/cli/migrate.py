@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from holdfast.cli.command import add_command
+from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, shown_url
 from holdfast.store.open import open_store
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "migrate", migrate)
+@program.command("migrate")
+@click.option("--sql", is_flag=True, help="Print the migrations instead of applying them.")
+async def migrate(session: CommandSession, sql: bool) -> None:
+    """Apply the migrations that are missing.
 
-
-async def migrate(
-    session: CommandSession,
-    sql: Annotated[
-        bool, typer.Option("--sql", help="Print the migrations instead of applying them.")
-    ] = False,
-) -> None:
-    """Apply the migrations that are missing (a SQLite store does so when it is opened). The store
-    must be named by --url, --app or the settings."""
+    A SQLite store does so when it is opened. The store must be named by --url, --app or the
+    settings.
+    """
     url = session.named_url
     store, where = open_store(url), shown_url(url)
     if sql:

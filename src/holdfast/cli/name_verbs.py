@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+import click
 
 from holdfast.cli.asking import confirm
-from holdfast.cli.command import add_command
+from holdfast.cli.command import Group
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.insights.actions import Noun
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-
-def add_name_commands(group: typer.Typer, noun: Noun) -> None:
+def add_name_commands(group: Group, noun: Noun) -> None:
     """Add the commands of one noun to its group."""
     for row in NAME_VERBS.values():
         if row.noun is noun:
-            add_command(group, row.verb, _body(row))
+            _add(group, row)
 
 
-def _body(row: NameVerb) -> Callable[..., Any]:
-    async def plain(session: CommandSession, names: Names) -> None:
-        await _apply(session, row, names)
-
-    async def asking(session: CommandSession, names: Names, yes: Yes = False) -> None:
+def _add(group: Group, row: NameVerb) -> None:
+    async def body(session: CommandSession, names: tuple[str, ...], yes: bool = True) -> None:
         confirm(session, f"{row.verb} {', '.join(names)} with their history", yes)
         await _apply(session, row, names)
 
-    body = asking if row.destroys else plain
-    body.__doc__ = row.about
-    return body
+    asking = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    naming = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+    group.command(row.verb, help=row.about)(naming(asking(body) if row.destroys else body))
 
 
-async def _apply(session: CommandSession, row: NameVerb, names: list[str]) -> None:
+async def _apply(session: CommandSession, row: NameVerb, names: tuple[str, ...]) -> None:
     async with session.client() as client:
         for name in names:
             await _apply_to(client, row, name, session.actor)

@@ -2,66 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
+from holdfast import __version__
+from holdfast.cli.command import Group, Program, global_options
+from holdfast.cli.target import CommandSession
 
-from holdfast.cli import (
-    demo,
-    doctor,
-    enqueue,
-    jobs,
-    jobs_verbs,
-    migrate,
-    queues,
-    schedules,
-    schedules_verbs,
-    worker,
-    workers,
+MODULES = {
+    "worker": ["worker"],
+    "enqueue": ["enqueue"],
+    "jobs": ["jobs", "jobs_verbs"],
+    "queues": ["queues"],
+    "schedules": ["schedules", "schedules_verbs"],
+    "workers": ["workers"],
+    "migrate": ["migrate"],
+    "doctor": ["doctor"],
+    "demo": ["demo"],
+}
+"""The modules that add each command, or the commands of each group."""
+
+
+def _before_the_command(url: str | None, app: str | None, as_json: bool) -> None:
+    """Keep the global options that stood before the command."""
+    click.get_current_context().obj = CommandSession(url, app, as_json)
+
+
+program = Program(
+    {name: [f"holdfast.cli.{module}" for module in modules] for name, modules in MODULES.items()},
+    name="holdfast",
+    help="Durable jobs for Python: run workers, look at jobs, mend what went wrong.",
+    params=global_options(),
+    callback=_before_the_command,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
-from holdfast.cli.command import AppOption, Given, JsonOption, UrlOption
-from holdfast.cli.groups import group, jobs_group, queues_group, schedules_group, workers_group
-
-program = group("Durable jobs for Python: run workers, look at jobs, mend what went wrong.")
-
-# Registered in the order in which `holdfast --help` lists them.
-worker.register(program)
-enqueue.register(program)
-jobs.register(jobs_group)
-jobs_verbs.register(jobs_group)
-queues.register(queues_group)
-schedules.register(schedules_group)
-schedules_verbs.register(schedules_group)
-workers.register(workers_group)
-program.add_typer(jobs_group, name="jobs")
-program.add_typer(queues_group, name="queues")
-program.add_typer(schedules_group, name="schedules")
-program.add_typer(workers_group, name="workers")
-migrate.register(program)
-doctor.register(program)
-demo.register(program)
+click.version_option(__version__, "--version", "-V", message="holdfast %(version)s")(program)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"holdfast {version('holdfast')}")
-        raise typer.Exit
+def _group(name: str, about: str) -> Group:
+    group = Group(name, help=about)
+    program.add_command(group)
+    return group
 
 
-@program.callback()
-def root(
-    ctx: typer.Context,
-    url: UrlOption = None,
-    app: AppOption = None,
-    as_json: JsonOption = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", "-V", is_eager=True, callback=_show_version, help="Show the version."
-        ),
-    ] = False,
-) -> None:
-    """Global options may stand before the command or after it."""
-    ctx.obj = Given(url, app, as_json)
+jobs_group = _group("jobs", "Look at jobs and change them.")
+queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
+schedules_group = _group("schedules", "Look at schedules, question and change them.")
+workers_group = _group("workers", "Look at workers.")

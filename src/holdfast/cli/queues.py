@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
-from holdfast.cli.command import add_command
 from holdfast.cli.filters import wait
 from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import duration_text, every_field, make_table, make_text
+from holdfast.cli.program import queues_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.insights.actions import Noun
 from holdfast.job.state import JobState
@@ -21,22 +21,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-Wait = Annotated[str | None, typer.Option(metavar="TIME")]
 
-
-def register(group: typer.Typer) -> None:
-    add_command(group, "list", list_queues)
-    add_name_commands(group, Noun.QUEUES)
-    add_command(group, "tune", tune_queue)
-
-
-async def list_queues(
-    session: CommandSession,
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
-) -> None:
-    """List queues with what waits in them."""
+@queues_group.command("list")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
+    """List queues with what waits in them: all, or those named."""
     async with session.client() as client:
-        queues = await client.queues.all(*(names or ()))
+        queues = await client.queues.all(*names)
         serving = {
             name for worker in await client.workers.all() if worker.alive for name in worker.queues
         }
@@ -72,23 +63,18 @@ def _standing(queue: QueueInfo, served: bool) -> Text:
     return make_text("served", "green")
 
 
-async def tune_queue(
-    session: CommandSession,
-    name: Annotated[str, typer.Argument(help="The queue.")],
-    throttle_base: Wait = None,
-    throttle_cap: Wait = None,
-    retain_succeeded: Wait = None,
-    retain_failed: Wait = None,
-    retain_other: Wait = None,
-) -> None:
+add_name_commands(queues_group, Noun.QUEUES)
+
+
+@queues_group.command("tune")
+@click.argument("name")
+@click.option("--throttle-base", metavar="TIME", help="The first pause after a Throttled.")
+@click.option("--throttle-cap", metavar="TIME", help="The longest pause after a Throttled.")
+@click.option("--retain-succeeded", metavar="TIME", help="Keep succeeded jobs so long.")
+@click.option("--retain-failed", metavar="TIME", help="Keep failed jobs so long.")
+@click.option("--retain-other", metavar="TIME", help="Keep other ended jobs so long.")
+async def tune_queue(session: CommandSession, name: str, **given: str | None) -> None:
     """Change settings of a queue: seconds, or 15m, 2h, 7d; 'none' leaves it to the jobs."""
-    given = {
-        "throttle_base": throttle_base,
-        "throttle_cap": throttle_cap,
-        "retain_succeeded": retain_succeeded,
-        "retain_failed": retain_failed,
-        "retain_other": retain_other,
-    }
     changes: dict[str, Any] = {
         option: _value(option, text) for option, text in given.items() if text is not None
     }

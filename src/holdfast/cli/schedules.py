@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import moment
-from holdfast.cli.output import every_field, parse_duration
+from holdfast.cli.filters import moment_option, when_option
+from holdfast.cli.output import every_field
+from holdfast.cli.program import schedules_group
 from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, draw_schedule
 from holdfast.cli.target import CommandSession
 from holdfast.clock import utcnow
@@ -24,30 +24,31 @@ from holdfast.store.contract.records import WorkerInfo
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Name = Annotated[str, typer.Argument(help="The schedule.", metavar="NAME")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="At most so many.", min=1, max=10_000)]
+name_argument = click.argument("name")
+limit_option = click.option(
+    "--limit",
+    "-n",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    help="At most so many.",
+)
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "list", list_schedules)
-    add_command(group, "show", show_schedule)
-    add_command(group, "preview", preview_plans)
-    add_command(group, "history", show_history)
-
-
-async def list_schedules(
-    session: CommandSession,
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="NAME")] = None,
-) -> None:
+@schedules_group.command("list")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+async def list_schedules(session: CommandSession, names: tuple[str, ...]) -> None:
     """List schedules with their next plan and what is wrong with them."""
     async with session.store() as store:
         now, workers = await store.now(), await store.workers.list()
-        found = await store.schedules.list(names or ())
+        found = await store.schedules.list(names)
     documents = [document_of(schedule, workers, now) for schedule in found]
     session.answer({"schedules": documents}, lambda: draw_list(documents, now))
 
 
-async def show_schedule(session: CommandSession, name: Name) -> None:
+@schedules_group.command("show")
+@name_argument
+async def show_schedule(session: CommandSession, name: str) -> None:
     """Everything about one schedule, with its newest plans."""
     async with session.client() as client:
         found = await client.schedules.get(name)
@@ -65,52 +66,34 @@ async def show_schedule(session: CommandSession, name: Name) -> None:
     session.answer(document, draw)
 
 
+@schedules_group.command("preview")
+@name_argument
+@when_option("--from", "since", help="From: an ISO time, '2h' (ago) or '+7d'.")
+@when_option("--to", "until", help="Until: an ISO time, '2h' (ago) or '+7d'.")
+@limit_option
 async def preview_plans(
-    session: CommandSession,
-    name: Name,
-    since: Annotated[
-        str | None,
-        typer.Option("--from", help="From: an ISO time, '2h' (ago) or '+7d'.", metavar="WHEN"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--to", help="Until: an ISO time, '2h' (ago) or '+7d'.", metavar="WHEN"),
-    ] = None,
-    limit: Limit = 20,
+    session: CommandSession, name: str, since: datetime | None, until: datetime | None, limit: int
 ) -> None:
     """Plan times in local time and UTC; times that a change of clocks moves are marked."""
-    start, end = when("--from", since), when("--to", until)
     async with session.client() as client:
-        plans = await client.schedules.preview(name, start, end, limit=limit)
+        plans = await client.schedules.preview(name, since, until, limit=limit)
     document = {"schedule": name, "plans": msgspec.to_builtins(plans)}
     session.answer(document, lambda: draw_preview(plans))
 
 
+@schedules_group.command("history")
+@name_argument
+@click.option("--scope", help="Only this scope.")
+@moment_option("--before", help="Plans before: an ISO time or '2h' (ago).")
+@limit_option
 async def show_history(
-    session: CommandSession,
-    name: Name,
-    scope: Annotated[str | None, typer.Option(help="Only this scope.")] = None,
-    before: Annotated[
-        str | None, typer.Option(help="Plans before: an ISO time or '2h' (ago).", metavar="WHEN")
-    ] = None,
-    limit: Limit = 20,
+    session: CommandSession, name: str, scope: str | None, before: datetime | None, limit: int
 ) -> None:
     """What was decided about each plan and what became of its job, newest first."""
     async with session.client() as client:
-        rows = await client.schedules.history(
-            name, scope=scope, limit=limit, before=moment("--before", before)
-        )
+        rows = await client.schedules.history(name, scope=scope, limit=limit, before=before)
     documents = [entry_document(row) for row in rows]
     session.answer({"schedule": name, "history": documents}, lambda: draw_history(documents))
-
-
-def when(option: str, text: str | None) -> datetime | None:
-    """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
-    if text is not None and text.startswith("+"):
-        ahead = parse_duration(text[1:])
-        if ahead is not None:
-            return utcnow() + timedelta(seconds=ahead)
-    return moment(option, text)
 
 
 def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) -> dict[str, Any]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
-import typer
 
 from holdfast.cli.asking import confirm, progress_bar
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import wait
+from holdfast.cli.filters import all_of, wait_option, when_option
 from holdfast.cli.name_verbs import add_name_commands
 from holdfast.cli.output import counted
-from holdfast.cli.schedules import Name, when
+from holdfast.cli.program import schedules_group
+from holdfast.cli.schedules import name_argument
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
 from holdfast.insights.actions import Noun
@@ -26,43 +27,40 @@ from holdfast.schedule.model import NO_SCOPE, Definition
 if TYPE_CHECKING:
     from holdfast.task import Task
 
-Cron = Annotated[str | None, typer.Option(help="5 or 6 fields, or @daily.", metavar="EXPRESSION")]
-Every = Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 15m, 2h.", metavar="TIME")]
-Zone = Annotated[str | None, typer.Option(help="An IANA name.", metavar="ZONE")]
-Time = Annotated[str | None, typer.Option(metavar="TIME")]
-Args = Annotated[str | None, typer.Option(help="The arguments as a JSON object.", metavar="JSON")]
-Word = Annotated[str | None, typer.Option()]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+definition_options = all_of(
+    click.option("--cron", metavar="EXPRESSION", help="5 or 6 fields, or @daily."),
+    wait_option("--every", help="Instead of --cron: 90s, 15m, 2h."),
+    click.option("--timezone", metavar="ZONE", help="An IANA name."),
+    click.option("--args", metavar="JSON", help="The arguments as a JSON object."),
+    click.option("--queue", "-q", help="The queue of its jobs."),
+    wait_option("--delay", help="Each plan fires so much later."),
+    wait_option("--jitter", help="Each plan fires up to so much later, by chance."),
+    click.option("--catch-up", help="Plans that nobody fired in time: none, latest or all."),
+    wait_option("--window", help="How far back plans are caught up."),
+    click.option("--cap", type=int, help="At most so many plans are caught up."),
+    wait_option("--lateness", help="A plan that is later is not fired."),
+    click.option(
+        "--overlap", help="While a job of the schedule lives: allow, skip, queue_one or replace."
+    ),
+)
+"""What a schedule is; `create` and `edit` take the same words."""
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "create", create_schedule)
-    add_command(group, "edit", edit_schedule)
-    add_command(group, "trigger", trigger_schedule)
-    add_name_commands(group, Noun.SCHEDULES)
-    add_command(group, "backfill", backfill_schedule)
-
-
+@schedules_group.command("create")
+@name_argument
+@click.option("--task", "-t", required=True, help="The task its jobs run.")
+@definition_options
+@click.option("--on-crash", help="After its worker was lost: retry or fail.")
 async def create_schedule(
     session: CommandSession,
-    name: Name,
-    task: Annotated[str, typer.Option("--task", "-t", help="The task its jobs run.")],
-    cron: Cron = None,
-    every: Every = None,
-    timezone: Zone = None,
-    args: Args = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
-    delay: Time = None,
-    jitter: Time = None,
-    catch_up: Word = None,
-    window: Time = None,
-    cap: Annotated[int | None, typer.Option()] = None,
-    lateness: Time = None,
-    overlap: Word = None,
-    on_crash: Word = None,
+    name: str,
+    task: str,
+    cron: str | None,
+    args: str | None,
+    **options: Any,
 ) -> None:
     """Add a schedule. With an app (--app, HOLDFAST_APP) the arguments are checked first."""
-    words = _words(locals())
+    words = _given(options)
     given = "{}" if args is None else msgspec.json.encode(_json_object(args)).decode()
     if session.locator is None:
         words.setdefault("queue", "default")
@@ -81,26 +79,14 @@ async def create_schedule(
     session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
 
 
+@schedules_group.command("edit")
+@name_argument
+@definition_options
 async def edit_schedule(
-    session: CommandSession,
-    name: Name,
-    cron: Cron = None,
-    every: Every = None,
-    timezone: Zone = None,
-    args: Args = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q")] = None,
-    delay: Time = None,
-    jitter: Time = None,
-    catch_up: Word = None,
-    window: Time = None,
-    cap: Annotated[int | None, typer.Option()] = None,
-    lateness: Time = None,
-    overlap: Word = None,
+    session: CommandSession, name: str, args: str | None, **options: Any
 ) -> None:
     """Change a schedule; from then on, code that declares it does not overwrite it."""
-    changes = _words(locals())
-    if cron is not None:
-        changes["cron"] = cron
+    changes = _given(options)
     if args is not None:
         changes["args"] = _json_object(args)
     if not changes:
@@ -110,37 +96,49 @@ async def edit_schedule(
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
-async def trigger_schedule(
-    session: CommandSession,
-    name: Name,
-    scope: Annotated[str, typer.Option(help="The scope, for a scoped schedule.")] = NO_SCOPE,
-) -> None:
+@schedules_group.command("trigger")
+@name_argument
+@click.option("--scope", default=NO_SCOPE, help="The scope, for a scoped schedule.")
+async def trigger_schedule(session: CommandSession, name: str, scope: str) -> None:
     """Start a job of the schedule now, whatever its rule says."""
     async with session.client() as client:
         job_id = await client.schedules.trigger(name, scope, actor=session.actor)
     session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
 
 
+add_name_commands(schedules_group, Noun.SCHEDULES)
+
+
+@schedules_group.command("backfill")
+@name_argument
+@when_option("--from", "since", required=True, help="An ISO time or '2h'.")
+@when_option("--to", "until", default="0s", help="An ISO time or '2h'.")
+@click.option("--scope", "scopes", multiple=True, help="Only this scope (repeatable).")
+@click.option("--cap", default=1_000, help="At most so many plans.")
+@click.option("--forgotten", is_flag=True, help="Also plans whose rows were pruned.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 async def backfill_schedule(
     session: CommandSession,
-    name: Name,
-    since: Annotated[str, typer.Option("--from", help="An ISO time or '2h'.", metavar="WHEN")],
-    until: Annotated[str, typer.Option("--to", help="An ISO time or '2h'.", metavar="WHEN")] = "0s",
-    scope: Annotated[list[str] | None, typer.Option(help="Only this scope (repeatable).")] = None,
-    cap: Annotated[int, typer.Option(help="At most so many plans.")] = 1_000,
-    forgotten: Annotated[
-        bool, typer.Option("--forgotten", help="Also plans whose rows were pruned.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
-    yes: Yes = False,
+    name: str,
+    since: datetime,
+    until: datetime,
+    scopes: tuple[str, ...],
+    cap: int,
+    forgotten: bool,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Fire plans of the past that have not fired. Counts first, asks, then works."""
-    start, end = when("--from", since), when("--to", until)
-    assert start is not None, "--from is required"
-    assert end is not None, "--to has a default"
     async with _client(session) as client:
         fire = partial(
-            client.schedules.backfill, name, start, end, scopes=scope, cap=cap, forgotten=forgotten
+            client.schedules.backfill,
+            name,
+            since,
+            until,
+            scopes=scopes or None,
+            cap=cap,
+            forgotten=forgotten,
         )
         report = await fire(dry_run=True)
         if report.planned and not dry_run:
@@ -162,17 +160,10 @@ def _summary(report: BackfillReport) -> str:
 
 
 RULE = ("every", "timezone", "delay", "jitter")
-TIMES = ("every", "delay", "jitter", "window", "lateness")
-WORDS = (*RULE, "queue", "catch_up", "window", "cap", "lateness", "overlap", "on_crash")
 
 
-def _words(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, by name, with times as seconds."""
-    words = {key: given[key] for key in WORDS if given.get(key) is not None}
-    return {
-        key: wait(f"--{key.replace('_', '-')}", value) if key in TIMES else value
-        for key, value in words.items()
-    }
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -41,6 +41,14 @@ class CommandSession:
     given_app: str | None
     as_json: bool
 
+    def after(self, before: CommandSession) -> CommandSession:
+        """This session, where it leaves out what was given before the command."""
+        return CommandSession(
+            self.given_url or before.given_url,
+            self.given_app or before.given_app,
+            self.as_json or before.as_json,
+        )
+
     def answer(self, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
         answer(self.as_json, document, draw)
 

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from holdfast.cli.command import add_command
-from holdfast.cli.filters import wait
+from holdfast.cli.filters import wait_option
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
+from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
 from holdfast.job.checks import check_name
@@ -58,76 +58,58 @@ class WorkerCall:
         return [*arguments, *(["--url", url] if url else [])]
 
 
-def register(group: typer.Typer) -> None:
-    add_command(group, "worker", worker)
-
-
+@program.command("worker")
+@click.argument("locator", metavar="[APP]", required=False)
+@click.option(
+    "--queues", "-q", default="default", help="Queues with their slots: mail:10,default:50."
+)
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="So many worker processes, each with these slots.",
+)
+@click.option("--burst", is_flag=True, help="Stop when nothing is left to do.")
+@click.option("--reload", is_flag=True, help="Start again when a .py file changes (development).")
+@wait_option("--grace", help="How long running jobs may go on after a stop.")
+@wait_option("--lease", help="How long the store trusts a silent worker.")
+@wait_option("--poll", help="How often to poll when nothing wakes it.")
+@wait_option("--max-block", help="How long a job may block the event loop. Default: the lease.")
+@click.option("--name", help="Its name in lists. Default: host and pid.")
+@click.option("--log-level", default="info", help="debug, info, warning or error.")
+@click.option("--json-logs", is_flag=True, help="One JSON object a line.")
+@click.option("--supervised", is_flag=True, hidden=True)
 def worker(
     session: CommandSession,
-    locator: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[APP]", help="module:attribute. Default: HOLDFAST_APP.", show_default=False
-        ),
-    ] = None,
-    queues: Annotated[
-        str, typer.Option("--queues", "-q", help="Queues with their slots: mail:10,default:50.")
-    ] = "default",
-    processes: Annotated[
-        int, typer.Option(min=1, help="So many worker processes, each with these slots.")
-    ] = 1,
-    burst: Annotated[
-        bool, typer.Option("--burst", help="Stop when nothing is left to do.")
-    ] = False,
-    reload: Annotated[
-        bool, typer.Option("--reload", help="Start again when a .py file changes (development).")
-    ] = False,
-    grace: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="How long running jobs may go on after a stop."),
-    ] = None,
-    lease: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long the store trusts a silent worker.")
-    ] = None,
-    poll: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How often to poll when nothing wakes it.")
-    ] = None,
-    max_block: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="How long a job may block the event loop. Default: the lease."
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Its name in lists. Default: host and pid.")
-    ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-    json_logs: Annotated[bool, typer.Option("--json-logs", help="One JSON object a line.")] = False,
-    supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
+    locator: str | None,
+    queues: str,
+    reload: bool,
+    grace: float | None,
+    lease: float | None,
+    poll: float | None,
+    max_block: float | None,
+    **call: Any,
 ) -> None:
     """Run jobs of an app until told to stop.
+
+    APP is where the App is, as module:attribute. Default: HOLDFAST_APP.
 
     The first SIGTERM or Ctrl-C lets running jobs end, up to the grace; a second does not wait.
     What has not ended is handed back and loses no attempt. Exit codes: 3 if it could not leave in
     time, 4 if a job blocked the event loop for too long.
     """
-    given = {"grace": grace, "lease": lease, "poll": poll, "max_block": max_block}
-    times = {key: wait(_flag(key), text) for key, text in given.items()}
-    call = WorkerCall(
-        locator or session.locator,
-        parse_queues(queues),
-        processes,
-        burst,
-        {key: seconds for key, seconds in times.items() if seconds is not None},
-        name,
-        log_level,
-        json_logs,
-        supervised,
+    times = {"grace": grace, "lease": lease, "poll": poll, "max_block": max_block}
+    asked = WorkerCall(
+        locator=locator or session.locator,
+        queues=parse_queues(queues),
+        times={key: seconds for key, seconds in times.items() if seconds is not None},
+        **call,
     )
-    if reload or processes > 1:
-        _run_many(session, call, reload=reload)
+    if reload or asked.processes > 1:
+        _run_many(session, asked, reload=reload)
     else:
-        _run_one(session, call)
+        _run_one(session, asked)
 
 
 def _flag(name: str) -> str:
@@ -264,4 +246,4 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     code = asyncio.run(children.run(watch(children) if reload else None))
     if session.as_json:
         session.answer({"processes": call.processes, "restarts": children.restarts}, list)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import typer
 
-from holdfast.cli.command import add_command
 from holdfast.cli.output import ago_text, duration_text, make_table, make_text
+from holdfast.cli.program import workers_group
 from holdfast.cli.target import CommandSession
 from holdfast.store.contract.records import WorkerInfo
 
@@ -17,16 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def register(group: typer.Typer) -> None:
-    # With a callback Typer keeps the command `list`, although it is the only one of its group.
-    group.callback()(_workers)
-    add_command(group, "list", list_workers)
-
-
-def _workers() -> None:
-    """Look at workers."""
-
-
+@workers_group.command("list")
 async def list_workers(session: CommandSession) -> None:
     """List workers, live or lapsed but not yet swept, oldest first."""
     async with session.client() as client:
