@@ -25,9 +25,9 @@ from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
-from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
-from tests.conformance.builders import RETURNED, STEADY, Scene, new_worker
+from tests.conformance.builders import QUEUE, RAISED, RETURNED, STEADY, TASK, Scene, new_worker
 from tests.support.backends import Inspectable, opened, siblings
 from tests.support.reconcile_scene import PoisonedJobs, counting, made, with_jobs
 
@@ -205,6 +205,53 @@ async def test_a_worker_cannot_finish_an_expired_job(scene: Scene) -> None:
     await scene.wrote_all()
     await made(DeadlineReconciler, scene.store).run_once()
     assert not (await scene.finish(running)).accepted
+
+
+START_ONLY = Policy(retry=Retry(base=600, jitter=0), start_only=True)
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED])
+async def test_a_job_that_has_not_started_in_time_expires(scene: Scene, state: JobState) -> None:
+    job = await scene.in_state(state, policy=START_ONLY, deadline_in=60.0)
+    scene.clock.advance(61)
+    assert await made(DeadlineReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    ended = await scene.job(job)
+    assert (ended.state, ended.reason) == (JobState.EXPIRED, "not started in time")
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.SUSPENDED])
+async def test_a_deadline_of_the_start_leaves_a_job_alone_that_has_begun(
+    scene: Scene, state: JobState
+) -> None:
+    job = await scene.in_state(state, policy=START_ONLY, deadline_in=60.0)
+    scene.clock.advance(61)
+    await scene.wrote_all()
+    deadline = made(DeadlineReconciler, scene.store)
+    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await scene.state(job) is state
+    assert await deadline.due_in() is None  # no sweep finds it again
+    assert await deadline.run_once() == Tally()
+
+
+async def test_a_deadline_of_the_start_leaves_a_retry_alone(scene: Scene) -> None:
+    job = (await scene.ended(RAISED, policy=START_ONLY, deadline_in=60.0)).id
+    scene.clock.advance(61)
+    assert await made(DeadlineReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await scene.state(job) is JobState.SCHEDULED
+
+
+async def test_what_a_dead_worker_had_claimed_ahead_must_still_start_in_time(scene: Scene) -> None:
+    worker = await scene.hire()
+    job = await scene.enqueue(policy=START_ONLY, deadline_in=60.0)
+    await scene.store.jobs.claim(worker, [Want(QUEUE, 1, free=0)], [TASK])
+    await scene.lose(worker)
+    scene.clock.advance(61)
+    deadline = made(DeadlineReconciler, scene.store)
+    assert await deadline.run_once() == Tally(found=1)
+    await made(LapsedLeasesReconciler, scene.store).run_once()
+    assert await scene.state(job) is JobState.READY
+    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await scene.state(job) is JobState.EXPIRED
 
 
 async def test_a_job_that_ended_before_its_deadline_stays_as_it_ended(scene: Scene) -> None:

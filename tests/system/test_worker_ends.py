@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -401,6 +401,20 @@ async def test_a_job_past_its_deadline_expires_without_being_run(live_store: Sto
     await shop.drain()
     assert (await shop.get(job_id)).state is JobState.EXPIRED
     assert ran == []
+
+
+async def test_a_job_that_is_claimed_too_late_to_start_does_not_begin(live_store: Store) -> None:
+    ran: list[str] = []
+
+    async def work() -> None:
+        ran.append("work")
+
+    shop = Shop(live_store, work)
+    policy = Policy(retry=Retry.never(), start_only=True)
+    job_id = await shop.enqueue(work, policy=policy, deadline_at=datetime(2000, 1, 1, tzinfo=UTC))
+    await shop.drain()
+    job = await shop.get(job_id)
+    assert (job.state, job.reason, ran) == (JobState.EXPIRED, "not started in time", [])
 
 
 async def test_progress_and_checkpoint_survive_to_the_next_attempt(live_store: Store) -> None:

@@ -34,6 +34,10 @@ from holdfast.job.unique import UniqueBy
         ({"run_at": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": 0}, "more than 0 seconds"),
+        ({"start_by": 0}, "start_by must be a datetime, or more than 0 seconds"),
+        ({"start_by": "soon"}, "start_by must be"),
+        ({"start_by": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
+        ({"start_by": 5, "deadline": 5}, "deadline and start_by must be one of the two"),
         ({"deadline": float("inf")}, "deadline must be"),
         ({"deadline": float("nan")}, "deadline must be"),
         ({"deadline": 1e300}, "deadline must be"),
@@ -146,3 +150,10 @@ def test_a_number_for_retry_is_how_often_the_job_may_run() -> None:
     once = JobOptions().using({"retry": 1})
     assert once.policy().retry == Retry.never()
     assert once.using({"retry": 3}).policy().retry == Retry(max_attempts=3)
+
+
+def test_start_by_is_a_deadline_that_bounds_only_the_start() -> None:
+    by_default = JobOptions().using({"deadline": 60})
+    job = JobMaker("t", by_default.using({"deadline": None, "start_by": 30})).make("{}")
+    assert (job.deadline_in, decode_policy(job.policy).start_only) == (30.0, True)
+    assert not by_default.policy().start_only

@@ -84,10 +84,13 @@ class JobSweep(JobMender):
     def end_of(self, job: Live) -> End:
         """What has happened to the job."""
 
+    async def mend_page(self, page: Sequence[Live]) -> Tally:
+        return await self.mend(page, self.end_of)
+
     async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
         limit = BATCHES_PER_PAGE * self.options.batch
         page = await self.find(limit, cursor)
-        tally = await self.mend(page, self.end_of)
+        tally = await self.mend_page(page)
         return tally, page[-1].id if len(page) >= limit else None
 
 

@@ -13,7 +13,7 @@ from holdfast.cli.output import (
     state_text,
     time_text,
 )
-from holdfast.job.policy import decode_policy
+from holdfast.job.policy import decode_policy, readable_part
 from holdfast.job.record import ErrorEntry, Job
 from holdfast.job.state import JobState
 
@@ -76,7 +76,7 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("due", time_text(job.due_at)),
         ("started", time_text(job.claimed_at)),
         ("finished", time_text(job.finished_at)),
-        ("deadline", time_text(job.deadline_at)),
+        (_deadline_word(job), time_text(job.deadline_at)),
         ("cancel requested", time_text(job.cancel_requested_at)),
         ("kept", _kept(job)),
         ("worker", job.worker_id or ""),
@@ -88,6 +88,10 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("headers", job.headers or ""),
         ("policy", _policy(job)),
     ]
+
+
+def _deadline_word(job: Job) -> str:
+    return "must start by" if readable_part(job.policy).start_only else "deadline"
 
 
 def _kept(job: Job) -> str:

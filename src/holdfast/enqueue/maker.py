@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.enqueue.options import JobOptions, split_deadline
+from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.ids import JobId, new_job_id
@@ -28,7 +28,7 @@ class JobMaker:
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
-        self._deadline_at, self._deadline_in = split_deadline(options.deadline)
+        self._deadline_at, self._deadline_in = options.split_deadline()
         self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
 
     def make(self, args: str, job_id: JobId | None = None) -> NewJob:

@@ -33,7 +33,8 @@ class EnqueueOptions(TypedDict, total=False):
     priority: int
     delay: Seconds
     run_at: datetime
-    deadline: datetime | Seconds
+    deadline: datetime | Seconds | None
+    start_by: datetime | Seconds | None
     timeout: Seconds | None
     retry: Retry | int
     max_crashes: int
@@ -54,6 +55,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     delay: Seconds | None = None
     run_at: datetime | None = None
     deadline: datetime | Seconds | None = None
+    start_by: datetime | Seconds | None = None
     timeout: Seconds | None = None
     retry: Retry = Retry()
     max_crashes: int = 3
@@ -99,7 +101,15 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             max_crashes=self.max_crashes,
             retention=self.retention,
             keep_result=self.keep_result,
+            start_only=self.start_by is not None,
         )
+
+    def split_deadline(self) -> tuple[datetime | None, float | None]:
+        """The time by which the job must have ended, or have started, and the same as seconds
+        from its insertion. At most one of them is given."""
+        if self.start_by is not None:
+            return _split("start_by", self.start_by)
+        return _split("deadline", self.deadline)
 
     def headers_json(self) -> str | None:
         if not isinstance(self.headers, Mapping):
@@ -142,18 +152,19 @@ def _check_times(options: JobOptions) -> None:
         checks.wait("delay", options.delay)
     if options.run_at is not None:
         checks.moment("run_at", options.run_at)
-    split_deadline(options.deadline)
+    if options.deadline is not None and options.start_by is not None:
+        expected = "one of the two (a timeout bounds how long an attempt may take)"
+        raise BadOption("deadline and start_by", expected, "both")
+    options.split_deadline()
 
 
 def _timeout(given: Seconds) -> float:
     return checks.wait("timeout", given, zero=False, otherwise="None, or ")
 
 
-def split_deadline(
-    deadline: datetime | Seconds | None,
-) -> tuple[datetime | None, float | None]:
-    if deadline is None:
+def _split(option: str, given: datetime | Seconds | None) -> tuple[datetime | None, float | None]:
+    if given is None:
         return None, None
-    if isinstance(deadline, datetime):
-        return checks.moment("deadline", deadline), None
-    return None, checks.wait("deadline", deadline, zero=False, otherwise="a datetime, or ")
+    if isinstance(given, datetime):
+        return checks.moment(option, given), None
+    return None, checks.wait(option, given, zero=False, otherwise="a datetime, or ")

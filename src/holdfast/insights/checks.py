@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
-from holdfast.job.outcome import LEFT
+from holdfast.job.outcome import LEFT, has_started_in_time
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import JobFilter, QueueInfo, WorkerInfo
@@ -216,7 +216,7 @@ def _unread(job: Job) -> str | None:
 
 async def _broken_deadlines(store: Store, now: datetime) -> list[Job]:
     past = await store.jobs.past_deadline(CHECKED_JOBS)
-    jobs = await store.jobs.get([live.id for live in past])
+    jobs = await store.jobs.get([live.id for live in past if not has_started_in_time(live)])
     return [
         job for job in jobs if job.deadline_at and _passed(job.deadline_at, now) > OVERDUE_SECONDS
     ]

@@ -15,6 +15,8 @@ import msgspec
 
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
+from holdfast.job.outcome import has_started_in_time
+from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, WorkerInfo
@@ -81,9 +83,11 @@ async def explain(store: Store, job: Job) -> Explanation:
 
 
 def _about_deadline(job: Job, now: datetime) -> list[Reason]:
-    if job.deadline_at is None or job.ended or job.deadline_at > now:
+    if job.deadline_at is None or job.ended or job.deadline_at > now or has_started_in_time(job):
         return []
-    fact = f"its deadline passed {_ago(now, job.deadline_at)} ago: it will be expired"
+    start_only = readable_part(job.policy).start_only
+    which = "the time by which it had to start" if start_only else "its deadline"
+    fact = f"{which} passed {_ago(now, job.deadline_at)} ago: it will be expired"
     return [Reason("past-deadline", fact, Who.TIME, "a live worker expires it at its next sweep")]
 
 

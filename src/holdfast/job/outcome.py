@@ -36,7 +36,7 @@ from holdfast.job.ends import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
-from holdfast.job.record import Claimed, ErrorEntry, Live, times_taken
+from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
@@ -156,13 +156,22 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             shown = clean(reason, MESSAGE_LIMIT)
             return move.ended(JobState.CANCELLED, reason=shown, bump=job.state is JobState.RUNNING)
         case DeadlinePassed():
-            return move.ended(JobState.EXPIRED, reason="deadline passed", bump=1)
+            reason = "not started in time" if policy.start_only else "deadline passed"
+            return move.ended(JobState.EXPIRED, reason=reason, bump=1)
         case Released(seconds):
             to = JobState.READY if seconds is None else JobState.SCHEDULED
             return move.waiting(to, seconds, "released")
         case Skipped(reason):
             return move.ended(JobState.SKIPPED, reason=clean(reason, MESSAGE_LIMIT))
     assert_never(end)
+
+
+def has_started_in_time(job: Claimed | Live | Job) -> bool:
+    """Whether a deadline no longer counts, because it bounds only the start and the job has begun:
+    it runs, is suspended, or has spent an attempt. A job that was snoozed or throttled has not
+    begun: its handler said "not now"."""
+    begun = job.attempts > 0 or job.state in (JobState.RUNNING, JobState.SUSPENDED)
+    return begun and readable_part(job.policy).start_only
 
 
 def require_legal_moves(transitions: Iterable[Transition]) -> None:

@@ -56,6 +56,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     max_crashes: int = 3
     retention: Retention = Retention()
     keep_result: bool = True
+    start_only: bool = False  # the deadline bounds only the start: see `has_started_in_time`
 
     def __post_init__(self) -> None:
         checks.kind("retry", self.retry, Retry, "a Retry")
@@ -66,6 +67,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         crashes = checks.count("max_crashes", self.max_crashes)
         msgspec.structs.force_setattr(self, "max_crashes", crashes)
         checks.flag("keep_result", self.keep_result)
+        checks.flag("start_only", self.start_only)
 
 
 _policy_encoder = msgspec.json.Encoder()
@@ -98,7 +100,7 @@ def readable_part(text: str) -> Policy:
 def _known_part(text: str) -> Policy:
     try:
         known = _part_decoder.decode(text)
-        return Policy(timeout=known.timeout, retention=known.retention)
+        return Policy(timeout=known.timeout, retention=known.retention, start_only=known.start_only)
     except (msgspec.DecodeError, BadOption, UnicodeError):
         return Policy()
 
@@ -106,6 +108,7 @@ def _known_part(text: str) -> Policy:
 class _Part(msgspec.Struct):
     timeout: float | None = None
     retention: Retention = Retention()
+    start_only: bool = False
 
 
 _part_decoder = msgspec.json.Decoder(_Part)

@@ -57,7 +57,8 @@ class ScheduleCall(ScheduleOptions, total=False):
 
     queue: str
     priority: int
-    deadline: Seconds
+    deadline: Seconds | None
+    start_by: Seconds | None
     timeout: Seconds | None
     retry: Retry | int
     max_crashes: int
@@ -244,9 +245,11 @@ def _call(
 
 
 def _deadline(options: JobOptions) -> float | None:
-    if isinstance(options.deadline, datetime):
-        raise BadOption("deadline", "seconds from the start of a plan's job", options.deadline)
-    return None if options.deadline is None else seconds(options.deadline)
+    for option in ("deadline", "start_by"):
+        given = getattr(options, option)
+        if isinstance(given, datetime):
+            raise BadOption(option, "seconds from the time at which a plan's job starts", given)
+    return options.split_deadline()[1]
 
 
 def _choice(kind: type[E], option: str, given: str) -> E:

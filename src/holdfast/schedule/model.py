@@ -106,7 +106,7 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     on_crash: OnCrash = OnCrash.RETRY
     scope_as: str | None = None  # the argument that takes the scope
     plan_as: str | None = None  # the argument that takes the plan time
-    deadline: float | None = None  # seconds from its start within which a job must end
+    deadline: float | None = None  # seconds within which a job must end, or start: see its policy
     scopes: str | None = None  # the name of a provider registered in code
     planner: str | None = None  # the name of a planner hook registered in code
     keep: float = 30 * DAY  # seconds for which its ledger rows are kept

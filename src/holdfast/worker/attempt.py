@@ -76,7 +76,7 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
-        if job.deadline_at is not None:
+        if job.deadline_at is not None and not self._is_past_its_start:
             self._set_deadline(now, (job.deadline_at - job.claimed_at).total_seconds())
 
     def _set_deadline(self, now: float, left: float) -> None:
@@ -86,12 +86,20 @@ class Attempt:
         self.ends_by = min(self.ends_by, now + left)
 
     def begin(self) -> None:
+        """The function is called now. A deadline that bounds only the start is met by that."""
         self.begun = True
+        if self.job.deadline_at is not None and self.policy.start_only:
+            timeout = self.policy.timeout
+            self.ends_by = NEVER if timeout is None else self.since + timeout
+
+    @property
+    def _is_past_its_start(self) -> bool:
+        return self.policy.start_only and (self.begun or self.job.attempts > 0)
 
     def overdue_by(self) -> Stop:
         """Whether running out of time means the attempt's own limit or the job's deadline."""
         job, timeout = self.job, self.policy.timeout
-        if job.deadline_at is None:
+        if job.deadline_at is None or self._is_past_its_start:
             return Stop.TIMEOUT
         left = (job.deadline_at - job.claimed_at).total_seconds()
         return Stop.TIMEOUT if timeout is not None and timeout < left else Stop.DEADLINE

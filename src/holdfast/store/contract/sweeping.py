@@ -31,6 +31,10 @@ class Sweeping(Protocol):
         A running job under the same condition as in `overdue_attempts`."""
         ...
 
+    async def lift_deadlines(self, ids: Sequence[JobId]) -> list[JobId]:
+        """Let live jobs go on without a deadline; returns those that had one."""
+        ...
+
     async def next_deadline_in(self) -> float | None:
         """Seconds until the next deadline of a live job, or None."""
         ...

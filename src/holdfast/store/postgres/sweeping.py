@@ -61,6 +61,12 @@ class PostgresSweeping(JobVerbs):
                 return live
             after = str(found[-1]["asked_id"])
 
+    async def lift_deadlines(self, ids: Sequence[JobId]) -> list[JobId]:
+        if not ids:
+            return []
+        found = await self._connections.fetch("jobs/lift_deadlines", list(ids))
+        return [JobId(row["job_id"]) for row in found]
+
     async def next_deadline_in(self) -> float | None:
         [(seconds,)] = await self._connections.timed("jobs/next_deadline_in")
         return None if seconds is None else float(seconds)

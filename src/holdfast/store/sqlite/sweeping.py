@@ -35,6 +35,9 @@ class SqliteSweeping(Verbs):
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
         return await self._writer.write(lambda tx: past_deadline(tx, limit, after))
 
+    async def lift_deadlines(self, ids: Sequence[JobId]) -> list[JobId]:
+        return await self._writer.write(lambda tx: lift_deadlines(tx, ids)) if ids else []
+
     async def next_deadline_in(self) -> float | None:
         return await self._writer.read(next_deadline_in)
 
@@ -76,6 +79,11 @@ def past_deadline(tx: Transaction, limit: int, after: str | None) -> list[Live]:
     tx.run(sql["drop ended"], (tx.now, limit))
     ids = [job_id for (job_id,) in tx.rows(sql["find"], (tx.now, after or "", limit))]
     return sorted(live(tx, ids), key=lambda job: job.id)
+
+
+def lift_deadlines(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
+    rows = tx.rows(script("jobs/lift_deadlines"), (to_json(ids),))
+    return [JobId(job_id) for (job_id,) in rows]
 
 
 def next_deadline_in(tx: Transaction) -> float | None:

@@ -18,7 +18,7 @@ from holdfast.store.contract.records import Promoted
 from holdfast.store.valkey.connection import Call, ValkeyVerbs
 from holdfast.store.valkey.moments import SECOND
 from holdfast.store.valkey.reading import live_jobs
-from holdfast.store.valkey.replies import paired, scored
+from holdfast.store.valkey.replies import ids_of, paired, scored
 from holdfast.store.valkey.rows import to_worker_row
 from holdfast.store.valkey.workers import HOME
 
@@ -62,6 +62,14 @@ class ValkeySweeping(ValkeyVerbs):
 
     async def past_deadline(self, limit: int, after: str | None = None) -> list[Live]:
         return await _first(limit, self._late_jobs("deadlines", limit, after))
+
+    async def lift_deadlines(self, ids: Sequence[JobId]) -> list[JobId]:
+        by_partition = self._connections.by_partition(list(dict.fromkeys(ids))).items()
+        calls: list[Call] = [
+            ("jobs/lift_deadlines", p, {"chosen": mine}) for p, mine in by_partition
+        ]
+        answers = await self._connections.call_each(calls) if calls else []
+        return [job_id for answer in answers for job_id in ids_of(answer)]
 
     async def next_deadline_in(self) -> float | None:
         return await self._soonest("deadlines")
