@@ -6,6 +6,7 @@ Everything public is named here; whatever is not may change without notice.
 from holdfast.app import App
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
+from holdfast.client.sync import SyncClient
 from holdfast.context import AttemptLost, Context
 from holdfast.errors import (
     AccessRefused,
@@ -40,6 +41,7 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    Unreadable,
     WorkerFrozen,
     WorkerStalled,
     WrongLoop,
@@ -123,6 +125,7 @@ __all__ = [
     "StoreRefuses",
     "StoreUnavailable",
     "Suspend",
+    "SyncClient",
     "Task",
     "Throttled",
     "TryAgain",
@@ -130,6 +133,7 @@ __all__ = [
     "UnknownJob",
     "UnknownSchedule",
     "UnknownTask",
+    "Unreadable",
     "Who",
     "WorkerFrozen",
     "WorkerStalled",

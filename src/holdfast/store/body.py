@@ -2,8 +2,10 @@
 
 A field that `NewJob` and `Job` share belongs to the body, unless it lies on the narrow row, which
 moves with the job from place to place. `Job` calls a text `args_json` that `NewJob` calls `args`,
-because its `args` is the value of that text. Every store takes the columns of its body from here. So a
-new field of both records is written by each way in and read back, without a change to a script.
+because its `args` is the value of that text.
+
+Every store takes the columns of its body from here. So a new field of both records is written by
+each way in and read back, without a change to a script.
 """
 
 from __future__ import annotations

@@ -123,9 +123,7 @@ def job(row: Any) -> Job:
 
 
 def _body(row: Any) -> dict[str, Any]:
-    return {
-        SHOWN[name]: tuple(row[name]) if name in LISTS else row[name] for name in BODY
-    }
+    return {SHOWN[name]: tuple(row[name]) if name in LISTS else row[name] for name in BODY}
 
 
 def outcome(row: Any) -> Outcome:
