@@ -36,11 +36,11 @@ async def report(tenant: str, night: datetime) -> str:
 async def main() -> None:
     """In production a worker evaluates the schedules; here the harness does, on its own clock."""
     async with Harness(app, start=datetime(2027, 3, 1, 1, 0, tzinfo=UTC)) as harness:
-        for plan in await app.client.schedules.preview("report", limit=2):
+        for plan in await app.client.schedules.preview(report.name, limit=2):
             print(f"next: {plan.at:%Y-%m-%d %H:%M} UTC")
         await harness.advance(hours=1)
         await harness.drain()
-        for row in await app.client.schedules.history("report"):
+        for row in await app.client.schedules.history(report.name):
             print(f"{row.scope}: {row.decision}, {row.state}")
 
 

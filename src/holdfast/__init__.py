@@ -6,11 +6,12 @@ Everything public is named here; whatever is not may change without notice.
 from holdfast.app import App
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
-from holdfast.client.sync import SyncClient
 from holdfast.context import AttemptLost, Context
+from holdfast.declaring.tasks import Tasks
 from holdfast.errors import (
     AccessRefused,
     BadArguments,
+    BadImport,
     BadOption,
     BadResult,
     BadTask,
@@ -23,6 +24,7 @@ from holdfast.errors import (
     JobSkipped,
     KeyHeld,
     NotCapable,
+    NotIncluded,
     NotOpen,
     PartlyInserted,
     PayloadTooLarge,
@@ -41,7 +43,6 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
-    Unreadable,
     WorkerFrozen,
     WorkerStalled,
     WrongLoop,
@@ -75,6 +76,7 @@ __all__ = [
     "App",
     "AttemptLost",
     "BadArguments",
+    "BadImport",
     "BadOption",
     "BadResult",
     "BadTask",
@@ -102,6 +104,7 @@ __all__ = [
     "KeyHeld",
     "LedgerEntry",
     "NotCapable",
+    "NotIncluded",
     "NotOpen",
     "OnCrash",
     "Overlap",
@@ -125,15 +128,14 @@ __all__ = [
     "StoreRefuses",
     "StoreUnavailable",
     "Suspend",
-    "SyncClient",
     "Task",
+    "Tasks",
     "Throttled",
     "TryAgain",
     "UniqueBy",
     "UnknownJob",
     "UnknownSchedule",
     "UnknownTask",
-    "Unreadable",
     "Who",
     "WorkerFrozen",
     "WorkerStalled",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -16,19 +15,19 @@ from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
-from holdfast.client.portal import Opened, Pending, Portals, Verb
-from holdfast.client.sync import SyncClient
+from holdfast.client.portal import Portals
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.declaring.tasks import Tasks
+from holdfast.declaring.imports import Imports
+from holdfast.declaring.named import NamedTask
+from holdfast.declaring.tasks import AnyTask, Tasks
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.job.ids import WorkerId
 from holdfast.services import make_services
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
-from holdfast.worker.alone import run_alone
-from holdfast.worker.last_resort import LastResort
+from holdfast.task import Task
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 
@@ -53,24 +52,58 @@ class App(Tasks):
         grace: float | None = None,
         poll: float | None = None,
         max_payload: int | None = None,
+        imports: Iterable[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
         self.settings: Settings = Settings.load(
-            url=url, lease=lease, grace=grace, poll=poll, max_payload=max_payload
+            url=url,
+            lease=lease,
+            grace=grace,
+            poll=poll,
+            max_payload=max_payload,
+            imports=imports,
         )
+        self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
         self._clock = clock
-        self._opened: Opened | None = None
+        self._store: Store | None = None
         self._unopened: Store | None = None
+        self._client: Client | None = None
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._portals = Portals(self._new_store, self.events)
-        self._sync = SyncClient(self)
 
-    def host(self) -> Self:
+    # Declaring ---------------------------------------------------------------------------
+
+    def task_named(self, name: str) -> Task[..., Any]:
+        """A task by its name, also if its function is in another program only:
+        `await app.task_named("mail.send").using(queue="mail").enqueue(to="a@example.org")`."""
+        if name in self.registry:
+            return self.tasks[self.registry[name].name]
+        return NamedTask(self, name)
+
+    def autodiscover(self, package: str, name: str = "tasks") -> None:
+        """Let workers import every module called `name` in a package and in the packages below
+        it: `app.autodiscover("shop")` names `shop.tasks`, `shop.mail.tasks` and so on."""
+        self._imports.discover(package, name)
+
+    def import_tasks(self, *modules: str) -> None:
+        """Import these modules, and what `imports` and `autodiscover` name. A worker does so
+        before it starts."""
+        self._imports.load(modules)
+        self.require_finished()
+
+    def host(self, task: str) -> Self:
         return self
+
+    def _as_host(self) -> Self:
+        return self
+
+    def _add(self, task: AnyTask) -> None:
+        """Tasks of a set are bound to this app here, because the set may be in another app too."""
+        super()._add(task.bound_to(self))
 
     # Opening -----------------------------------------------------------------------------
 
@@ -111,11 +144,10 @@ class App(Tasks):
             await self.__aexit__(None, None, None)
 
     async def _open(self) -> None:
-        if self._opened is None:
+        if self._store is None:
             store = self._new_store()
             await store.open()
-            client = Client(store, self.providers, self.events)
-            self._opened = Opened(store, client, asyncio.get_running_loop(), os.getpid())
+            self._store, self._client = store, Client(store, self.providers, self.events)
 
     async def __aexit__(
         self,
@@ -124,25 +156,29 @@ class App(Tasks):
         trace: TracebackType | None,
     ) -> None:
         self._users -= 1
-        opened = self._opened
-        if self._users == 0 and opened is not None:
-            self._opened = None
-            await opened.client.aclose()
-            await opened.store.close()
+        if self._users == 0 and self._store is not None and self._client is not None:
+            store, client = self._store, self._client
+            self._store = self._client = None
+            await client.aclose()
+            await store.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._store is not None
 
     @property
     def store(self) -> Store:
-        if self._opened is None:
+        if self._store is None:
             raise NotOpen
         self._require_own_loop()
-        return self._opened.store
+        return self._store
 
     @property
     def client(self) -> Client:
-        if self._opened is None:
+        if self._client is None:
             raise NotOpen
         self._require_own_loop()
-        return self._opened.client
+        return self._client
 
     def _require_own_loop(self) -> None:
         """Refuse use in another event loop: connections belong to the loop that opened them. A
@@ -160,31 +196,21 @@ class App(Tasks):
     @property
     def unopened_store(self) -> Store:
         """A store for writes on the caller's own connection, which need no connection of ours."""
-        if self._opened is not None:
-            return self._opened.store
+        if self._store is not None:
+            return self._store
         if self._unopened is None:
             self._unopened = self._new_store()
         return self._unopened
 
-    @property
-    def sync(self) -> SyncClient:
-        """The verbs of the client for a program or a thread without an event loop.
+    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T:
+        """Call one verb of the client from a program without an event loop.
 
         >>> app = App("sqlite://")
-        >>> app.sync.count(queue="mail")
+        >>> app.run_sync(lambda client: client.count())
         {}
         >>> app.close_sync()
         """
-        return self._sync
-
-    def run_sync(self, verb: Verb[T]) -> T:
-        """Run a coroutine function of the client from a program or a thread without an event
-        loop, when one verb of `app.sync` is not enough."""
-        return self.begin_sync(verb).wait()
-
-    def begin_sync(self, verb: Verb[T]) -> Pending[T]:
-        """Start such a coroutine function; `wait()` of the answer waits for its end."""
-        return self._portals.begin(self._opened, verb)
+        return self._portals.to(self._store).call(verb)
 
     def close_sync(self) -> None:
         """Close what synchronous calls opened; a later call opens it again."""
@@ -197,28 +223,13 @@ class App(Tasks):
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
         """A worker for these queues, each with a number of slots; use it with `async with`."""
+        self.import_tasks()
         defaults = {
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
         }
+        defaults["imports"] = tuple(self._imports.loaded)
         chosen = WorkerOptions(queues=queues or {"default": 50}, **(defaults | options))
         return _OpenedWorker(self, chosen)
-
-    def run_worker(
-        self, queues: Mapping[str, int] | None = None, *, burst: bool = False, **options: Any
-    ) -> None:
-        """Run a worker in this thread until it is told to stop, for a program without an event
-        loop of its own; with `burst` until nothing is left to do.
-
-        In the main thread the worker is stopped by SIGTERM and Ctrl-C and cannot outlast them, as
-        `holdfast worker` does. In another thread signals are not its own: use `burst`, or let the
-        program end.
-        """
-
-        async def work(last_resort: LastResort | None) -> None:
-            async with self.worker(queues, **options) as worker:
-                await worker.run(burst=burst, last_resort=last_resort)
-
-        run_alone(work)
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:

@@ -7,16 +7,19 @@ else reads the environment.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
 
 PREFIX = "HOLDFAST_"
+LEAST_MAX_PAYLOAD = 1024
+MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,13 @@ class Settings:
     grace: float = 30.0
     poll: float = 1.0
     max_payload: int = 256 * 1024
+    imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checks.seconds("lease", self.lease, least=0.3)
         checks.seconds("grace", self.grace)
         checks.seconds("poll", self.poll, least=0.01)
-        checks.count("max_payload", self.max_payload, least=1024)
+        checks.count("max_payload", self.max_payload, least=LEAST_MAX_PAYLOAD)
 
     @classmethod
     def load(
@@ -59,7 +63,7 @@ class Settings:
 
 
 def _types() -> dict[str, type]:
-    kinds = {"str": str, "str | None": str, "float": float, "int": int}
+    kinds = {"str": str, "str | None": str, "float": float, "int": int, "tuple[str, ...]": tuple}
     return {field.name: kinds[str(field.type)] for field in fields(Settings)}
 
 
@@ -67,12 +71,28 @@ def _typed(name: str, value: Any) -> Any:
     """Files and the environment give text for numbers; a number that would lose something on
     the way is left as it is, to be refused."""
     kind = _types()[name]
+    if kind is tuple:
+        return _modules(name, value)
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         return value
     try:
         return kind(value)
     except (TypeError, ValueError, OverflowError):
         raise BadOption(name, f"of type {kind.__name__}", value) from None
+
+
+def _modules(name: str, value: object) -> tuple[str, ...]:
+    """Names of modules: a list, or text with commas between them."""
+    given = value.split(",") if isinstance(value, str) else value
+    found = tuple(map(str.strip, given)) if _are_texts(given) else ()
+    named = tuple(filter(None, found))
+    if not _are_texts(given) or not all(MODULE.match(module) for module in named):
+        raise BadOption(name, "names of modules, such as ['shop.tasks']", value)
+    return named
+
+
+def _are_texts(given: object) -> TypeGuard[Iterable[str]]:
+    return isinstance(given, list | tuple | set) and all(isinstance(one, str) for one in given)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,8 @@
     ├── BadArguments          a call that does not fit the task's signature
     ├── BadResult             a return value that JSON cannot carry
     ├── BadTask               a task that cannot be registered
+    ├── BadImport             a module with tasks that cannot be imported
+    ├── NotIncluded           a task of a set that is in no app, or in several
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
     ├── Unreadable            stored in a form that this version does not know
@@ -74,6 +76,33 @@ class BadResult(_AboutTask):
 
 class BadTask(_AboutTask):
     """A task that cannot be registered as it stands."""
+
+
+class BadImport(HoldfastError):
+    """A module that a worker is told to import, and that cannot be. The cause is the error of the
+    module itself, with its traceback."""
+
+    def __init__(self, module: str, problem: str) -> None:
+        super().__init__(f"module {module!r} cannot be imported: {problem}")
+        self.module = module
+
+
+class NotIncluded(HoldfastError):
+    """A task of a set that does not say which app its jobs belong to."""
+
+    def __init__(self, task: str, problem: str) -> None:
+        super().__init__(f"task {task!r} belongs to {problem}")
+        self.task = task
+
+    @classmethod
+    def in_none(cls, task: str, place: str) -> NotIncluded:
+        advice = f"call app.include(…) with its Tasks, which are made at {place}"
+        return cls(task, f"no App: {advice}, in a module that this program imports")
+
+    @classmethod
+    def in_several(cls, task: str, count: int) -> NotIncluded:
+        which = f"use app.tasks[{task!r}] of the app that is meant, or open only that one"
+        return cls(task, f"{count} Apps, and not exactly one of them is open: {which}")
 
 
 class BadOption(HoldfastError):
@@ -159,10 +188,8 @@ class UnknownTask(HoldfastError):
 class UnknownJob(HoldfastError):
     """An id that the store does not hold: never enqueued, or already pruned."""
 
-    def __init__(
-        self, job_id: str, why: str = "it was never enqueued here, or retention removed it"
-    ) -> None:
-        super().__init__(f"no job {job_id}: {why}")
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"no job {job_id}: it was never enqueued here, or retention removed it")
         self.job_id = job_id
 
 
@@ -250,16 +277,8 @@ class KeyHeld(HoldfastError):
 class NotOpen(HoldfastError):
     """The app is used before `async with app` or after it."""
 
-    def __init__(
-        self,
-        problem: str = "the app is not open: use it inside 'async with app:', or call "
-        "enqueue_sync, result_sync or a verb of app.sync, which need no event loop",
-    ) -> None:
-        super().__init__(problem)
-
-    @classmethod
-    def meanwhile(cls) -> NotOpen:
-        return cls("the app was closed, or its event loop ended, before the call was answered")
+    def __init__(self) -> None:
+        super().__init__("the app is not open: use it inside 'async with app:'")
 
 
 class WrongLoop(HoldfastError):
@@ -274,21 +293,6 @@ class WrongLoop(HoldfastError):
             "the app is open in another event loop",
             "call enqueue_sync or run_sync here, which serve every thread, or use an App that "
             "is opened in this loop",
-        )
-
-    @classmethod
-    def on_its_own_thread(cls) -> WrongLoop:
-        return cls(
-            "a synchronous call in the thread of the app's own event loop would block that loop",
-            "await enqueue, result or a verb of app.client here; call plain code that must not "
-            "wait by 'await asyncio.to_thread(f)'",
-        )
-
-    @classmethod
-    def for_run_worker(cls) -> WrongLoop:
-        return cls(
-            "run_worker starts an event loop, and this thread runs one already",
-            "'async with app.worker(…) as worker: await worker.run()'",
         )
 
     @classmethod

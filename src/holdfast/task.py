@@ -7,23 +7,32 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 from holdfast.client.client import Client
 from holdfast.client.inserting import stands
-from holdfast.client.portal import Pending, Verb
-from holdfast.client.sync import SyncClient
 from holdfast.codec.calls import CallCodec
 from holdfast.codec.signature import Signature
-from holdfast.config import Settings
-from holdfast.enqueue.bulk import Calls, write_all, write_all_sync
+from holdfast.config import LEAST_MAX_PAYLOAD, Settings
+from holdfast.enqueue.bulk import Calls, write_all
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.registry import Handler
-from holdfast.job.checks import check_job_id, known_job_id
+from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
@@ -36,26 +45,36 @@ P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
+_ENQUEUE = "use 'await task.enqueue(…)', or 'task.enqueue_sync(…)' without an event loop"
+_USING = "use 'task.using(delay=60, queue=…).enqueue(…)'"
+INSTEAD = {
+    **dict.fromkeys(("delay", "send", "defer", "defer_async", "kiq", "submit"), _ENQUEUE),
+    **dict.fromkeys(("apply_async", "send_with_options", "configure", "s"), _USING),
+    "schedule": "use '@app.schedule(…)', or 'task.using(delay=60).enqueue(…)' for one call",
+}
+"""What users of other libraries look for on a task, and what to use here."""
+
+
 class TaskHost(Protocol):
     """What a task needs of the app it belongs to."""
 
     @property
     def settings(self) -> Settings: ...
     @property
+    def is_open(self) -> bool: ...
+    @property
     def client(self) -> Client: ...
     @property
     def store(self) -> Store: ...
     @property
     def unopened_store(self) -> Store: ...
-    @property
-    def sync(self) -> SyncClient: ...
-    def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
+    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T: ...
 
 
-class TaskHome(Protocol):
+class TaskOwner(Protocol):
     """Where a task was declared. It knows the app that enqueues the jobs of the task."""
 
-    def host(self) -> TaskHost: ...
+    def host(self, task: str) -> TaskHost: ...
 
 
 class JobHandle(Generic[R]):
@@ -81,44 +100,35 @@ class JobHandle(Generic[R]):
     async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end. Returns what the function returned; raises a typed error if
         the job ended without a result."""
-        text = await self._task.client.result_json(self.id, timeout)
+        text = await self._task.client.result(self.id, timeout)
         return self._task.read_result(text)
 
     async def get(self) -> Job:
-        """Everything the store holds about the job."""
         return await self._task.client.get(self.id)
 
     async def cancel(self) -> JobState:
-        """Cancel the job: a waiting job ends now, a running job is told to. Returns its state."""
         return await self._task.client.cancel(self.id)
-
-    def result_sync(self, timeout: Seconds | None = None) -> R:
-        """`result` for programs without an event loop."""
-        return self._task.read_result(self._task.app.sync.result_json(self.id, timeout))
-
-    def get_sync(self) -> Job:
-        """`get` for programs without an event loop."""
-        return self._task.app.sync.get(self.id)
-
-    def cancel_sync(self) -> JobState:
-        """`cancel` for programs without an event loop."""
-        return self._task.app.sync.cancel(self.id)
 
 
 class Task(Generic[P, R]):
     """What can be enqueued: the name of a function, the codec of its calls and the options of its
     jobs."""
 
-    def __init__(self, home: TaskHome, name: str, codec: CallCodec, options: JobOptions) -> None:
+    def __init__(self, owner: TaskOwner, name: str, codec: CallCodec, options: JobOptions) -> None:
         self.name = name
         self.options = options
-        self._home = home
+        self._owner = owner
         self._codec = codec
         self._maker = JobMaker(name, options, codec if isinstance(codec, Signature) else None)
 
     @property
     def app(self) -> TaskHost:
-        return self._home.host()
+        return self._owner.host(self.name)
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The names that the task had before."""
+        return ()
 
     @property
     def handler(self) -> Handler:
@@ -145,7 +155,15 @@ class Task(Generic[P, R]):
         return cast("Self", self._with(self.options.using(options)))
 
     def _with(self, options: JobOptions) -> Task[P, R]:
-        return Task(self._home, self.name, self._codec, options)
+        return Task(self._owner, self.name, self._codec, options)
+
+    if not TYPE_CHECKING:  # a type checker would take every misspelt name for an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to use instead of the words of other libraries."""
+            advice = f": {INSTEAD[name]}" if name in INSTEAD else ""
+            task = f"task {vars(self).get('name')!r}"
+            raise AttributeError(f"{task} has no {name!r}{advice}", name=name, obj=self)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
@@ -166,7 +184,7 @@ class Task(Generic[P, R]):
             [inserted] = jobs.insert_within_sync(self.options.connection, [job])
             stands(job, inserted)
         else:
-            inserted = self.app.sync.insert(job)
+            inserted = self.app.run_sync(lambda client: client.insert(job))
         return JobHandle(self, inserted)
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
@@ -178,34 +196,16 @@ class Task(Generic[P, R]):
         cannot promise that raises `PartlyInserted`, which says for each call whether its job
         was written.
         """
-        self._refuse_one_id()
+        if self.options.id is not None:
+            raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
         ahead = self.options.connection is None
         inserted = await write_all(calls, self._job_for, self._write, ahead=ahead)
         return [JobHandle(self, one) for one in inserted]
-
-    def enqueue_many_sync(self, calls: Iterable[object]) -> list[JobHandle[R]]:
-        """`enqueue_many` for programs without an event loop. The calls are read in this thread, a
-        chunk at a time, while the chunk before is written."""
-        self._refuse_one_id()
-        ahead = self.options.connection is None
-        inserted = write_all_sync(calls, self._job_for, self._begin_write, ahead=ahead)
-        return [JobHandle(self, one) for one in inserted]
-
-    def _refuse_one_id(self) -> None:
-        if self.options.id is not None:
-            raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
 
     async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
         if self.options.connection is not None:
             return await self.app.store.jobs.insert_within(self.options.connection, jobs)
         return await self.client.insert_many(jobs)
-
-    def _begin_write(self, jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
-        if self.options.connection is not None:
-            within = self.app.unopened_store.jobs.insert_within_sync
-            inserted = within(self.options.connection, jobs)
-            return lambda: inserted
-        return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
 
     def _job_for(self, call: object) -> NewJob:
         return self._new_job(*_arguments(self.name, call))
@@ -214,12 +214,15 @@ class Task(Generic[P, R]):
         return self._job_of(self._codec.encode(args, kwargs))
 
     def _job_of(self, text: str) -> NewJob:
-        limit = self.app.settings.max_payload
         # UTF-8 takes at most four bytes a character, so most texts need not be encoded to know.
-        if len(text) * 4 > limit and (size := len(text.encode())) > limit:
-            raise PayloadTooLarge(f"task {self.name!r}: the arguments", size, limit)
+        if len(text) * 4 > LEAST_MAX_PAYLOAD:
+            self._require_room(text, self.app.settings.max_payload)
         own = self.options.id
         return self._maker.make(text, None if own is None else check_job_id(own))
+
+    def _require_room(self, text: str, limit: int) -> None:
+        if len(text) * 4 > limit and (size := len(text.encode())) > limit:
+            raise PayloadTooLarge(f"task {self.name!r}: the arguments", size, limit)
 
     async def enqueue_json(self, text: str) -> JobHandle[R]:
         """Enqueue a call whose arguments are JSON already, from a command line or a web form."""
@@ -238,7 +241,7 @@ class Task(Generic[P, R]):
 
     def job(self, job_id: str) -> JobHandle[R]:
         """A handle on a job of this task that was enqueued elsewhere."""
-        return JobHandle(self, Inserted(known_job_id(job_id), "existing"))
+        return JobHandle(self, Inserted(check_job_id(job_id), "existing"))
 
 
 def _arguments(task: str, call: object) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -29,5 +29,5 @@ async def test_a_job_is_ready_until_a_worker_has_run_it() -> None:
 
 
 def test_a_task_that_is_called_plainly_just_runs() -> None:
-    assert add.name == "add"
+    assert add.name == f"{__name__}.add"  # the module and the function
     add(2, 3).close()  # a coroutine, as if nothing had been decorated

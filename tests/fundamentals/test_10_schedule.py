@@ -36,7 +36,7 @@ async def test_a_plan_starts_its_job_when_it_is_due() -> None:
         await harness.advance(minutes=1)  # nine o'clock in Berlin
         await harness.assert_enqueued(digest, to="team@example.org")
         await harness.drain()
-        [row] = await app.client.schedules.history("digest")
+        [row] = await app.client.schedules.history(digest.name)
         assert (row.decision, row.state) == (Decision.FIRED, "succeeded")
 
 
@@ -51,6 +51,6 @@ async def test_a_schedule_can_have_a_life_for_each_scope() -> None:
 
 async def test_a_paused_schedule_starts_nothing() -> None:
     async with Harness(app, start=MONDAY) as harness:
-        await app.client.schedules.pause("digest")
+        await app.client.schedules.pause(digest.name)
         await harness.advance(minutes=1)
         assert await harness.enqueued(digest) == []

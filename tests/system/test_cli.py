@@ -33,12 +33,12 @@ from holdfast import App
 app = App({url!r}, lease=2)
 
 
-@app.task()
+@app.task(name="greet")
 async def greet(name: str) -> str:
     return f"Hello {{name}}"
 
 
-@app.task()
+@app.task(name="sleep")
 async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 """
@@ -231,7 +231,8 @@ async def test_changed_code_starts_the_worker_anew(shell: Shell, store: Store) -
     parent = shell.start("worker", "shop:app", "--reload")
     before = await wait_for_workers(store, 1)
     shell.app.write_text(
-        SHOP.format(url=shell.url) + "\n\n@app.task()\nasync def added() -> None:\n    pass\n"
+        SHOP.format(url=shell.url)
+        + "\n\n@app.task(name='added')\nasync def added() -> None:\n    pass\n"
     )
     await wait_for_workers(store, 1, but=frozenset(before))
     job = await enqueue(store, "added")

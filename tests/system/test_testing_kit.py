@@ -78,7 +78,7 @@ async def test_what_is_enqueued_can_be_asserted_by_some_of_its_arguments() -> No
         await harness.assert_not_enqueued(sign_up)
         with pytest.raises(AssertionError, match=r'there are:\n  ready: {"to":"a"}'):
             await harness.assert_enqueued(send, to="b")
-        with pytest.raises(AssertionError, match="unexpected send job"):
+        with pytest.raises(AssertionError, match=r"unexpected .*\.send job"):
             await harness.assert_not_enqueued(send)
 
 

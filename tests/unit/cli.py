@@ -30,7 +30,7 @@ app = App({url!r})
 other = "not an app"
 
 
-@app.task(queue="mail", priority=3)
+@app.task(name="send", queue="mail", priority=3)
 async def send(to: str, copies: int = 1) -> str:
     return to * copies
 """

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.filters import due_option, wait_option
+from holdfast.cli.filters import due_option, imports_option, wait_option
 from holdfast.cli.output import complain
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
-from holdfast.errors import PayloadTooLarge, UnknownTask
+from holdfast.errors import PayloadTooLarge
 from holdfast.job.checks import check_name
 from holdfast.job.record import Inserted
 
@@ -45,6 +45,7 @@ _NOTES = {
 @click.option("--unique", metavar="KEY", help="Only one live job of it.")
 @click.option("--tag", "tags", multiple=True, help="Repeatable.")
 @click.option("--id", metavar="UUID", help="Repeating the call adds no second job.")
+@imports_option
 @wait_option("--wait", "patience", help="Wait for the result this long.")
 async def enqueue(
     session: CommandSession,
@@ -52,6 +53,7 @@ async def enqueue(
     arguments: str | None,
     arg: tuple[str, ...],
     patience: float | None,
+    imports: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Enqueue one job.
@@ -63,10 +65,8 @@ async def enqueue(
     if session.locator is None:
         await _by_name(session, task, read_arguments(arguments, arg), options, patience)
         return
-    app = session.app()
-    known = app.tasks.get(task)
-    if known is None:
-        raise UnknownTask(task, list(app.tasks))
+    app = session.app(imports=imports)
+    known: Task[..., Any] = app.tasks[app.registry[task].name]
     checked = read_arguments(arguments, arg, known)
     await _checked(session, app, known.using(**options), checked, patience)
 
@@ -114,7 +114,7 @@ async def _answer(
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]
     if patience is not None:
-        result = await client.result_json(inserted.id, patience)
+        result = await client.result(inserted.id, patience)
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
     elif inserted.how != "created" and not session.as_json:

@@ -20,6 +20,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 Body = Callable[..., Any]
 
 
+imports_option = click.option(
+    "--import",
+    "-I",
+    "imports",
+    metavar="MODULE",
+    multiple=True,
+    help="A module that declares tasks, besides those of the app (repeatable).",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class JobFilters:
     """The options that say which jobs are meant, for `list` and for every bulk verb."""

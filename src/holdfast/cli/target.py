@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from holdfast.cli.output import answer
 from holdfast.client.client import Client
 from holdfast.config import Settings
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadImport, HoldfastError
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 
@@ -89,14 +89,22 @@ class CommandSession:
             )
         return self.url
 
-    def app(self, locator: str | None = None) -> App:
-        """The app that a command needs: named by its own argument, `--app` or the settings."""
+    def app(self, locator: str | None = None, imports: Iterable[str] = ()) -> App:
+        """The app that a command needs: named by its own argument, `--app` or the settings. The
+        modules that declare its tasks are imported too."""
         locator = locator or self.locator
         if locator is None:
             raise UsageProblem(
                 "no app: say which as module:attribute, such as 'app:app', or set HOLDFAST_APP"
             )
-        return load_app(locator)
+        app = load_app(locator)
+        try:
+            app.import_tasks(locator.partition(":")[0], *imports)
+        except BadImport as error:
+            if error.__cause__ is not None:
+                traceback.print_exception(error.__cause__)
+            raise
+        return app
 
     def on_store(self, app: App) -> AbstractContextManager[None]:
         """Use the app with the store of `--url`, if that option was given."""

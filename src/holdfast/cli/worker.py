@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.filters import wait_option
+from holdfast.cli.filters import imports_option, wait_option
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
 from holdfast.cli.program import program
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from holdfast.worker.worker import Worker
 
 DEFAULT_SLOTS = 50
+NO_TASKS = (
+    'the app has no tasks: name their modules: App(imports=["shop.tasks"]), '
+    "app.autodiscover('shop') or --import shop.tasks"
+)
 logger = logging.getLogger("holdfast")
 
 
@@ -42,6 +46,7 @@ class WorkerCall:
     log_level: str
     json_logs: bool
     supervised: bool
+    imports: tuple[str, ...]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -55,6 +60,7 @@ class WorkerCall:
         arguments += ["--log-level", self.log_level, "--supervised"]
         flags = {"--burst": self.burst, "--json-logs": self.json_logs}
         arguments += [flag for flag, wanted in flags.items() if wanted]
+        arguments += [f"--import={module}" for module in self.imports]
         return [*arguments, *(["--url", url] if url else [])]
 
 
@@ -63,6 +69,7 @@ class WorkerCall:
 @click.option(
     "--queues", "-q", default="default", help="Queues with their slots: mail:10,default:50."
 )
+@imports_option
 @click.option(
     "--processes",
     metavar="N",
@@ -140,12 +147,17 @@ def parse_queues(text: str) -> dict[str, int]:
 
 
 def _run_one(session: CommandSession, call: WorkerCall) -> None:
-    from holdfast.worker.alone import run_alone
+    from holdfast.worker.last_resort import LastResort
 
-    app = session.app(call.locator)
+    app = session.app(call.locator, call.imports)
     set_up_logs(call.log_level, as_json=call.json_logs)
-    with session.on_store(app), _stopped(app) as stopped:
-        run_alone(lambda last_resort: _work(app, call, last_resort))
+    with (
+        session.on_store(app),
+        _stopped(app) as stopped,
+        LastResort() as last_resort,
+        asyncio.Runner(loop_factory=_fastest_loop()) as runner,
+    ):
+        runner.run(_work(app, call, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
     if call.supervised:
         return
@@ -156,17 +168,17 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
         complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
 
 
-async def _work(app: App, call: WorkerCall, last_resort: LastResort | None) -> None:
+async def _work(app: App, call: WorkerCall, last_resort: LastResort) -> None:
     async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
             app.store.kind,
             app.store.durability,
             ", ".join(f"{queue}:{slots}" for queue, slots in call.queues.items()),
-            counted(len(app.registry), "task"),
+            counted(len(app.tasks), "task"),
         )
-        if not app.registry:
-            logger.warning("the app has no tasks: import the modules that declare them")
+        if not app.tasks:
+            logger.warning(NO_TASKS)
         async with app.worker(call.queues, **call.options) as worker:
             with _leaving_with_parent(worker, call.supervised):
                 await worker.run(burst=call.burst, last_resort=last_resort)
@@ -209,6 +221,14 @@ def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
         loop.remove_reader(pipe)
 
 
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
 # Several, in child processes ---------------------------------------------------------------
 
 
@@ -217,9 +237,8 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     from holdfast.cli.reload import require_watcher, watch
 
     if call.locator is None or not reload:
-        session.app(
-            call.locator
-        )  # an app that cannot be loaded is reported once, not by each child
+        # An app that cannot be loaded is reported once, not by each child.
+        session.app(call.locator, call.imports)
     set_up_logs(call.log_level, as_json=call.json_logs)
     children = ProcessGroup(
         replace(call, name=None).as_arguments(session.given_url),

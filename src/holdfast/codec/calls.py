@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import msgspec
+
+from holdfast.codec.messages import NO_NAN, clean, unwritable
+from holdfast.codec.types import encode_custom, has_nan, plain
+from holdfast.errors import BadArguments
+
+ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
+
 
 class CallCodec(Protocol):
     """How the calls of a task become JSON, and how its results come back."""
@@ -18,3 +26,34 @@ class CallCodec(Protocol):
         ...
 
     def decode_result(self, text: str) -> Any: ...
+
+
+class UntypedCalls:
+    """The codec of a task whose function is not in this program. The worker, which has the
+    function, checks the arguments."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        if args:
+            problem = "its function is not in this program: give arguments by name"
+            raise BadArguments(self._task, f"{problem}, such as enqueue(to=…)")
+        try:
+            text = ENCODER.encode(kwargs)
+        except Exception as exc:
+            # Any exception: serializers are the user's code.
+            raise BadArguments(self._task, unwritable(exc)) from exc
+        if b"null" in text and has_nan(plain(kwargs)):
+            raise BadArguments(self._task, NO_NAN)
+        return text.decode()
+
+    def check(self, text: str) -> None:
+        try:
+            msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeError) as exc:
+            problem = f"the arguments are not a JSON object: {clean(str(exc))}"
+            raise BadArguments(self._task, problem) from exc
+
+    def decode_result(self, text: str) -> Any:
+        return msgspec.json.decode(text)

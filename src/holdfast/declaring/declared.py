@@ -8,7 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from holdfast.enqueue.options import JobOptions
 from holdfast.handlers.registry import Handler
-from holdfast.task import Task, TaskHome
+from holdfast.task import Task, TaskOwner
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -21,10 +21,14 @@ class DeclaredTask(Task[P, R], Generic[P, R, C, V]):
     job. `C` and `V` are the function's own: `C` still has the context, and a call of a coroutine
     function answers with a coroutine."""
 
-    def __init__(self, home: TaskHome, handler: Handler, options: JobOptions) -> None:
-        super().__init__(home, handler.name, handler.signature, options)
+    def __init__(self, owner: TaskOwner, handler: Handler, options: JobOptions) -> None:
+        super().__init__(owner, handler.name, handler.signature, options)
         self._handler = handler
         update_wrapper(cast("Callable[..., Any]", self), handler.function)
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        return self._handler.also
 
     @property
     def handler(self) -> Handler:
@@ -34,5 +38,9 @@ class DeclaredTask(Task[P, R], Generic[P, R, C, V]):
         """Run the function here and now; nothing is enqueued."""
         return cast("V", self._handler.function(*args, **kwargs))
 
+    def bound_to(self, owner: TaskOwner) -> DeclaredTask[P, R, C, V]:
+        """The same task, whose jobs are enqueued by the app of `owner`."""
+        return self if owner is self._owner else DeclaredTask(owner, self._handler, self.options)
+
     def _with(self, options: JobOptions) -> DeclaredTask[P, R, C, V]:
-        return DeclaredTask(self._home, self._handler, options)
+        return DeclaredTask(self._owner, self._handler, options)

@@ -1,66 +1,163 @@
-"""A set of tasks, with the schedules and providers that belong to them."""
+"""A set of tasks, with the schedules and providers that belong to them.
+
+```python
+mail = Tasks(prefix="mail.", queue="mail")      # mail.py knows no app
+
+
+@mail.task
+async def send(to: str) -> None: ...
+
+
+app.include(mail)                               # app.py; the task is called "mail.send"
+```
+
+A set may be included before or after its tasks are declared, in an app or in another set. What is
+declared in a set is declared in everything that includes it. Including never renames.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, MutableMapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
+from holdfast.context import Context
 from holdfast.declaring.declared import DeclaredTask
-from holdfast.declaring.decorator import TaskDecorator
+from holdfast.declaring.decorator import Running, TaskDecorator
+from holdfast.declaring.names import default_name, local_name
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
-from holdfast.handlers.registry import Handler, Registry
+from holdfast.errors import BadOption, BadTask, NotIncluded
+from holdfast.handlers.registry import Handler, Registry, place_of
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.schedule.decorator import ScheduleDecorator, declared_on, registering
+from holdfast.schedule.decorator import ScheduleDecorator, declared_on
 from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.task import TaskHost
 
+P = ParamSpec("P")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+AnyTask = DeclaredTask[..., Any, ..., Any]
+
+OF_ONE_CALL = ("id", "connection", "delay", "run_at")
+"""Options that make sense for one call, and not for every task of a set."""
 
 
 class Tasks:
-    """What a program declares: tasks, schedules, providers."""
+    """What modules declare without knowing the app: tasks, schedules, providers.
 
-    def __init__(self) -> None:
+    `prefix` begins the name of every task and schedule of the set. The options are the defaults of
+    its tasks.
+    """
+
+    def __init__(self, *, prefix: str = "", **options: Unpack[EnqueueOptions]) -> None:
+        _check_prefix(prefix)
+        for name in set(OF_ONE_CALL) & options.keys():
+            raise BadOption(f"Tasks({name}=…)", "left out: it is for a single call", name)
         self.registry = Registry()
-        self.tasks: dict[str, DeclaredTask[..., Any, ..., Any]] = {}
+        self.tasks: dict[str, AnyTask] = {}
         self.schedules: dict[str, Definition] = {}
         self.providers = Providers()
+        self._prefix = prefix
+        self._options = JobOptions().using(options)
+        self._includers: list[Tasks] = []
+        self._unfinished: list[ScheduleDecorator] = []
+        self._place = _calling_place()
 
-    def host(self) -> TaskHost:
-        """The app that enqueues the jobs of these tasks."""
-        raise NotImplementedError
+    # Tasks -------------------------------------------------------------------------------
 
+    @overload
+    def task(
+        self, fn: Callable[Concatenate[Context, P], Running[R]], /
+    ) -> DeclaredTask[P, R, Concatenate[Context, P], Running[R]]: ...
+    @overload
+    def task(self, fn: Callable[P, Running[R]], /) -> DeclaredTask[P, R, P, Running[R]]: ...
+    @overload
+    def task(
+        self, fn: Callable[Concatenate[Context, P], R], /
+    ) -> DeclaredTask[P, R, Concatenate[Context, P], R]: ...
+    @overload
+    def task(self, fn: Callable[P, R], /) -> DeclaredTask[P, R, P, R]: ...
+    @overload
     def task(
         self,
+        fn: None = None,
+        /,
         *,
         name: str | None = None,
         process: bool = False,
+        also: Iterable[str] = (),
         **options: Unpack[EnqueueOptions],
-    ) -> TaskDecorator:
-        """Register a function as a task: `@app.task(queue="mail", timeout=30)`.
+    ) -> TaskDecorator: ...
+    def task(
+        self,
+        fn: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        process: bool = False,
+        also: Iterable[str] = (),
+        **options: Unpack[EnqueueOptions],
+    ) -> TaskDecorator | AnyTask:
+        """Make a function a task: `@app.task`, or `@app.task(queue="mail", timeout=30)`.
 
-        `process=True` runs the function in a child process, which a timeout can kill.
+        Without `name` the task is called `module.qualname`. `also` has names that it had before:
+        jobs of these names are run too. `process=True` runs the function in a child process, which
+        a timeout can kill.
         """
         checks.flag("process", process)
-        return TaskDecorator(partial(self._declare, name, process, JobOptions().using(options)))
+        former = checks.texts("also", also, 128, "old name of a task")
+        chosen = self._options.using(options)
+        declare = TaskDecorator(partial(self._declare, name, process, former, chosen))
+        if fn is None:
+            return declare
+        if not callable(fn):
+            raise BadOption("@task", "put on a function; give options by name (name=…)", fn)
+        return declare(fn)
 
     def _declare(
-        self, name: str | None, process: bool, options: JobOptions, fn: Callable[..., Any]
-    ) -> DeclaredTask[..., Any, ..., Any]:
-        name = name or fn.__name__
-        check_name("task name", name)
-        handler = Handler.of(name, fn, process=process, keep_result=options.keep_result)
-        self.registry.add(handler)
-        task: DeclaredTask[..., Any, ..., Any] = DeclaredTask(self, handler, options)
-        self.tasks[name] = task
+        self,
+        name: str | None,
+        process: bool,
+        also: tuple[str, ...],
+        options: JobOptions,
+        fn: Callable[..., Any],
+    ) -> AnyTask:
+        if not callable(fn):
+            raise BadOption("@task", "put on a function", fn)
+        name = self._name_of(fn, name)
+        for old in also:
+            check_name("old name of a task", old)
+        if len({name, *also}) <= len(also):
+            raise BadTask(name, f"also={also!r} must hold other names, each once")
+        handler = Handler.of(name, fn, process=process, keep_result=options.keep_result, also=also)
+        owners = self._lineage()
+        for owner in owners:
+            owner.registry.require_free(handler)
+        task: AnyTask = DeclaredTask(self, handler, options)
+        for owner in owners:
+            owner._add(task)
         for declare in declared_on(fn):  # `@app.schedule` stood below `@app.task`
             declare(task)
         return task
+
+    def _name_of(self, fn: Callable[..., Any], given: str | None) -> str:
+        own = given or (local_name(fn) if self._prefix else default_name(fn))
+        if own is None:
+            raise BadOption("task name", "given as name=…: this object has no name of its own", fn)
+        name = f"{self._prefix}{own}"
+        check_name("task name" if given else f"task name (name=… for {place_of(fn)})", name)
+        return name
+
+    def _add(self, task: AnyTask) -> None:
+        self.registry.add(task.handler)
+        self.tasks[task.name] = task
+
+    # Schedules ---------------------------------------------------------------------------
 
     def schedule(
         self,
@@ -75,14 +172,143 @@ class Tasks:
 
         Without `name` the schedule has the name of the task. A task may have several schedules.
         """
-        return ScheduleDecorator(self.schedules, name, cron, options)
+        named = None if name is None else f"{self._prefix}{name}"
+        decorator = ScheduleDecorator(self._add_schedule, named, cron, options)
+        for owner in self._lineage():
+            owner._unfinished.append(decorator)
+        return decorator
+
+    def _add_schedule(self, name: str, definition: Definition) -> None:
+        free = "one that is free: give it name=…"
+        self._register(lambda owner: owner.schedules, "schedule name", free, name, definition)
 
     def scopes(self, name: str) -> Callable[[F], F]:
         """Register a provider of scopes, for `@app.schedule(…, scopes=name)`. A provider is a
         function or a generator, synchronous or not, that gives the scopes as text."""
-        return registering(self.providers.scopes, "scope provider", name)
+        return self._provider(lambda owner: owner.providers.scopes, "scope provider", name)
 
     def planner(self, name: str) -> Callable[[F], F]:
         """Register a planner, for `@app.schedule(…, planner=name)`. A planner is a function of
         `(scope, after, now)` that gives the plan times later than `after`, up to `now`."""
-        return registering(self.providers.planners, "planner", name)
+        return self._provider(lambda owner: owner.providers.planners, "planner", name)
+
+    def _provider(
+        self, book: Callable[[Tasks], MutableMapping[str, Any]], what: str, name: str
+    ) -> Callable[[F], F]:
+        check_name(what, name)
+
+        def register(function: F) -> F:
+            self._register(book, what, "registered once under a name", name, function)
+            return function
+
+        return register
+
+    def _register(
+        self,
+        book: Callable[[Tasks], MutableMapping[str, Any]],
+        what: str,
+        expected: str,
+        name: str,
+        value: object,
+    ) -> None:
+        books = [book(owner) for owner in self._lineage()]
+        if any(name in known for known in books):
+            raise BadOption(what, expected, name)
+        for known in books:
+            known[name] = value
+
+    def require_finished(self) -> None:
+        """Refuse a schedule on a function that never became a task: it would never run."""
+        for decorator in self._unfinished:
+            decorator.require_task()
+        self._unfinished.clear()
+
+    # Sets of sets ------------------------------------------------------------------------
+
+    def include(self, *sets: Tasks) -> None:
+        """Take in the tasks, schedules and providers of other sets: those of now, and those that
+        are declared there later."""
+        for one in sets:
+            self._include(one)
+
+    def _include(self, one: Tasks) -> None:
+        owners = self._lineage()
+        checks.kind("include", one, Tasks, "given Tasks, a set of tasks")
+        if one._as_host() is not None:
+            raise BadOption("include", "given Tasks (a set without an app)", one)
+        if one in owners:
+            raise BadOption("include", "given a set that does not include this one", one)
+        if self in one._includers:
+            return
+        for owner in owners:
+            owner._require_free(one)
+        one._includers.append(self)
+        for owner in owners:
+            owner._adopt(one)
+
+    def _require_free(self, one: Tasks) -> None:
+        for handler in one.registry.handlers:
+            self.registry.require_free(handler)
+        for what, known, new in self._books_beside(one):
+            for name, value in new.items():
+                if known.get(name, value) is not value:
+                    raise BadOption(what, "one that is free in all that include it", name)
+
+    def _adopt(self, one: Tasks) -> None:
+        for task in one.tasks.values():
+            self._add(task)
+        for _, known, new in self._books_beside(one):
+            known.update(new)
+        self._unfinished += one._unfinished
+
+    def _books_beside(
+        self, one: Tasks
+    ) -> list[tuple[str, MutableMapping[str, Any], MutableMapping[str, Any]]]:
+        mine, other = self.providers, one.providers
+        return [
+            ("schedule name", self.schedules, one.schedules),
+            ("scope provider", mine.scopes, other.scopes),
+            ("planner", mine.planners, other.planners),
+        ]
+
+    def _lineage(self) -> list[Tasks]:
+        """This set, and every set and app that includes it, each once."""
+        found: list[Tasks] = [self]
+        for owner in found:  # grows on the way
+            found += [above for above in owner._includers if above not in found]
+        return found
+
+    # The app -----------------------------------------------------------------------------
+
+    def host(self, task: str) -> TaskHost:
+        """The app that enqueues the jobs of this task. If the set is in several apps, it is the
+        one that is open."""
+        hosts = [host for owner in self._lineage() if (host := owner._as_host()) is not None]
+        if len(hosts) > 1:
+            opened = [host for host in hosts if host.is_open]
+            hosts = opened if len(opened) == 1 else hosts
+        match hosts:
+            case [host]:
+                return host
+            case []:
+                raise NotIncluded.in_none(task, self._place)
+            case _:
+                raise NotIncluded.in_several(task, len(hosts))
+
+    def _as_host(self) -> TaskHost | None:
+        return None
+
+
+def _check_prefix(prefix: object) -> None:
+    if prefix == "":
+        return
+    check_name("prefix", prefix)
+    if str(prefix)[-1].isalnum():
+        raise BadOption("prefix", "one that ends in a sign, such as 'mail.'", prefix)
+
+
+def _calling_place() -> str:
+    """Where the set is made, for people. A subclass calls from its own `__init__`, so what is shown
+    for it is that line."""
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
 from functools import cache
 from multiprocessing.connection import Connection
 from socket import socket
@@ -25,8 +26,9 @@ from holdfast.job.ends import End, Returned
 from holdfast.job.requests import Answer, Request
 
 
-def main(pipe: socket) -> None:
-    """Serve calls until the parent closes the pipe or dies."""
+def main(pipe: socket, imports: tuple[str, ...]) -> None:
+    """Serve calls until the parent closes the pipe or dies. `imports` is what the parent imported
+    before it started."""
     # A terminal sends Ctrl-C to the whole group, but only the parent decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -37,7 +39,7 @@ def main(pipe: socket) -> None:
             call = read_call(connection.recv_bytes())
         except EOFError:
             return
-        connection.send_bytes(write_end(_serve(call, connection)))
+        connection.send_bytes(write_end(_serve(call, imports, connection)))
 
 
 def _leave_with_parent() -> None:
@@ -64,13 +66,15 @@ class _PipeLink:
         return self.ask_sync(request)
 
 
-def _serve(call: Call, connection: Connection) -> End:
+def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
     try:
-        handler = _handler(call.module, call.qualname, call.task, call.keep_result)
+        handler = _handler(imports, call.module, call.qualname, call.task, call.keep_result)
         context = Context(call.job, _PipeLink(connection))
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
     except (BadTask, BadArguments) as error:
         return refused(error)
+    except BaseException as error:  # noqa: BLE001 - the user's modules, which may raise anything
+        return end_of(error)
     try:
         value = handler.function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - a function may end its call, not its process
@@ -82,18 +86,37 @@ def _serve(call: Call, connection: Connection) -> End:
 
 
 @cache
-def _handler(module: str, qualname: str, task: str, keep_result: bool) -> Handler:
-    """Import the registered function. A decorated name is bound to a `Task`, which holds its
-    function."""
+def _handler(
+    imports: tuple[str, ...], module: str, qualname: str, task: str, keep_result: bool
+) -> Handler:
+    """Import what the worker imported, then the registered function. Whatever a module raises is
+    the error of the attempt. The next attempt imports the module again."""
+    for name in imports:
+        importlib.import_module(name)
+    function = _function(module, qualname, task)
+    return Handler.of(task, function, process=True, keep_result=keep_result)
+
+
+def _function(module: str, qualname: str, task: str) -> Callable[..., Any]:
+    """The registered function. A decorated name is bound to a `Task`, which holds its function."""
     try:
         found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise _unreachable(module, qualname, task, error) from error
+    try:
         for part in qualname.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise BadTask(
-            task,
-            f"process=True needs a function that a child process can import, and {module}:"
-            f"{qualname} cannot be ({error}); define it at the top level of a module",
-        ) from error
-    function = getattr(found, "function", found)
-    return Handler.of(task, function, process=True, keep_result=keep_result)
+    except AttributeError as error:
+        raise _unreachable(module, qualname, task, error) from error
+    function: Callable[..., Any] = getattr(found, "function", found)
+    return function
+
+
+def _unreachable(module: str, qualname: str, task: str, error: Exception) -> BadTask:
+    return BadTask(
+        task,
+        f"process=True needs a function that a child process can import, and {module}:"
+        f"{qualname} cannot be ({error}); define it at the top level of a module",
+    )

@@ -43,10 +43,12 @@ class Child:
         self._stopped = False
 
     @classmethod
-    async def start(cls) -> Child:
+    async def start(cls, imports: tuple[str, ...] = ()) -> Child:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = _SPAWN.Process(target=child.main, args=(theirs,), name="holdfast-child")
+            process = _SPAWN.Process(
+                target=child.main, args=(theirs, imports), name="holdfast-child"
+            )
             process.start()
         try:
             reader, writer = await asyncio.open_unix_connection(sock=ours)
@@ -97,9 +99,11 @@ class Child:
 
 
 class Processes:
-    """Warm children, started when first needed, at most `size` at a time."""
+    """Warm children, started when first needed, at most `size` at a time. A child first imports
+    what its worker imported."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, imports: tuple[str, ...] = ()) -> None:
+        self._imports = imports
         self._size = self._room = size
         self._idle: list[Child] = []
         self._children: set[Child] = set()
@@ -169,7 +173,7 @@ class Processes:
             raise
 
     async def _start(self) -> Child:
-        one = await Child.start()
+        one = await Child.start(self._imports)
         self._children.add(one)
         # Children are not daemons, so that a handler may have children of its own; a program
         # that leaves without closing the pool must then not wait for them forever.

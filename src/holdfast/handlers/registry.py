@@ -7,9 +7,12 @@ that its program has not registered.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from types import CodeType
 from typing import Any
 
 from holdfast.codec.signature import Signature
@@ -27,12 +30,14 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One registered function with its compiled signature."""
+    """One registered function with its compiled signature. `also` has the names that its task had
+    before; jobs of these names are run too."""
 
     name: str
     function: Callable[..., Any]
     signature: Signature
     mode: Mode
+    also: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -42,25 +47,54 @@ class Handler:
         *,
         process: bool = False,
         keep_result: bool = True,
+        also: tuple[str, ...] = (),
     ) -> Handler:
         is_async = inspect.iscoroutinefunction(function)
         if process and is_async:
             raise BadTask(name, "process=True needs a plain function, not 'async def'")
         mode = Mode.PROCESS if process else Mode.LOOP if is_async else Mode.THREAD
         signature = Signature.of(function, task=name, context_type=Context, keep_result=keep_result)
-        return cls(name, function, signature, mode)
+        return cls(name, function, signature, mode, also)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.also)
+
+    @property
+    def place(self) -> str:
+        return place_of(self.function)
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a function is written, for people: `file:line`."""
+    target: Any = function.func if isinstance(function, partial) else function
+    code = getattr(target, "__code__", None) or getattr(type(target).__call__, "__code__", None)
+    if isinstance(code, CodeType):
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return str(getattr(target, "__module__", "an unknown place"))
 
 
 class Registry(Mapping[str, Handler]):
-    """Handlers by task name."""
+    """Handlers by task name. A handler stands under each of its names, the old ones too."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
+    @property
+    def handlers(self) -> list[Handler]:
+        """Every handler once."""
+        return [handler for name, handler in self._handlers.items() if name == handler.name]
+
+    def require_free(self, handler: Handler) -> None:
+        """Refuse a handler if another task has one of its names."""
+        for name in handler.names:
+            other = self._handlers.get(name)
+            if other is not None and not _is_again(other, handler):
+                raise BadTask(handler.name, _taken(name, handler, other))
+
     def add(self, handler: Handler) -> None:
-        if handler.name in self._handlers:
-            raise BadTask(handler.name, "a task of this name is already registered")
-        self._handlers[handler.name] = handler
+        self.require_free(handler)
+        self._handlers.update(dict.fromkeys(handler.names, handler))
 
     def __getitem__(self, name: str) -> Handler:
         try:
@@ -76,3 +110,25 @@ class Registry(Mapping[str, Handler]):
 
     def __len__(self) -> int:
         return len(self._handlers)
+
+
+def _is_again(known: Handler, new: Handler) -> bool:
+    """Whether this is one declaration made again. A file is loaded twice if it is run as a script
+    and imported too. A person runs a cell of a notebook again after changing it."""
+    if known.name != new.name:
+        return False
+    if known is new:
+        return True
+    first, second = (getattr(one.function, "__globals__", None) for one in (known, new))
+    if known.place == new.place:
+        return first is not second
+    return first is second and first is vars(sys.modules["__main__"]) and "__file__" not in first
+
+
+def _taken(name: str, handler: Handler, other: Handler) -> str:
+    where = f"at {other.place}"
+    if name in handler.also:
+        return f"also={name!r} is a name of the task {other.name!r}, which is declared {where}"
+    if name in other.also:
+        return f"this is among the also=… of the task {other.name!r}, which is declared {where}"
+    return f"a task of this name is already declared {where}: give one of the two name=…"

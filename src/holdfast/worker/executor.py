@@ -35,7 +35,7 @@ class Executor:
         self._options = options
         self.capacity = _capacity(options, options.slots)
         self._threads = Threads(self.capacity[Mode.THREAD])
-        self._processes = Processes(self.capacity[Mode.PROCESS])
+        self._processes = Processes(self.capacity[Mode.PROCESS], options.imports)
         self._max_result = options.max_payload
         self._process = forks.process
 

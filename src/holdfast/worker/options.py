@@ -30,7 +30,8 @@ class WorkerOptions:
     worker waits for a handler that was told to stop, before it ends the attempt without it. The
     handler is then stuck and keeps its slot. When `stuck_share` of a queue's slots are lost that
     way, the worker leaves. `max_block` is how long a handler may block the event loop before the
-    worker is given up; without a value it is one lease, but at least 5 seconds.
+    worker is given up; without a value it is one lease, but at least 5 seconds. `imports` are the
+    modules that a child process imports before the module of its function.
     """
 
     queues: Mapping[str, int]
@@ -46,6 +47,7 @@ class WorkerOptions:
     batch: int = 500
     max_unwritten: int = 5_000
     max_payload: int = 256 * 1024
+    imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require_slots(self.queues)

@@ -119,7 +119,7 @@ class Worker:
             worker=pipeline.identity.id,
             label=self.options.name,
             queues=dict(self.options.queues),
-            tasks=len(self._registry),
+            tasks=len(self._registry.handlers),
         )
 
     async def stop(self) -> None:

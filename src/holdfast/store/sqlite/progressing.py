@@ -31,7 +31,7 @@ def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[
                 report.id,
                 report.progress.fraction,
                 report.progress.message,
-                report.progress.checkpoint_json,
+                report.progress.checkpoint,
                 tx.now,
             )
             for report, ours in zip(reports, kept, strict=True)

@@ -235,7 +235,7 @@ def _entry(row: Row, jobs: Mapping[str, Sequence[Any]]) -> LedgerEntry:
         attempts=attempts,
         claimed_at=to_optional_datetime(claimed_at),
         finished_at=to_optional_datetime(finished_at),
-        result_json=result,
+        result=result,
         error=error,
     )
 
