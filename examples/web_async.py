@@ -56,7 +56,7 @@ async def route(method: str, path: list[str]) -> tuple[int, dict[str, Any]]:
                 job = await jobs.client.get(job_id)
             except UnknownJob:
                 return 404, {"error": "no such job"}
-            return 200, {"state": job.state, "result": job.result and json.loads(job.result)}
+            return 200, {"state": job.state, "result": job.result}
         case _:
             return 404, {"error": "no such page"}
 

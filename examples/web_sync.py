@@ -2,17 +2,17 @@
 
 POST /mails/ADDRESS   → 202 and the id of a job
 GET  /mails           → how many jobs there are, by state
+GET  /mails/ID        → the state of a job, and its result once there is one
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from wsgiref.util import setup_testing_defaults
 
-from holdfast import App
+from holdfast import App, UnknownJob
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -36,26 +36,34 @@ def route(method: str, path: str) -> tuple[str, dict[str, object]]:
         case "POST", ["mails", to]:
             return "202 Accepted", {"job": send_mail.enqueue_sync(to).id}
         case "GET", ["mails"]:
-            counts = jobs.run_sync(lambda client: client.count(queue="mail"))
+            counts = jobs.sync.count(queue="mail")
             return "200 OK", {str(state): number for state, number in counts.items()}
+        case "GET", ["mails", job_id]:
+            return show(job_id)
         case _:
             return "404 Not Found", {"error": "no such page"}
 
 
+def show(job_id: str) -> tuple[str, dict[str, object]]:
+    try:
+        job = send_mail.job(job_id).get_sync()
+    except UnknownJob as error:
+        return "404 Not Found", {"error": str(error)}
+    return "200 OK", {"state": job.state, "result": job.result}
+
+
 def main() -> None:
-    """What a server would do; then a worker, which has an event loop of its own."""
-    print(*(request("POST", f"/mails/{name}@example.org")[0] for name in ("ann", "bob")))
+    """What a server would do, and then what a worker would do."""
+    statuses, [first, _] = zip(
+        *(request("POST", f"/mails/{name}@example.org") for name in ("ann", "bob")), strict=True
+    )
+    print(*statuses)
     print(*request("GET", "/mails"))
     print(*request("GET", "/nowhere"))
-    asyncio.run(work())
+    jobs.run_worker({"mail": 10}, burst=True)  # holdfast worker web_sync:jobs --queues mail:10
     print(*request("GET", "/mails"))
-    jobs.close_sync()
-
-
-async def work() -> None:
-    """In production: `holdfast worker web_sync:jobs --queues mail:10`."""
-    async with jobs, jobs.worker({"mail": 10}) as worker:
-        await worker.drain()
+    print(*request("GET", f"/mails/{json.loads(first)['job']}"))
+    print(request("GET", "/mails/nope")[0])
 
 
 def request(method: str, path: str) -> tuple[str, str]:

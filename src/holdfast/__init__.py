@@ -6,6 +6,7 @@ Everything public is named here; whatever is not may change without notice.
 from holdfast.app import App
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
+from holdfast.client.sync import SyncClient
 from holdfast.context import AttemptLost, Context
 from holdfast.declaring.tasks import Tasks
 from holdfast.errors import (
@@ -43,6 +44,7 @@ from holdfast.errors import (
     UnknownJob,
     UnknownSchedule,
     UnknownTask,
+    Unreadable,
     WorkerFrozen,
     WorkerStalled,
     WrongLoop,
@@ -128,6 +130,7 @@ __all__ = [
     "StoreRefuses",
     "StoreUnavailable",
     "Suspend",
+    "SyncClient",
     "Task",
     "Tasks",
     "Throttled",
@@ -136,6 +139,7 @@ __all__ = [
     "UnknownJob",
     "UnknownSchedule",
     "UnknownTask",
+    "Unreadable",
     "Who",
     "WorkerFrozen",
     "WorkerStalled",

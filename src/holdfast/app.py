@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -15,7 +16,8 @@ from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
-from holdfast.client.portal import Portals
+from holdfast.client.portal import Opened, Pending, Portals, Verb
+from holdfast.client.sync import SyncClient
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
@@ -28,6 +30,8 @@ from holdfast.services import make_services
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
+from holdfast.worker.alone import run_alone
+from holdfast.worker.last_resort import LastResort
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
 
@@ -67,13 +71,13 @@ class App(Tasks):
         self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
         self._clock = clock
-        self._store: Store | None = None
+        self._opened: Opened | None = None
         self._unopened: Store | None = None
-        self._client: Client | None = None
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._portals = Portals(self._new_store, self.events)
+        self._sync = SyncClient(self)
 
     # Declaring ---------------------------------------------------------------------------
 
@@ -144,10 +148,11 @@ class App(Tasks):
             await self.__aexit__(None, None, None)
 
     async def _open(self) -> None:
-        if self._store is None:
+        if self._opened is None:
             store = self._new_store()
             await store.open()
-            self._store, self._client = store, Client(store, self.providers, self.events)
+            client = Client(store, self.providers, self.events)
+            self._opened = Opened(store, client, asyncio.get_running_loop(), os.getpid())
 
     async def __aexit__(
         self,
@@ -156,29 +161,29 @@ class App(Tasks):
         trace: TracebackType | None,
     ) -> None:
         self._users -= 1
-        if self._users == 0 and self._store is not None and self._client is not None:
-            store, client = self._store, self._client
-            self._store = self._client = None
-            await client.aclose()
-            await store.close()
+        opened = self._opened
+        if self._users == 0 and opened is not None:
+            self._opened = None
+            await opened.client.aclose()
+            await opened.store.close()
 
     @property
     def is_open(self) -> bool:
-        return self._store is not None
+        return self._opened is not None
 
     @property
     def store(self) -> Store:
-        if self._store is None:
+        if self._opened is None:
             raise NotOpen
         self._require_own_loop()
-        return self._store
+        return self._opened.store
 
     @property
     def client(self) -> Client:
-        if self._client is None:
+        if self._opened is None:
             raise NotOpen
         self._require_own_loop()
-        return self._client
+        return self._opened.client
 
     def _require_own_loop(self) -> None:
         """Refuse use in another event loop: connections belong to the loop that opened them. A
@@ -196,21 +201,31 @@ class App(Tasks):
     @property
     def unopened_store(self) -> Store:
         """A store for writes on the caller's own connection, which need no connection of ours."""
-        if self._store is not None:
-            return self._store
+        if self._opened is not None:
+            return self._opened.store
         if self._unopened is None:
             self._unopened = self._new_store()
         return self._unopened
 
-    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T:
-        """Call one verb of the client from a program without an event loop.
+    @property
+    def sync(self) -> SyncClient:
+        """The verbs of the client for a program or a thread without an event loop.
 
         >>> app = App("sqlite://")
-        >>> app.run_sync(lambda client: client.count())
+        >>> app.sync.count(queue="mail")
         {}
         >>> app.close_sync()
         """
-        return self._portals.to(self._store).call(verb)
+        return self._sync
+
+    def run_sync(self, verb: Verb[T]) -> T:
+        """Run a coroutine function of the client from a program or a thread without an event
+        loop, when one verb of `app.sync` is not enough."""
+        return self.begin_sync(verb).wait()
+
+    def begin_sync(self, verb: Verb[T]) -> Pending[T]:
+        """Start such a coroutine function; `wait()` of the answer waits for its end."""
+        return self._portals.begin(self._opened, verb)
 
     def close_sync(self) -> None:
         """Close what synchronous calls opened; a later call opens it again."""
@@ -230,6 +245,23 @@ class App(Tasks):
         defaults["imports"] = tuple(self._imports.loaded)
         chosen = WorkerOptions(queues=queues or {"default": 50}, **(defaults | options))
         return _OpenedWorker(self, chosen)
+
+    def run_worker(
+        self, queues: Mapping[str, int] | None = None, *, burst: bool = False, **options: Any
+    ) -> None:
+        """Run a worker in this thread until it is told to stop, for a program without an event
+        loop of its own; with `burst` until nothing is left to do.
+
+        In the main thread the worker is stopped by SIGTERM and Ctrl-C and cannot outlast them, as
+        `holdfast worker` does. In another thread signals are not its own: use `burst`, or let the
+        program end.
+        """
+
+        async def work(last_resort: LastResort | None) -> None:
+            async with self.worker(queues, **options) as worker:
+                await worker.run(burst=burst, last_resort=last_resort)
+
+        run_alone(work)
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:

@@ -188,8 +188,10 @@ class UnknownTask(HoldfastError):
 class UnknownJob(HoldfastError):
     """An id that the store does not hold: never enqueued, or already pruned."""
 
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"no job {job_id}: it was never enqueued here, or retention removed it")
+    def __init__(
+        self, job_id: str, why: str = "it was never enqueued here, or retention removed it"
+    ) -> None:
+        super().__init__(f"no job {job_id}: {why}")
         self.job_id = job_id
 
 
@@ -277,8 +279,16 @@ class KeyHeld(HoldfastError):
 class NotOpen(HoldfastError):
     """The app is used before `async with app` or after it."""
 
-    def __init__(self) -> None:
-        super().__init__("the app is not open: use it inside 'async with app:'")
+    def __init__(
+        self,
+        problem: str = "the app is not open: use it inside 'async with app:', or call "
+        "enqueue_sync, result_sync or a verb of app.sync, which need no event loop",
+    ) -> None:
+        super().__init__(problem)
+
+    @classmethod
+    def meanwhile(cls) -> NotOpen:
+        return cls("the app was closed, or its event loop ended, before the call was answered")
 
 
 class WrongLoop(HoldfastError):
@@ -293,6 +303,21 @@ class WrongLoop(HoldfastError):
             "the app is open in another event loop",
             "call enqueue_sync or run_sync here, which serve every thread, or use an App that "
             "is opened in this loop",
+        )
+
+    @classmethod
+    def on_its_own_thread(cls) -> WrongLoop:
+        return cls(
+            "a synchronous call in the thread of the app's own event loop would block that loop",
+            "await enqueue, result or a verb of app.client here; call plain code that must not "
+            "wait by 'await asyncio.to_thread(f)'",
+        )
+
+    @classmethod
+    def for_run_worker(cls) -> WrongLoop:
+        return cls(
+            "run_worker starts an event loop, and this thread runs one already",
+            "'async with app.worker(…) as worker: await worker.run()'",
         )
 
     @classmethod

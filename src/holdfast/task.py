@@ -7,7 +7,7 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
@@ -24,15 +24,17 @@ from typing import (
 
 from holdfast.client.client import Client
 from holdfast.client.inserting import stands
+from holdfast.client.portal import Pending, Verb
+from holdfast.client.sync import SyncClient
 from holdfast.codec.calls import CallCodec
 from holdfast.codec.signature import Signature
 from holdfast.config import LEAST_MAX_PAYLOAD, Settings
-from holdfast.enqueue.bulk import Calls, write_all
+from holdfast.enqueue.bulk import Calls, write_all, write_all_sync
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.registry import Handler
-from holdfast.job.checks import check_job_id
+from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
@@ -68,7 +70,9 @@ class TaskHost(Protocol):
     def store(self) -> Store: ...
     @property
     def unopened_store(self) -> Store: ...
-    def run_sync(self, verb: Callable[[Client], Awaitable[T]]) -> T: ...
+    @property
+    def sync(self) -> SyncClient: ...
+    def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
 
 
 class TaskOwner(Protocol):
@@ -100,14 +104,28 @@ class JobHandle(Generic[R]):
     async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end. Returns what the function returned; raises a typed error if
         the job ended without a result."""
-        text = await self._task.client.result(self.id, timeout)
+        text = await self._task.client.result_json(self.id, timeout)
         return self._task.read_result(text)
 
     async def get(self) -> Job:
+        """Everything the store holds about the job."""
         return await self._task.client.get(self.id)
 
     async def cancel(self) -> JobState:
+        """Cancel the job: a waiting job ends now, a running job is told to. Returns its state."""
         return await self._task.client.cancel(self.id)
+
+    def result_sync(self, timeout: Seconds | None = None) -> R:
+        """`result` for programs without an event loop."""
+        return self._task.read_result(self._task.app.sync.result_json(self.id, timeout))
+
+    def get_sync(self) -> Job:
+        """`get` for programs without an event loop."""
+        return self._task.app.sync.get(self.id)
+
+    def cancel_sync(self) -> JobState:
+        """`cancel` for programs without an event loop."""
+        return self._task.app.sync.cancel(self.id)
 
 
 class Task(Generic[P, R]):
@@ -184,7 +202,7 @@ class Task(Generic[P, R]):
             [inserted] = jobs.insert_within_sync(self.options.connection, [job])
             stands(job, inserted)
         else:
-            inserted = self.app.run_sync(lambda client: client.insert(job))
+            inserted = self.app.sync.insert(job)
         return JobHandle(self, inserted)
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
@@ -196,16 +214,34 @@ class Task(Generic[P, R]):
         cannot promise that raises `PartlyInserted`, which says for each call whether its job
         was written.
         """
-        if self.options.id is not None:
-            raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
+        self._refuse_one_id()
         ahead = self.options.connection is None
         inserted = await write_all(calls, self._job_for, self._write, ahead=ahead)
         return [JobHandle(self, one) for one in inserted]
+
+    def enqueue_many_sync(self, calls: Iterable[object]) -> list[JobHandle[R]]:
+        """`enqueue_many` for programs without an event loop. The calls are read in this thread, a
+        chunk at a time, while the chunk before is written."""
+        self._refuse_one_id()
+        ahead = self.options.connection is None
+        inserted = write_all_sync(calls, self._job_for, self._begin_write, ahead=ahead)
+        return [JobHandle(self, one) for one in inserted]
+
+    def _refuse_one_id(self) -> None:
+        if self.options.id is not None:
+            raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
 
     async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
         if self.options.connection is not None:
             return await self.app.store.jobs.insert_within(self.options.connection, jobs)
         return await self.client.insert_many(jobs)
+
+    def _begin_write(self, jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
+        if self.options.connection is not None:
+            within = self.app.unopened_store.jobs.insert_within_sync
+            inserted = within(self.options.connection, jobs)
+            return lambda: inserted
+        return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
 
     def _job_for(self, call: object) -> NewJob:
         return self._new_job(*_arguments(self.name, call))
@@ -241,7 +277,7 @@ class Task(Generic[P, R]):
 
     def job(self, job_id: str) -> JobHandle[R]:
         """A handle on a job of this task that was enqueued elsewhere."""
-        return JobHandle(self, Inserted(check_job_id(job_id), "existing"))
+        return JobHandle(self, Inserted(known_job_id(job_id), "existing"))
 
 
 def _arguments(task: str, call: object) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

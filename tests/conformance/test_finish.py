@@ -48,7 +48,7 @@ async def test_a_return_ends_the_job_with_its_result(scene: Scene) -> None:
     job = await scene.job(claimed.id)
     assert (job.state, job.result, job.finished_at) == (
         JobState.SUCCEEDED,
-        '{"n":1}',
+        {"n": 1},
         scene.clock.now,
     )
     assert (job.attempts, job.crashes, job.fence) == (1, 0, claimed.fence)
@@ -57,7 +57,7 @@ async def test_a_return_ends_the_job_with_its_result(scene: Scene) -> None:
 async def test_a_result_comes_back_to_the_letter(scene: Scene) -> None:
     result = '"Ada \\u0000 \\ud83e\\udd8a 🦊 \' \\" \\\\"'
     claimed = await scene.ended(Returned(result))
-    assert (await scene.job(claimed.id)).result == result
+    assert (await scene.job(claimed.id)).result_json == result
 
 
 async def test_a_raise_schedules_the_next_attempt(scene: Scene) -> None:

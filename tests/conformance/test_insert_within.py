@@ -280,7 +280,7 @@ async def test_an_id_that_another_call_has_is_refused_within_a_transaction(
             answers = jobs.insert_within_sync(connection, [new_job(), other, holder, new_job()])
             connection.commit()
         assert [answer.how for answer in answers] == ["created", "taken", "created", "created"]
-        assert (await place.scene.job(holder.id)).args == holder.args
+        assert (await place.scene.job(holder.id)).args_json == holder.args
 
 
 def _connected(place: Place) -> sqlite3.Connection | psycopg.Connection[tuple[object, ...]]:

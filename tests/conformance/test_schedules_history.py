@@ -76,7 +76,7 @@ async def test_an_entry_follows_its_job(scene: Scene, diary: Diary) -> None:
     began, ended = scene.clock.now, scene.clock.advance(2)
     await scene.finish(claimed)
     entry = await diary.entry()
-    assert (entry.state, entry.attempts, entry.result) == (JobState.SUCCEEDED, 2, '"done"')
+    assert (entry.state, entry.attempts, entry.result) == (JobState.SUCCEEDED, 2, "done")
     assert (entry.claimed_at, entry.finished_at) == (began, ended)
 
 

@@ -188,7 +188,7 @@ async def test_debounce_pushes_a_waiting_holder_out(scene: Scene, state: JobStat
     again = await scene.insert(unique=DEBOUNCE, args='"second"', delay=60.0)
     assert (again.how, again.id) == ("debounced", holder)
     job = await scene.job(holder)
-    assert (job.state, job.due_at, job.args) == (JobState.SCHEDULED, scene.after(60), '"first"')
+    assert (job.state, job.due_at, job.args) == (JobState.SCHEDULED, scene.after(60), "first")
 
 
 async def test_debounce_by_a_time_of_day(scene: Scene) -> None:

@@ -24,6 +24,7 @@ from holdfast.errors import (
     ResultTimeout,
     StoreError,
     UnknownJob,
+    Unreadable,
 )
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
@@ -32,7 +33,7 @@ from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.store import Store
-from tests.conformance.builders import FAILED, QUEUE, TASK, Scene
+from tests.conformance.builders import FAILED, QUEUE, TASK, Scene, new_job
 
 
 @pytest.fixture
@@ -265,7 +266,7 @@ async def test_a_result_is_waited_for(client: Client, scene: Scene) -> None:
     claimed = await scene.running()
     waiting = asyncio.create_task(client.result(claimed.id, timeout=5))
     await scene.finish(claimed, Returned("[1,2]"))
-    assert await waiting == "[1,2]"
+    assert await waiting == [1, 2]
 
 
 async def test_many_waiters_share_the_question(
@@ -284,7 +285,7 @@ async def test_many_waiters_share_the_question(
     monkeypatch.setattr(scene.store.jobs, "outcomes", counted)
     for claimed in await scene.claim(100):
         await scene.finish(claimed, Returned("7"))
-    assert await asyncio.gather(*waiting) == ["7"] * 100
+    assert await asyncio.gather(*waiting) == [7] * 100
     assert len(asked) < 100
 
 
@@ -337,8 +338,40 @@ async def test_closing_tells_those_who_wait_for_a_result(client: Client, scene: 
 async def test_nobody_waits_for_a_job_that_is_not_there(client: Client) -> None:
     with pytest.raises(UnknownJob):
         await client.result(new_job_id(), timeout=60)
+
+
+async def test_a_text_that_is_no_uuid_is_the_id_of_no_job(client: Client) -> None:
+    for call in (client.get, client.result, client.explain, client.cancel, client.delete):
+        with pytest.raises(UnknownJob, match="no job 'nope': the id of a job is a UUID"):
+            await call("nope")
     with pytest.raises(BadOption, match="job id must be a UUID"):
-        await client.get("42")
+        await client.get(None)  # type: ignore[arg-type]
+
+
+# Values -----------------------------------------------------------------------------------
+
+
+async def test_a_job_is_read_as_values(client: Client, scene: Scene) -> None:
+    given = new_job(args='{"to":"a","n":[1,2]}', headers='{"trace":"t1"}')
+    await scene.store.jobs.insert([given])
+    [claimed] = await scene.claim(1)
+    await scene.finish(claimed, Returned('{"sent":true}'))
+    job = await client.get(given.id)
+    assert (job.args, job.headers) == ({"to": "a", "n": [1, 2]}, {"trace": "t1"})
+    assert (job.result, job.result_json) == ({"sent": True}, '{"sent":true}')
+    assert job.result is job.result, "a large result is decoded once"
+    plain = await client.get(await scene.enqueue())
+    assert (plain.headers, plain.result) == ({}, None)
+
+
+async def test_a_text_that_is_no_json_spoils_no_page(client: Client, scene: Scene) -> None:
+    claimed = await scene.running()
+    await scene.finish(claimed, Returned("{broken"))
+    [job] = (await client.page()).jobs
+    assert (job.result, job.result_json) == ("{broken", "{broken")
+    with pytest.raises(Unreadable, match="cannot read its result"):
+        await client.result(claimed.id)
+    assert await client.result_json(claimed.id) == "{broken"
 
 
 # Queues ----------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ async def test_what_returned_in_time_while_the_store_was_away_stands(
         line.cut = False
         job = await shop.until(job_id, lambda job: job.ended)
         assert (await sweep.run_once()).found == 0
-    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, '"in time"', 1)
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, "in time", 1)
 
 
 async def test_a_live_workers_job_is_ended_by_time_once_the_worker_has_had_its_chance(

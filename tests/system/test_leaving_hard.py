@@ -149,7 +149,7 @@ async def test_what_had_returned_before_the_loop_was_blocked_is_recorded(
     with pytest.raises(WorkerFrozen):
         await asyncio.wait_for(worker.run(), 20)
     job = await shop.get(good)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, '"kept"')
+    assert (job.state, job.result) == (JobState.SUCCEEDED, "kept")
 
 
 # A silent store ---------------------------------------------------------------------------

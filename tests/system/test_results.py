@@ -95,7 +95,7 @@ async def test_a_result_that_is_there_is_had_without_waiting(client: Client, sce
     with pytest.raises(ResultTimeout, match="still running"):
         await client.result(claimed.id, timeout=0)
     await scene.finish(claimed, Returned("7"))
-    assert await client.result(claimed.id, timeout=0) == "7"
-    assert await client.result(claimed.id, timeout=timedelta(seconds=5)) == "7"
+    assert await client.result(claimed.id, timeout=0) == 7
+    assert await client.result(claimed.id, timeout=timedelta(seconds=5)) == 7
     with pytest.raises(BadOption, match="timeout"):
         await client.result(claimed.id, timeout="1")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ async def test_a_declared_schedule_runs_its_task_with_its_arguments() -> None:
     assert (row.decision, row.state, row.result) == (
         Decision.FIRED,
         "succeeded",
-        '{"rows_affected":3}',
+        {"rows_affected": 3},
     )
 
 

@@ -184,7 +184,7 @@ async def test_a_worker_that_lost_half_of_a_queues_slots_drains_and_leaves(
             await run
     release.set()
     assert [(await shop.get(one)).state for one in bad] == [JobState.FAILED] * 2
-    assert (await shop.get(good)).result == '"done"'
+    assert (await shop.get(good)).result == "done"
     assert (await shop.get(waiting)).state is JobState.READY
 
 

@@ -35,7 +35,7 @@ async def test_context_variables_of_a_job_are_not_seen_by_the_next(live_store: S
     names = [set_it, set_it_in_a_thread] * 10
     ids = [await shop.enqueue(function) for function in names]
     await shop.drain(queues={"default": 2}, threads=1)
-    assert {(await shop.get(job_id)).result for job_id in ids} == {'"nobody"'}
+    assert {(await shop.get(job_id)).result for job_id in ids} == {"nobody"}
 
 
 async def test_a_handler_inherits_what_was_set_where_the_worker_started(
@@ -54,7 +54,7 @@ async def test_a_handler_inherits_what_was_set_where_the_worker_started(
         await shop.drain()
     finally:
         tenant.reset(token)
-    assert {(await shop.get(job_id)).result for job_id in ids} == {'"the program"'}
+    assert {(await shop.get(job_id)).result for job_id in ids} == {"the program"}
 
 
 async def test_a_handler_that_cancels_itself_harms_no_other(live_store: Store) -> None:
@@ -78,7 +78,7 @@ async def test_a_handler_that_cancels_itself_harms_no_other(live_store: Store) -
     async with shop.worker({"default": 1}):
         for swallowed, leaked in pairs:
             job = await shop.until(swallowed, lambda job: job.ended, within=5)
-            assert job.result == '"swallowed"'
+            assert job.result == "swallowed"
             job = await shop.until(leaked, lambda job: job.ended, within=5)
             assert job.errors[0].kind == "CancelledError"
 
@@ -119,7 +119,7 @@ async def test_a_blocked_loop_keeps_its_lease_and_is_reported(live_store: Store)
             await asyncio.to_thread(observer.join)
     assert lapsed == []
     job = await shop.get(job_id)
-    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, '"kept"', 1)
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, "kept", 1)
     blocked = shop.reported("worker.loop_blocked")[0]
     assert job_id in str(blocked.fields["running"])
     assert "time.sleep" in str(blocked.fields["stack"])

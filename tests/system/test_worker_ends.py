@@ -40,7 +40,7 @@ async def test_a_returned_value_is_kept_as_the_result(live_store: Store) -> None
     job_id = await shop.enqueue(double, 21)
     assert await shop.drain() == 1
     job = await shop.get(job_id)
-    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, "42", 1)
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, 42, 1)
 
 
 async def test_a_result_nobody_wants_is_neither_encoded_nor_kept(live_store: Store) -> None:

@@ -36,7 +36,7 @@ async def test_running_work_is_let_finish_within_the_grace(sealed_store: Store) 
     go_on.set()
     await leaving
     job = await shop.get(job_id)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, '"finished"')
+    assert (job.state, job.result) == (JobState.SUCCEEDED, "finished")
     assert (await shop.get(later)).state is JobState.READY
     assert await sealed_store.workers.list() == []
 

@@ -55,7 +55,7 @@ async def test_an_end_that_cannot_be_written_is_kept_until_it_can(flaky: Store, 
         line.cut = False
         job = await shop.until(job_id, lambda job: job.ended)
         await worker.drain()
-    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, '"kept"', 1)
+    assert (job.state, job.result, job.attempts) == (JobState.SUCCEEDED, "kept", 1)
     assert len(shop.reported("worker.store_unavailable")) == 1
     assert len(shop.reported("worker.store_back")) == 1
 
@@ -158,7 +158,7 @@ async def test_a_worker_whose_lease_ran_out_keeps_what_it_runs_and_its_name(
         job = await shop.until(job_id, lambda job: job.ended)
     assert (job.state, job.result, times_taken(job.fence)) == (
         JobState.SUCCEEDED,
-        '"first run"',
+        "first run",
         1,
     )
     assert shop.reported("worker.lease_lost") == []
@@ -358,7 +358,7 @@ async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_somethi
     assert not running.done()
     line.cut = False
     job = await shop.until(job_id, lambda job: job.ended)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, '"kept"')
+    assert (job.state, job.result) == (JobState.SUCCEEDED, "kept")
     worker.request_stop()
     await running
 

@@ -314,7 +314,7 @@ async def test_a_worker_that_gives_an_end_up_looks_for_the_job_that_would_be_stu
     monkeypatch.setattr(live_store.jobs, "finish", picky)
     async with shop.worker():
         job = await shop.until(job_id, lambda job: job.ended)
-    assert (job.state, job.result) == (JobState.SUCCEEDED, "2")
+    assert (job.state, job.result) == (JobState.SUCCEEDED, 2)
 
 
 def test_what_an_administrator_has_to_mend_is_no_outage_for_a_client() -> None:

@@ -42,7 +42,7 @@ async def test_a_stopped_worker_that_wakes_after_its_lease_writes_nothing(
     )
 
     job = await handle.get()
-    assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, '"attempt 2"', fence_then)
+    assert (job.state, job.result, job.fence) == (JobState.SUCCEEDED, "attempt 2", fence_then)
     assert [entry.pid for entry in fleet.diary.entries("started")] == [zombie.pid, heir.pid]
     assert job.fence > claimed.fence
 

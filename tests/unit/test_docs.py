@@ -87,7 +87,7 @@ SAID = {
     "transaction.py": [
         "order 2: out of stock",
         "orders: 1, jobs: 1",
-        '"order 1 is on its way"',
+        "order 1 is on its way",
     ],
     "web_async.py": [
         "lifespan.startup.complete",
@@ -100,6 +100,8 @@ SAID = {
         '200 OK {"ready": 2}',
         '404 Not Found {"error": "no such page"}',
         '200 OK {"succeeded": 2}',
+        '200 OK {"state": "succeeded", "result": "sent to ann@example.org"}',
+        "404 Not Found",
     ],
 }
 

@@ -114,7 +114,7 @@ async def _answer(
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]
     if patience is not None:
-        result = await client.result(inserted.id, patience)
+        result = await client.result_json(inserted.id, patience)
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
     elif inserted.how != "created" and not session.as_json:

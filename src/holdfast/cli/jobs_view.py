@@ -70,8 +70,8 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("reason", job.reason or ""),
         ("priority", str(job.priority)),
         ("attempts", _attempts(job)),
-        ("arguments", job.args),
-        ("result", job.result or ""),
+        ("arguments", job.args_json),
+        ("result", job.result_json or ""),
         ("created", time_text(job.created_at)),
         ("due", time_text(job.due_at)),
         ("started", time_text(job.claimed_at)),
@@ -82,10 +82,10 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("worker", job.worker_id or ""),
         ("fence", str(job.fence)),
         ("progress", progress_text(job)),
-        ("checkpoint", (job.progress.checkpoint or "") if job.progress else ""),
+        ("checkpoint", (job.progress.checkpoint_json or "") if job.progress else ""),
         ("tags", ", ".join(job.tags)),
         ("unique key", job.unique_key or ""),
-        ("headers", job.headers or ""),
+        ("headers", job.headers_json or ""),
         ("policy", _policy(job)),
     ]
 

@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.insights.redaction import redact
+from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -169,13 +170,10 @@ def counted(number: int, thing: str) -> str:
 def job_document(job: Job) -> dict[str, Any]:
     """A job as a document with stable field names. Fields that the store holds as JSON text
     (arguments, result, headers, policy, checkpoint) are JSON here."""
-    document: dict[str, Any] = msgspec.to_builtins(job)
-    for field in ("args", "headers", "result"):
-        document[field] = _decoded(document[field])
+    document = with_values(job)
     read = job.unreadable is None
-    document["policy"] = every_field(decode_policy(job.policy)) if read else _decoded(job.policy)
-    if document["progress"] is not None:
-        document["progress"]["checkpoint"] = _decoded(document["progress"]["checkpoint"])
+    document["policy"] = every_field(decode_policy(job.policy)) if read else shown_value(job.policy)
+    document["progress"] = None if job.progress is None else with_values(job.progress)
     return document | {"max_attempts": job.max_attempts}
 
 
@@ -196,12 +194,14 @@ def every_field(record: msgspec.Struct) -> dict[str, Any]:
     }
 
 
-def _decoded(text: str | None) -> Any:
-    """The value of a JSON text; the text itself if it is not JSON."""
-    try:
-        return None if text is None else msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
+def with_values(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as a dictionary, with the value of each field that holds JSON text."""
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    named = {field: field.removesuffix("_json") for field in fields}
+    return {
+        name: fields[field] if name == field else getattr(record, name)
+        for field, name in named.items()
+    }
 
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}

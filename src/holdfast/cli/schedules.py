@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from holdfast.cli.filters import moment_option, when_option
-from holdfast.cli.output import every_field
+from holdfast.cli.output import every_field, with_values
 from holdfast.cli.program import schedules_group
 from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, draw_schedule
 from holdfast.cli.target import CommandSession
@@ -119,8 +119,7 @@ def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) ->
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
     """A row of the ledger as a document, with three fields added: the job's duration, the kind of
     its error, and `rows_affected` of its result."""
-    document: dict[str, Any] = msgspec.to_builtins(entry)
-    result = None if entry.result is None else msgspec.json.decode(entry.result)
+    document, result = with_values(entry), entry.result
     took = (
         (entry.finished_at - entry.claimed_at).total_seconds()
         if entry.finished_at is not None and entry.claimed_at is not None
@@ -128,7 +127,6 @@ def entry_document(entry: LedgerEntry) -> dict[str, Any]:
     )
     return document | {
         "at": entry.at,
-        "result": result,
         "duration": took,
         "error_code": None if entry.error is None else entry.error.partition(":")[0],
         "rows_affected": result.get("rows_affected") if isinstance(result, dict) else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -147,17 +147,12 @@ def parse_queues(text: str) -> dict[str, int]:
 
 
 def _run_one(session: CommandSession, call: WorkerCall) -> None:
-    from holdfast.worker.last_resort import LastResort
+    from holdfast.worker.alone import run_alone
 
     app = session.app(call.locator, call.imports)
     set_up_logs(call.log_level, as_json=call.json_logs)
-    with (
-        session.on_store(app),
-        _stopped(app) as stopped,
-        LastResort() as last_resort,
-        asyncio.Runner(loop_factory=_fastest_loop()) as runner,
-    ):
-        runner.run(_work(app, call, last_resort))
+    with session.on_store(app), _stopped(app) as stopped:
+        run_alone(lambda last_resort: _work(app, call, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
     if call.supervised:
         return
@@ -168,7 +163,7 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
         complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
 
 
-async def _work(app: App, call: WorkerCall, last_resort: LastResort) -> None:
+async def _work(app: App, call: WorkerCall, last_resort: LastResort | None) -> None:
     async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
@@ -219,14 +214,6 @@ def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
         yield
     finally:
         loop.remove_reader(pipe)
-
-
-def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 # Several, in child processes ---------------------------------------------------------------

@@ -8,7 +8,7 @@ states, is said in `holdfast.client.verbs`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import msgspec
 
@@ -44,7 +44,8 @@ from holdfast.events import Events
 from holdfast.insights.actions import Noun
 from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
-from holdfast.job.checks import check_job_id
+from holdfast.job.checks import check_job_id, known_job_id
+from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
@@ -85,7 +86,7 @@ class Client:
 
     async def get(self, job_id: str) -> Job:
         """Everything the store holds about one job; raises `UnknownJob` if it holds nothing."""
-        found = await self._jobs.get([check_job_id(job_id)])
+        found = await self._jobs.get([known_job_id(job_id)])
         if not found:
             raise UnknownJob(job_id)
         return found[0]
@@ -102,10 +103,16 @@ class Client:
         """How many jobs match, by state."""
         return await self._jobs.count(job_filter(**which))
 
-    async def result(self, job_id: str, timeout: Seconds | None = None) -> str | None:
+    async def result(self, job_id: str, timeout: Seconds | None = None) -> Any:
+        """The result as a JSON value, once the job has succeeded; a typed error otherwise. Only
+        the task knows the type of its result: `task.job(job_id).result()` answers with that."""
+        text = await self.result_json(job_id, timeout)
+        return None if text is None else read_json("result", text)
+
+    async def result_json(self, job_id: str, timeout: Seconds | None = None) -> str | None:
         """The result as JSON text, once the job has succeeded; a typed error otherwise."""
         seconds = None if timeout is None else checks.wait("timeout", timeout)
-        outcome = await self._results.wait(check_job_id(job_id), seconds)
+        outcome = await self._results.wait(known_job_id(job_id), seconds)
         raise_unless_succeeded(outcome)
         return outcome.result
 

@@ -1,25 +1,92 @@
-"""An event loop in a thread, for programs that have none of their own.
+"""Calls from programs and threads that have no event loop.
 
-`enqueue_sync` and `run_sync`, called from a web view or a script, go through a portal. The first
-such call starts its thread, and the thread ends with the program.
+`enqueue_sync`, `result_sync` and the verbs of `app.sync` run on an event loop in another thread. If
+the app is open and its loop runs in another thread, that loop serves the call, with its store and
+its pool. Otherwise a *portal* serves it: a loop in a thread of its own, with a store of its own.
+The first such call starts the portal, and it ends with the program.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+import time
+import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from holdfast.client.client import Client
-from holdfast.errors import WrongLoop
+from holdfast.errors import NotOpen, WrongLoop
 from holdfast.events import Events
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
+Verb = Callable[[Client], Awaitable[T]]
+
+LOOK_SECONDS = 1.0
+"""How often a waiting thread checks that the loop that serves its call still runs."""
+
+
+class Pending(Generic[T]):
+    """A verb that was handed to the loop of another thread."""
+
+    def __init__(self, verb: Verb[T], client: Client, loop: asyncio.AbstractEventLoop) -> None:
+        async def run() -> T:
+            return await verb(client)
+
+        self._loop = loop
+        work = run()
+        try:
+            self._future: Future[T] = asyncio.run_coroutine_threadsafe(work, loop)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            raise
+
+    def wait(self, patience: float | None = None) -> T:
+        """The answer of the verb. Raises `TimeoutError` after `patience` seconds, also if the loop
+        is blocked. Whoever stops waiting, by Ctrl-C too, cancels the verb."""
+        until = math.inf if patience is None else time.monotonic() + patience
+        try:
+            while not self._done_within(min(LOOK_SECONDS, until - time.monotonic())):
+                if not self._loop.is_running():
+                    raise NotOpen.meanwhile()
+                if time.monotonic() >= until:
+                    raise TimeoutError
+            return self._future.result()
+        except CancelledError:
+            raise NotOpen.meanwhile() from None
+        finally:
+            if not self._loop.is_closed():
+                self._future.cancel()
+
+    def _done_within(self, seconds: float) -> bool:
+        try:
+            self._future.exception(max(0.0, seconds))
+        except TimeoutError:
+            return self._future.done()
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The store and the client of an open app, with their loop and their process."""
+
+    store: Store
+    client: Client
+    loop: asyncio.AbstractEventLoop
+    process: int
+
+    @property
+    def serves(self) -> bool:
+        """Whether the loop can serve calls from other threads. A forked child has only a copy of
+        the loop, which nobody runs."""
+        return self.process == os.getpid() and self.loop.is_running()
 
 
 class Portal:
@@ -31,55 +98,39 @@ class Portal:
     def __init__(self, store: Store, events: Events, private: Store | None = None) -> None:
         self.private = private
         self._store = store
-        self._events = events
-        self._pid = os.getpid()
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._client = Client(store, events=events)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="holdfast-portal", daemon=True
         )
         self._thread.start()
         try:
-            self._client = self._wait_for(self._open())
+            self.begin(lambda _: store.open()).wait()
         except BaseException:
             self._stop_loop()
             raise
         atexit.register(self.close)
 
-    @property
-    def usable(self) -> bool:
-        """False in a forked child: threads do not survive a fork, so the child needs a portal of
-        its own."""
-        return self._pid == os.getpid()
-
-    def call(self, verb: Callable[[Client], Awaitable[T]]) -> T:
-        """Run one verb on the portal's loop and wait for its answer."""
+    def begin(self, verb: Verb[T]) -> Pending[T]:
+        """Start one verb on the portal's loop."""
         if threading.current_thread() is self._thread:
             raise WrongLoop.inside_run_sync()
-
-        async def run() -> T:
-            return await verb(self._client)
-
-        return self._wait_for(run())
+        return Pending(verb, self._client, self._loop)
 
     def close(self) -> None:
-        if self._loop.is_closed() or not self.usable:
+        """Close the store and end the thread. A forked child has no such thread."""
+        if self._loop.is_closed() or self._process != os.getpid():
             return
         atexit.unregister(self.close)
         try:
-            self._wait_for(self._shut())
+            self.begin(self._shut).wait()
         finally:
             self._stop_loop()
 
-    async def _open(self) -> Client:
-        await self._store.open()
-        return Client(self._store, events=self._events)
-
-    async def _shut(self) -> None:
-        await self._client.aclose()
+    async def _shut(self, client: Client) -> None:
+        await client.aclose()
         await self._store.close()
-
-    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -88,30 +139,34 @@ class Portal:
 
 
 class Portals:
-    """The portal of one app: opened by the first call, and replaced when it can no longer serve.
+    """Chooses who serves a call: the loop of the open app, or the portal.
 
-    A portal is replaced in a forked child, and when the app opens or closes a store in memory,
-    which no second connection can reach by its URL.
+    The portal is opened by the first call that needs it. It is replaced when the app opens or
+    closes a store in memory, which no second connection can reach by its URL. A forked child
+    begins without one.
     """
 
     def __init__(self, new_store: Callable[[], Store], events: Events) -> None:
         self._new_store = new_store
         self._events = events
+        self.forget()
+        _all.add(self)
+
+    def forget(self) -> None:
+        """Called in a forked child: the portal's thread and who held the lock are not there."""
         self._portal: Portal | None = None
         self._lock = threading.Lock()
 
-    def to(self, opened: Store | None) -> Portal:
-        """The portal to the store that the app has opened, or to the store of the app's URL."""
-        private, stale = _private(opened), None
-        with self._lock:
-            portal = self._portal
-            if portal is None or not portal.usable or portal.private is not private:
-                store = (private.sibling() if private else None) or self._new_store()
-                stale, portal = portal, Portal(store, self._events, private)
-                self._portal = portal
-        if stale is not None:
-            stale.close()
-        return portal
+    def begin(self, opened: Opened | None, verb: Verb[T]) -> Pending[T]:
+        """Start one verb where it can be served."""
+        if opened is not None and opened.serves:
+            if _running_loop() is opened.loop:
+                raise WrongLoop.on_its_own_thread()
+            try:
+                return Pending(verb, opened.client, opened.loop)
+            except RuntimeError:
+                pass  # the loop was closed at this moment, and the call has not begun
+        return self._to(opened).begin(verb)
 
     def close(self) -> None:
         with self._lock:
@@ -119,8 +174,42 @@ class Portals:
         if portal is not None:
             portal.close()
 
+    def _to(self, opened: Opened | None) -> Portal:
+        """The portal to the store that the app has opened, or to the store of the app's URL."""
+        private, stale = _private(opened), None
+        with self._lock:
+            portal = self._portal
+            if portal is None or portal.private is not private:
+                store = (private.sibling() if private else None) or self._new_store()
+                stale, portal = portal, Portal(store, self._events, private)
+                self._portal = portal
+        if stale is not None:
+            stale.close()
+        return portal
 
-def _private(opened: Store | None) -> Store | None:
+
+def _private(opened: Opened | None) -> Store | None:
     """The opened store, if it cannot be reached by its URL: a store in memory exists once."""
-    shared = opened is None or Capability.MANY_PROCESSES in opened.capabilities
-    return None if shared else opened
+    if opened is None or Capability.MANY_PROCESSES in opened.store.capabilities:
+        return None
+    return opened.store
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+# Forks --------------------------------------------------------------------------------------
+
+_all: weakref.WeakSet[Portals] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for portals in _all:
+        portals.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -41,7 +41,9 @@ class QueueVerbs:
         """Allow claims again, and end a cool-down of the queue."""
         await self.apply(NAME_VERBS[Noun.QUEUES, Verb.RESUME], name, actor=actor)
 
-    async def tune(self, name: str, *, actor: str | None = None, **changes: Any) -> QueueSettings:
+    async def tune(
+        self, /, name: str, *, actor: str | None = None, **changes: Any
+    ) -> QueueSettings:
         """Change some settings of a queue; a redeploy never overwrites them."""
         check_name("queue", name)
         known = QueueSettings.__struct_fields__

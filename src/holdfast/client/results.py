@@ -126,7 +126,7 @@ class ResultWaiter:
         [job] = found
         if not job.ended:
             raise ResultTimeout(job_id, 0.0, job.state)
-        return Outcome(job.id, job.state, job.result, job.reason)
+        return Outcome(job.id, job.state, job.result_json, job.reason)
 
     async def aclose(self) -> None:
         """Raise `NotOpen` in every waiter: no answer can come any more."""

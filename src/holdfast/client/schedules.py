@@ -49,6 +49,7 @@ class ScheduleVerbs:
         return await self._store.schedules.list(names)
 
     async def get(self, name: str) -> Schedule:
+        """One schedule; raises `UnknownSchedule` if the store has none of this name."""
         found = await self._store.schedules.list([name])
         if not found:
             raise UnknownSchedule(name)
@@ -66,7 +67,7 @@ class ScheduleVerbs:
         self._acts.report(actor, Noun.SCHEDULES, Verb.CREATE, name)
         return await self.get(name)
 
-    async def edit(self, name: str, *, actor: str | None = None, **changes: Any) -> Schedule:
+    async def edit(self, /, name: str, *, actor: str | None = None, **changes: Any) -> Schedule:
         """Change some fields of a schedule or of its rule. From now on a worker does not replace
         the schedule by what its code declares.
 

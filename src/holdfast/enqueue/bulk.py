@@ -8,7 +8,8 @@ of the program.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 from holdfast.errors import BadArguments, PartlyInserted, PayloadTooLarge, StoreError
@@ -18,12 +19,13 @@ WRITE_BATCH = 2_000
 MAKE_BATCH = 100
 
 Calls = Iterable[object] | AsyncIterable[object]
+Make = Callable[[object], NewJob]
 Write = Callable[[list[NewJob]], Awaitable[list[Inserted]]]
+Begin = Callable[[list[NewJob]], Callable[[], list[Inserted]]]
+"""Begins to write a chunk, and answers with a function that waits until it is written."""
 
 
-async def write_all(
-    calls: Calls, make: Callable[[object], NewJob], write: Write, *, ahead: bool
-) -> list[Inserted]:
+async def write_all(calls: Calls, make: Make, write: Write, *, ahead: bool) -> list[Inserted]:
     """Write a job for each call, in order.
 
     A call that cannot be made into a job raises before its chunk is written; the error says how
@@ -38,11 +40,29 @@ async def write_all(
                 await writing.settle()
     except (BadArguments, PayloadTooLarge) as error:
         await writing.settle()
-        stand = len(writing.written)
-        error.add_note(f"{stand} jobs before this chunk were written and stand")
+        _note(error, writing.written)
         raise
     finally:
         await writing.settle()
+    return writing.written
+
+
+def write_all_sync(
+    calls: Iterable[object], make: Make, begin: Begin, *, ahead: bool
+) -> list[Inserted]:
+    """The same for a program without an event loop. The calls are read in the caller's thread."""
+    writing = _WritingSync(begin)
+    try:
+        for chunk in _made_sync(calls, make):
+            writing.begin(chunk)
+            if not ahead:
+                writing.settle()
+    except (BadArguments, PayloadTooLarge) as error:
+        writing.settle()
+        _note(error, writing.written)
+        raise
+    finally:
+        writing.settle()
     return writing.written
 
 
@@ -62,18 +82,48 @@ class _Writing:
         """Wait until the current chunk is written. An error of the write is raised here, once. It
         says which jobs were written: all jobs of earlier chunks, and perhaps some of this one."""
         flight, self._flight = self._flight, None
-        if flight is None:
-            return
-        try:
-            self.written += await flight
-        except PartlyInserted as error:
-            raise PartlyInserted([*self.written, *error.answers], error.reason) from error.reason
-        except StoreError as error:
-            error.add_note(f"{len(self.written)} jobs before this chunk were written and stand")
-            raise
+        if flight is not None:
+            with _saying_what_stands(self.written):
+                self.written += await flight
 
 
-async def _made(calls: Calls, make: Callable[[object], NewJob]) -> AsyncIterator[list[NewJob]]:
+class _WritingSync:
+    """The same in the caller's thread, which waits where the other awaits."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self._wait: Callable[[], list[Inserted]] | None = None
+        self.written: list[Inserted] = []
+
+    def begin(self, chunk: list[NewJob]) -> None:
+        self.settle()
+        with _saying_what_stands(self.written):
+            self._wait = self._begin(chunk)
+
+    def settle(self) -> None:
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            with _saying_what_stands(self.written):
+                self.written += wait()
+
+
+@contextmanager
+def _saying_what_stands(written: list[Inserted]) -> Iterator[None]:
+    """Have an error of the store say which jobs were written before it."""
+    try:
+        yield
+    except PartlyInserted as error:
+        raise PartlyInserted([*written, *error.answers], error.reason) from error.reason
+    except StoreError as error:
+        _note(error, written)
+        raise
+
+
+def _note(error: BaseException, written: list[Inserted]) -> None:
+    error.add_note(f"{len(written)} jobs before this chunk were written and stand")
+
+
+async def _made(calls: Calls, make: Make) -> AsyncIterator[list[NewJob]]:
     jobs: list[NewJob] = []
     async for step in _steps(calls, MAKE_BATCH):
         jobs += [make(call) for call in step]
@@ -82,6 +132,12 @@ async def _made(calls: Calls, make: Callable[[object], NewJob]) -> AsyncIterator
             jobs = []
         await asyncio.sleep(0)
     if jobs:
+        yield jobs
+
+
+def _made_sync(calls: Iterable[object], make: Make) -> Iterator[list[NewJob]]:
+    iterator = iter(calls)
+    while jobs := [make(call) for call in islice(iterator, WRITE_BATCH)]:
         yield jobs
 
 

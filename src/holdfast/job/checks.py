@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from holdfast.errors import BadOption
+from holdfast.errors import BadOption, UnknownJob
 from holdfast.job.ids import JobId
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
@@ -147,6 +147,17 @@ def check_job_id(job_id: object) -> JobId:
         return JobId(str(UUID(str(job_id))))
     except ValueError:
         raise BadOption("job id", "a UUID", job_id) from None
+
+
+def known_job_id(job_id: object) -> JobId:
+    """The id of a job to look for. A text that is no UUID, as it may stand in an address of a web
+    page, is the id of no job."""
+    try:
+        return check_job_id(job_id)
+    except BadOption:
+        if not isinstance(job_id, str):
+            raise
+        raise UnknownJob(repr(job_id), "the id of a job is a UUID") from None
 
 
 def check_priority(priority: object) -> None:

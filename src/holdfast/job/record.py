@@ -7,12 +7,14 @@ dataclass to make, and thousands are made every second.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from holdfast.errors import Unreadable
 from holdfast.job.ids import JobId, WorkerId
+from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import NO_TIES
@@ -147,30 +149,40 @@ class ErrorEntry(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a job says it is; `checkpoint` (JSON) survives retries."""
+    """How far a job says it is; the checkpoint survives retries."""
 
     fraction: float | None = None
     message: str | None = None
-    checkpoint: str | None = None
+    checkpoint_json: str | None = None
     at: datetime | None = None
 
+    @property
+    def checkpoint(self) -> Any:
+        """What the next attempt should know, as a JSON value."""
+        return shown_value(self.checkpoint_json)
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the store knows about one job."""
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Everything the store knows about one job.
+
+    `args`, `headers` and `result` are JSON values, decoded when they are first read. The text as
+    the store keeps it is in `args_json`, `headers_json` and `result_json`. A text that is no JSON
+    is its own value: reading a job never raises.
+    """
 
     id: JobId
     task: str
     queue: str
     state: JobState
     priority: int
-    args: str
+    args_json: str
     policy: str
     created_at: datetime
     attempts: int
     crashes: int
     fence: int
     tags: tuple[str, ...] = ()
-    headers: str | None = None
+    headers_json: str | None = None
     ties: int = NO_TIES
     unique_key: str | None = None
     deadline_at: datetime | None = None
@@ -180,10 +192,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested_at: datetime | None = None
     finished_at: datetime | None = None
     expires_at: datetime | None = None
-    result: str | None = None
+    result_json: str | None = None
     reason: str | None = None
     progress: Progress | None = None
     errors: tuple[ErrorEntry, ...] = ()
+
+    @cached_property
+    def args(self) -> Any:
+        """The arguments by name."""
+        return shown_value(self.args_json)
+
+    @cached_property
+    def headers(self) -> Any:
+        """What the enqueuer sent along: texts by name, often none."""
+        return {} if self.headers_json is None else shown_value(self.headers_json)
+
+    @cached_property
+    def result(self) -> Any:
+        """What the function returned, as a JSON value; None also while there is no result. The
+        handle of a task, `await handle.result()`, answers with the type of the function."""
+        return shown_value(self.result_json)
 
     @property
     def max_attempts(self) -> int | None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job.ids import JobId
+from holdfast.job.json_text import shown_value
 from holdfast.job.policy import DAY
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
@@ -220,5 +222,10 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     attempts: int | None = None
     claimed_at: datetime | None = None
     finished_at: datetime | None = None
-    result: str | None = None
+    result_json: str | None = None
     error: str | None = None
+
+    @property
+    def result(self) -> Any:
+        """What its job returned, as a JSON value."""
+        return shown_value(self.result_json)

@@ -1,8 +1,11 @@
 """The body of a job: what it was enqueued with, which a store writes once and gives back as it was.
 
 A field that `NewJob` and `Job` share belongs to the body, unless it lies on the narrow row, which
-moves with the job from place to place. Every store takes the columns of its body from here. So a
-new field of both records is written by each way in and read back, without a change to a script.
+moves with the job from place to place. `Job` calls a text `args_json` that `NewJob` calls `args`,
+because its `args` is the value of that text.
+
+Every store takes the columns of its body from here. So a new field of both records is written by
+each way in and read back, without a change to a script.
 """
 
 from __future__ import annotations
@@ -20,10 +23,13 @@ NARROW = frozenset({"id", "task", "queue", "priority", "ties", "deadline_at"})
 Texts = tuple[str, ...]
 
 
+SHOWN = {name.removesuffix("_json"): name for name in Job.__struct_fields__}
+"""The name of a field on `Job`, by its name on `NewJob`."""
+
+
 def _types() -> dict[str, Any]:
-    shown = set(Job.__struct_fields__)
     given = {field.name: field.type for field in msgspec.structs.fields(NewJob)}
-    return {name: kind for name, kind in given.items() if name in shown and name not in NARROW}
+    return {name: kind for name, kind in given.items() if name in SHOWN and name not in NARROW}
 
 
 def _lists(types: dict[str, Any]) -> frozenset[str]:

@@ -108,9 +108,9 @@ class Harness:
         jobs = await self.enqueued(task)
         wanted = _as_json(arguments)
         for job in jobs:
-            if wanted.items() <= msgspec.json.decode(job.args).items():
+            if wanted.items() <= job.args.items():
                 return job
-        listed = "\n".join(f"  {job.state}: {job.args}" for job in jobs) or "  none"
+        listed = "\n".join(f"  {job.state}: {job.args_json}" for job in jobs) or "  none"
         raise AssertionError(f"no live {task.name} job with {wanted}; there are:\n{listed}")
 
     async def assert_not_enqueued(self, task: Task[..., Any], **arguments: Any) -> None:
@@ -119,7 +119,7 @@ class Harness:
             job = await self.assert_enqueued(task, **arguments)
         except AssertionError:
             return
-        raise AssertionError(f"unexpected {task.name} job {job.id}: {job.args}")
+        raise AssertionError(f"unexpected {task.name} job {job.id}: {job.args_json}")
 
     async def run(self, task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Ran[R]:
         """Run one call here and now, without the store. Its arguments are encoded and decoded as

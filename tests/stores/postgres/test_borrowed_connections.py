@@ -180,7 +180,7 @@ async def test_a_committed_enqueue_is_whole_and_visible_only_then(
     found = {job.id: job for job in await store.jobs.get([job.id for job in jobs])}
     for job in jobs:
         kept = found[job.id]
-        assert (kept.args, kept.tags, kept.headers) == (job.args, job.tags, job.headers)
+        assert (kept.args_json, kept.tags, kept.headers_json) == (job.args, job.tags, job.headers)
         assert kept.priority == job.priority
     assert [found[job.id].state for job in jobs] == [
         JobState.READY,

@@ -124,7 +124,7 @@ async def test_a_job_that_was_tied_after_its_claim_is_ended_by_the_long_way(
     ]
     assert [verdict.accepted for verdict in await scene.store.jobs.finish(moves)] == [True, True]
     assert called == ["jobs/succeed", "jobs/finish"]
-    assert [job.result for job in await scene.store.jobs.get([plain.id, tied.id])] == ['"x"'] * 2
+    assert [job.result for job in await scene.store.jobs.get([plain.id, tied.id])] == ["x"] * 2
 
 
 # What the ways leave
@@ -246,6 +246,6 @@ async def test_results_that_are_alike_come_back_as_they_were(scene: Scene) -> No
         [decide(job, Returned(result)) for job, result in zip(claimed, results, strict=True)]
     )
     jobs = await scene.store.jobs.get([job.id for job in claimed])
-    assert [job.result for job in jobs] == results
+    assert [job.result_json for job in jobs] == results
     outcomes = await scene.store.jobs.outcomes([job.id for job in claimed])
     assert [outcome.result for outcome in outcomes] == results

@@ -23,7 +23,7 @@ class PostgresProgressing(JobVerbs):
             [report.fence for report in merged],
             [report.progress.fraction for report in merged],
             [report.progress.message for report in merged],
-            [report.progress.checkpoint for report in merged],
+            [report.progress.checkpoint_json for report in merged],
         )
         held = {(str(row["job_id"]), row["fence"]) for row in kept}
         return [(report.id, report.fence) in held for report in reports]
@@ -45,5 +45,5 @@ def _newer(old: Progress, new: Progress) -> Progress:
     return Progress(
         old.fraction if new.fraction is None else new.fraction,
         old.message if new.message is None else new.message,
-        old.checkpoint if new.checkpoint is None else new.checkpoint,
+        old.checkpoint_json if new.checkpoint_json is None else new.checkpoint_json,
     )

@@ -12,7 +12,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
-from holdfast.store.body import BODY, LISTS
+from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.records import (
     Outcome,
     QueueInfo,
@@ -114,7 +114,7 @@ def job(row: Any) -> Job:
         cancel_requested_at=row["cancel_requested_at"],
         finished_at=row["finished_at"],
         expires_at=row["expires_at"],
-        result=row["result"],
+        result_json=row["result"],
         reason=row["reason"],
         progress=_progress(row),
         errors=() if row["errors"] is None else _errors.decode(row["errors"]),
@@ -123,7 +123,7 @@ def job(row: Any) -> Job:
 
 
 def _body(row: Any) -> dict[str, Any]:
-    return {name: tuple(row[name]) if name in LISTS else row[name] for name in BODY}
+    return {SHOWN[name]: tuple(row[name]) if name in LISTS else row[name] for name in BODY}
 
 
 def outcome(row: Any) -> Outcome:
@@ -208,6 +208,6 @@ def ledger_entry(row: Any) -> LedgerEntry:
         attempts=row["attempts"],
         claimed_at=row["claimed_at"],
         finished_at=row["finished_at"],
-        result=row["result"],
+        result_json=row["result"],
         error=row["error"],
     )

@@ -31,7 +31,7 @@ def report_progress(tx: Transaction, reports: Sequence[ProgressReport]) -> list[
                 report.id,
                 report.progress.fraction,
                 report.progress.message,
-                report.progress.checkpoint,
+                report.progress.checkpoint_json,
                 tx.now,
             )
             for report, ours in zip(reports, kept, strict=True)

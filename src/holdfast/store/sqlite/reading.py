@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.body import BODY, LISTS
+from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.rows import (
     to_datetime,
@@ -146,7 +146,7 @@ def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
         cancel_requested_at=to_optional_datetime(cancel_requested_at),
         finished_at=to_optional_datetime(finished_at),
         expires_at=to_optional_datetime(expires_at),
-        result=result,
+        result_json=result,
         reason=reason,
         progress=progress,
         errors=tuple(history.get(job_id, ())),
@@ -156,4 +156,4 @@ def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:
 
 def _body(values: Sequence[Any]) -> dict[str, Any]:
     named = zip(BODY, values, strict=True)
-    return {name: to_texts(value) if name in LISTS else value for name, value in named}
+    return {SHOWN[name]: to_texts(value) if name in LISTS else value for name, value in named}

@@ -235,7 +235,7 @@ def _entry(row: Row, jobs: Mapping[str, Sequence[Any]]) -> LedgerEntry:
         attempts=attempts,
         claimed_at=to_optional_datetime(claimed_at),
         finished_at=to_optional_datetime(finished_at),
-        result=result,
+        result_json=result,
         error=error,
     )
 

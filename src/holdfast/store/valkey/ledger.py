@@ -228,6 +228,6 @@ def _with_job(entry: LedgerEntry, job: Job | None) -> LedgerEntry:
         attempts=job.attempts,
         claimed_at=job.claimed_at,
         finished_at=job.finished_at,
-        result=job.result,
+        result_json=job.result_json,
         error=None if error is None else f"{error.kind}: {error.message}",
     )

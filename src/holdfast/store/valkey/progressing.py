@@ -37,5 +37,5 @@ def _row(report: ProgressReport) -> ReportRow:
         fence=report.fence,
         fraction=progress.fraction,
         message=progress.message,
-        checkpoint=progress.checkpoint,
+        checkpoint=progress.checkpoint_json,
     )

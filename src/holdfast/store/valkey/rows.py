@@ -10,7 +10,7 @@ import msgspec
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, NewJob, Progress
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.body import BODY, body_of
+from holdfast.store.body import BODY, SHOWN, body_of
 from holdfast.store.contract.records import Outcome, QueueSettings
 from holdfast.store.valkey.layout import (
     Body,
@@ -148,11 +148,11 @@ def job(job_id: str, blob: bytes, text: bytes, progress: bytes | None, errors: l
         cancel_requested_at=to_optional_datetime(row.cancel_at),
         finished_at=to_optional_datetime(row.at) if state in ENDED else None,
         expires_at=to_optional_datetime(row.expires_at),
-        result=_result(row),
+        result_json=_result(row),
         reason=known(row.reason),
         progress=None if progress is None else _progress(progress),
         errors=tuple(_error(entry) for entry in errors),
-        **dict(zip(BODY, body_of(told), strict=True)),
+        **dict(zip(map(SHOWN.__getitem__, BODY), body_of(told), strict=True)),
     )
 
 

@@ -1,0 +1,26 @@
+"""JSON text as a store keeps it, and the value that it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import Unreadable
+
+
+def read_json(what: str, text: str) -> Any:
+    """The value of a JSON text; raises `Unreadable` if the text is no JSON."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Unreadable(what, str(error)) from None
+
+
+def shown_value(text: str | None) -> Any:
+    """The value of a JSON text, for whoever looks at a job; the text itself if it is no JSON, so
+    that one damaged row spoils no list."""
+    try:
+        return None if text is None else msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text

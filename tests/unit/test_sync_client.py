@@ -1,0 +1,72 @@
+"""client/sync.py: the verbs without `await` are the verbs of the client, all of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import assert_type
+
+import pytest
+
+from holdfast import App, BulkReport, Explanation, Job, JobState
+from holdfast.client.client import Client
+from holdfast.client.queues import QueueVerbs
+from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.sync import SyncClient
+from holdfast.client.workers import WorkerVerbs
+from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
+
+NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
+    (Client, lambda sync: sync),
+    (QueueVerbs, lambda sync: sync.queues),
+    (ScheduleVerbs, lambda sync: sync.schedules),
+    (WorkerVerbs, lambda sync: sync.workers),
+]
+
+
+def verbs(of: type) -> dict[str, inspect.Signature]:
+    return {
+        name: inspect.signature(value)
+        for name, value in vars(of).items()
+        if callable(value) and not name.startswith("_") and name != "aclose"
+    }
+
+
+@pytest.mark.parametrize(("noun", "pick"), NOUNS)
+def test_every_verb_is_there_with_its_parameters_and_a_docstring(
+    noun: type, pick: Callable[[SyncClient], object]
+) -> None:
+    found = pick(App("sqlite://").sync)
+    public = {name for name in dir(found) if not name.startswith("_")}
+    assert public - {"queues", "schedules", "workers"} == set(verbs(noun))
+    for name, signature in verbs(noun).items():
+        _, *parameters = signature.parameters.values()
+        verb = getattr(found, name)
+        plain = inspect.signature(verb)
+        assert [*plain.parameters.values()] == parameters, name
+        assert plain.return_annotation == signature.return_annotation, name
+        assert verb.__doc__, name
+
+
+def test_no_verb_of_the_client_streams() -> None:
+    """`app.sync` waits for one answer: a verb that streams needs a twin that iterates."""
+    for noun, _ in NOUNS:
+        for name in verbs(noun):
+            assert inspect.iscoroutinefunction(getattr(noun, name)), name
+
+
+def typed_as_the_client(sync: SyncClient) -> None:
+    """Checked by the type checker, never called."""
+    assert_type(sync.get("id"), Job)
+    assert_type(sync.page(limit=3, queue="mail", cursor=None), Page)
+    assert_type(sync.count(state=["ready"]), dict[JobState, int])
+    assert_type(sync.explain("id"), Explanation)
+    assert_type(sync.cancel("id", actor="ann"), JobState)
+    assert_type(sync.cancel_all(tag="bulk", dry_run=True), BulkReport)
+    assert_type(sync.queues.all("a", "b"), list[QueueInfo])
+    assert_type(sync.queues.tune("a", retain_failed=3), QueueSettings)
+    assert_type(sync.workers.all(), list[WorkerInfo])
+    sync.page(limit="3")  # type: ignore[arg-type]
+    sync.page(queu="mail")  # type: ignore[call-arg]
+    sync.move("id")  # type: ignore[call-arg]
+    sync.schedules.pause(3)  # type: ignore[arg-type]
