@@ -3,6 +3,7 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 4
 EXTRAS  ?= dev
+CONSTRAINTS ?= constraints.txt
 ARGS    ?=
 
 BIN   := $(VENV)/bin
@@ -10,7 +11,7 @@ READY := $(VENV)/.ready
 UV    := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format cluster chaos bench bench-check bench-peers soak clean
+.PHONY: help venv demo test check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
@@ -20,15 +21,15 @@ venv: $(READY) ## Create .venv with everything below (quick when nothing changed
 	@:
 
 # The stamp is older than either file only when what should be installed has changed.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holdfast needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	@echo "installing into $(VENV)"
 ifdef UV
 	@test -x $(BIN)/python || uv venv --quiet --python "$$(command -v $(PYTHON))" $(VENV)
-	@uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[$(EXTRAS)]'
+	@uv pip install --quiet --python $(BIN)/python --constraints $(CONSTRAINTS) --editable '.[$(EXTRAS)]'
 else
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint $(CONSTRAINTS) --editable '.[$(EXTRAS)]'
 endif
 	@touch $@
 
@@ -51,6 +52,15 @@ format: $(READY) ## Format and mend what can be mended
 
 cluster: $(READY) ## The contract of stores on a real cluster of three Valkey nodes
 	@$(BIN)/pytest -q -n 2 -m cluster $(ARGS)
+
+matrix: $(READY) ## The contract of stores on every Postgres, Valkey and pooler that can be had
+	@$(BIN)/python -m tests.matrix $(ARGS)
+
+oldest: ## The contract of stores with the oldest drivers that a user may have
+	@mkdir -p build && $(PYTHON) -m tests.oldest > build/oldest.new
+	@cmp -s build/oldest.new build/oldest.txt || cp build/oldest.new build/oldest.txt
+	@$(MAKE) --no-print-directory venv VENV=.venv-oldest CONSTRAINTS=build/oldest.txt EXTRAS=tests,servers
+	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals $(ARGS)
 
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)

@@ -29,6 +29,7 @@ from tests.support.backends import (
     ValkeyNamespace,
     opened,
 )
+from tests.support.pooled import PROGRAM_VARIABLE, PooledPostgres
 
 # Deadlines measure the machine, not the code: two cores shared by parallel suites.
 settings.register_profile(
@@ -46,7 +47,8 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """One server for each test process. Where none can be had the test fails, it never skips."""
-    with postgres_server() as server:
+    pooler = os.environ.get(PROGRAM_VARIABLE)
+    with PooledPostgres(pooler) if pooler else postgres_server() as server:
         yield server
 
 

@@ -24,6 +24,7 @@ from holdfast.store.contract.records import Capability, Topic
 from tests.conformance.builders import QUEUE, Scene, new_job
 from tests.conformance.test_wakeups import listening
 from tests.support.backends import PostgresDatabase, SqliteFile, opened
+from tests.support.pooled import direct
 
 TRANSACTIONAL = Capability.TRANSACTIONAL_ENQUEUE
 
@@ -152,7 +153,7 @@ async def test_a_sqlalchemy_connection_on_sqlite_that_has_not_begun_commits(
 
 async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:
     jobs, scene = on_server.scene.store.jobs, on_server.scene
-    connection = await asyncpg.connect(on_server.url)
+    connection = await asyncpg.connect(direct(on_server.url))
     try:
         transaction = connection.transaction()
         await transaction.start()
@@ -173,7 +174,7 @@ async def test_asyncpg_counts_deadline_and_delay_from_the_call_not_from_the_begi
 ) -> None:
     """A transaction that has worked for a minute does not enqueue jobs that are late already."""
     url = await database.empty()
-    connection = await asyncpg.connect(url)
+    connection = await asyncpg.connect(direct(url))
     try:
         async with opened(url) as store, connection.transaction():
             called = await connection.fetchval("select clock_timestamp() from pg_sleep(0.05)")
@@ -214,7 +215,7 @@ async def test_sqlite3_counts_deadline_and_delay_from_the_call_not_from_the_begi
 
 async def test_asyncpg_honours_unique_keys(on_server: Place) -> None:
     holder = await on_server.scene.enqueue(unique=Unique("k"))
-    connection = await asyncpg.connect(on_server.url)
+    connection = await asyncpg.connect(direct(on_server.url))
     try:
         async with connection.transaction():
             insert = on_server.scene.store.jobs.insert_within
@@ -226,7 +227,7 @@ async def test_asyncpg_honours_unique_keys(on_server: Place) -> None:
 
 async def test_psycopg_commits_or_rolls_back(on_server: Place) -> None:
     jobs = on_server.scene.store.jobs
-    with psycopg.connect(on_server.url) as connection:
+    with psycopg.connect(direct(on_server.url)) as connection:
         [lost] = jobs.insert_within_sync(connection, [new_job()])
         connection.rollback()
         [kept] = jobs.insert_within_sync(connection, [new_job(tags=("a",), headers="{}")])
@@ -285,5 +286,5 @@ async def test_an_id_that_another_call_has_is_refused_within_a_transaction(
 
 def _connected(place: Place) -> sqlite3.Connection | psycopg.Connection[tuple[object, ...]]:
     if place.url.startswith("postgres"):
-        return psycopg.connect(place.url)
+        return psycopg.connect(direct(place.url))
     return sqlite3.connect(place.url)

@@ -24,6 +24,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
 from tests.support.leftovers import leftovers
+from tests.support.pooled import direct
 
 ALL_TABLES: LiteralString = (
     "select format('%I.%I', schemaname, tablename) from pg_tables"
@@ -113,7 +114,7 @@ class PostgresDatabase:
         self._server: PostgresServer = request.getfixturevalue("postgres")
         self._shared = self.fresh()
         asyncio.run(_migrate(self._shared))
-        self._sweeper = psycopg.connect(self._shared, autocommit=True)
+        self._sweeper = psycopg.connect(direct(self._shared), autocommit=True)
         request.addfinalizer(self._sweeper.close)
         tables = [str(name) for (name,) in self._sweeper.execute(ALL_TABLES).fetchall()]
         # DELETE on small tables takes a third of the time of TRUNCATE, which makes new files.
@@ -127,14 +128,14 @@ class PostgresDatabase:
         return self._shared
 
     async def query(self, url: str, sql: str) -> list[tuple[object, ...]]:
-        connection = await asyncpg.connect(url)
+        connection = await asyncpg.connect(direct(url))
         try:
             return [tuple(row) for row in await connection.fetch(sql)]
         finally:
             await connection.close()
 
     async def run(self, url: str, script: str) -> None:
-        connection = await asyncpg.connect(url)
+        connection = await asyncpg.connect(direct(url))
         try:
             await connection.execute(script)
         finally:

@@ -6,12 +6,14 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from tests.support.pooled import direct
+
 
 async def terminate_backends(url: str, count: int) -> int:
     """End so many connections to this database, chosen at random; returns how many."""
     name = urlsplit(url).path.lstrip("/")
     elsewhere = urlsplit(url)._replace(path="/postgres").geturl()
-    connection = await asyncpg.connect(elsewhere)
+    connection = await asyncpg.connect(direct(elsewhere))
     try:
         ended = await connection.fetch(
             "select pg_terminate_backend(pid) from pg_stat_activity"

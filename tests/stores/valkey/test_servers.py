@@ -114,7 +114,7 @@ def test_one_of_several_servers_is_chosen_by_its_version(monkeypatch: pytest.Mon
     monkeypatch.setenv("HOLDFAST_TEST_VALKEY", str(found.program))
     assert find_valkey() == found
     monkeypatch.setenv("HOLDFAST_TEST_VALKEY", "1.0")
-    with pytest.raises(NoServer, match="not the .1, 0. of HOLDFAST_TEST_VALKEY"):
+    with pytest.raises(NoServer, match=r"not the .1, 0. of HOLDFAST_TEST_VALKEY"):
         find_valkey()
 
 
