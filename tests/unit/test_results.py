@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.client.results import EARLY_SHARE, LONGEST_WAIT_SECONDS, ResultWaiter
+from holdfast.client.results import (
+    EARLY_SHARE,
+    LONGEST_WAIT_SECONDS,
+    NOT_SUCCEEDED,
+    ResultWaiter,
+    raise_unless_succeeded,
+)
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
-from holdfast.job.state import JobState
+from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.store.contract.records import Outcome
 
 
@@ -95,3 +101,16 @@ async def test_nobody_asks_when_nobody_waits(jobs: Jobs, crowd: Crowd) -> None:
     jobs.asked.clear()
     await asyncio.sleep(0.05)
     assert jobs.asked == []
+
+
+@pytest.mark.parametrize("state", sorted(ENDED - {JobState.SUCCEEDED}))
+def test_every_end_but_success_has_an_error_of_its_own(state: JobState) -> None:
+    with pytest.raises(NOT_SUCCEEDED[state], match="why"):
+        raise_unless_succeeded(Outcome(new_job_id(), state, None, "why"))
+    assert len(set(NOT_SUCCEEDED.values())) == len(NOT_SUCCEEDED)
+
+
+@pytest.mark.parametrize("state", sorted(LIVE))
+def test_a_live_job_has_no_outcome_to_raise(state: JobState) -> None:
+    with pytest.raises(ValueError, match="no outcome yet"):
+        raise_unless_succeeded(Outcome(new_job_id(), state))

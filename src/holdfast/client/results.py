@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from holdfast.errors import (
     JobCancelled,
@@ -30,7 +29,7 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
+from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Outcome
 
@@ -252,28 +251,19 @@ class ResultWaiter:
                 self._watched[job_id].fail(error)
 
 
+NOT_SUCCEEDED: Mapping[JobState, type[JobNotSucceeded]] = {
+    JobState.FAILED: JobFailed,
+    JobState.CANCELLED: JobCancelled,
+    JobState.EXPIRED: JobExpired,
+    JobState.SKIPPED: JobSkipped,
+}
+"""What a caller who waits for a result gets instead, by the state that the job ended in."""
+
+
 def raise_unless_succeeded(outcome: Outcome) -> None:
     """Raise the typed error for a job that ended without a result."""
-    error: type[JobNotSucceeded]
-    match outcome.state:
-        case JobState.SUCCEEDED:
-            return
-        case JobState.FAILED:
-            error = JobFailed
-        case JobState.CANCELLED:
-            error = JobCancelled
-        case JobState.EXPIRED:
-            error = JobExpired
-        case JobState.SKIPPED:
-            error = JobSkipped
-        case (
-            JobState.BLOCKED
-            | JobState.SCHEDULED
-            | JobState.READY
-            | JobState.RUNNING
-            | JobState.SUSPENDED
-        ):
-            raise ValueError(f"job {outcome.id} is {outcome.state} and has no outcome yet")
-        case _:
-            assert_never(outcome.state)
-    raise error(outcome.id, outcome.reason or "")
+    if outcome.state is JobState.SUCCEEDED:
+        return
+    if outcome.state in LIVE:
+        raise ValueError(f"job {outcome.id} is {outcome.state} and has no outcome yet")
+    raise NOT_SUCCEEDED[outcome.state](outcome.id, outcome.reason or "")

@@ -27,6 +27,9 @@ S = JobState
 LIVE = frozenset({S.BLOCKED, S.SCHEDULED, S.READY, S.RUNNING, S.SUSPENDED})
 WAITING = LIVE - {S.RUNNING}
 ENDED = frozenset(S) - LIVE
+UNTIMED = WAITING - {S.READY, S.SCHEDULED, S.SUSPENDED}
+"""Where a job waits until somebody lets it go on: no clock moves it. Each store treats these places
+alike, and a job that becomes ready out of one of them arrives as if it were new."""
 
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     S.BLOCKED: frozenset({S.READY, S.SCHEDULED, S.CANCELLED, S.EXPIRED, S.SKIPPED}),

@@ -11,10 +11,10 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.errors import RowRefused
 from holdfast.job.outcome import Transition
-from holdfast.job.state import JobState
+from holdfast.job.state import UNTIMED, JobState
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
-from holdfast.store.postgres.scripts import PACKAGE, _assembled, load_scripts
+from holdfast.store.postgres.scripts import PACKAGE, _assembled, _for_each_place, load_scripts
 from tests.conformance.builders import QUEUE, TASK, new_job
 from tests.stores.postgres.shared import hired, opened
 
@@ -46,6 +46,16 @@ def test_a_name_without_a_meaning_and_a_part_without_a_place_are_errors(
 ) -> None:
     with pytest.raises(ValueError, match=problem):
         _assembled("a/b", text, PARTS)
+
+
+def test_what_is_for_each_place_is_written_once() -> None:
+    places = sorted(UNTIMED)
+    many = _for_each_place("{{each untimed}}\nfrom_{{place}} as (),\n{{end}}\nselect")
+    assert many == "".join(f"from_{place} as (),\n" for place in places) + "select"
+    inline = _for_each_place("in ('ready'{{each untimed}}, '{{place}}'{{end}})")
+    assert inline == "in ('ready'" + "".join(f", '{place}'" for place in places) + ")"
+    with pytest.raises(KeyError, match="nowhere"):
+        _for_each_place("{{each nowhere}}{{place}}{{end}}")
 
 
 def test_a_part_that_is_not_there_is_an_error() -> None:

@@ -10,6 +10,9 @@ and says where each of them goes:
 A part that differs from script to script by a word takes that word from the script's header
 (`-- let ids: $3::uuid[]` stands for `{{ids}}` in the part). A name in braces that nothing explains
 is an error when the scripts are loaded, and so is a part or word that is announced and not placed.
+
+What is the same for several places is written once, between `{{each …}}` and `{{end}}`, where
+`{{place}}` stands for the name of each place in turn (`PLACES`).
 The columns of a job's body are words too (`body.py`): no script spells them out.
 
 Everything that is put into a script is text of this program, and the schema's name: an identifier
@@ -24,6 +27,7 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from holdfast.job.state import TRANSITIONS, UNTIMED, JobState
 from holdfast.store.postgres.body import body_words
 
 PACKAGE = "holdfast.store.postgres"
@@ -36,6 +40,14 @@ WORDS = {
     "calendar_end": "'9999-12-31 23:59:59.999999Z'::timestamptz",
 }
 
+PLACES = {
+    # No clock moves a job out of these.
+    "untimed": sorted(UNTIMED),
+    # Those of them that an attempt can end in.
+    "untimed_end": sorted(UNTIMED & TRANSITIONS[JobState.RUNNING]),
+}
+
+_EACH = re.compile(r"\{\{each ([a-z_]+)\}\}\n?(.*?)\{\{end\}\}\n?", re.DOTALL)
 _NAMED = re.compile(r"\{\{([a-z_]+)\}\}")
 _USES = re.compile(r"^-- uses: (.+)$", re.MULTILINE)
 _LET = re.compile(r"^-- let ([a-z_]+): (.+)$", re.MULTILINE)
@@ -61,10 +73,17 @@ def load_scripts(schema: str) -> Mapping[str, str]:
 
 def _texts(folder: Traversable) -> list[tuple[str, str]]:
     return [
-        (file.name.removesuffix(".sql"), file.read_text("utf-8"))
+        (file.name.removesuffix(".sql"), _for_each_place(file.read_text("utf-8")))
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     ]
+
+
+def _for_each_place(text: str) -> str:
+    def repeated(found: re.Match[str]) -> str:
+        return "".join(found[2].replace("{{place}}", place) for place in PLACES[found[1]])
+
+    return _EACH.sub(repeated, text)
 
 
 def _assembled(verb: str, text: str, parts: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from holdfast.store.sqlite.borrowing import borrow, run_on
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
 from holdfast.store.sqlite.operating import reschedule
-from holdfast.store.sqlite.places import take_numbers
+from holdfast.store.sqlite.places import take_numbers, wait_untimed
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
@@ -137,7 +137,7 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     if scheduled:
         tx.each(enter[JobState.SCHEDULED], scheduled)
     if blocked:
-        tx.each(enter[JobState.BLOCKED], blocked)
+        wait_untimed(tx, JobState.BLOCKED, blocked)
     deadlines = _deadlines(jobs, now)
     tx.each(sql["deadline"], deadlines)
     for queue, count in Counter([row[1] for row in ready]).items():

@@ -11,10 +11,10 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
 from holdfast.job.record import ERRORS_KEPT
-from holdfast.job.state import ENDED, JobState
+from holdfast.job.state import ENDED, UNTIMED, JobState
 from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
-from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return
+from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -149,6 +149,11 @@ def _suspend(tx: Transaction, moves: Sequence[Move]) -> None:
         tx.wake(Topic.DUE)
 
 
+def _wait_untimed(tx: Transaction, moves: Sequence[Move]) -> None:
+    for place in {move.transition.to for move in moves}:
+        wait_untimed(tx, place, [move.counted for move in moves if move.transition.to is place])
+
+
 def _drop_deadlines(tx: Transaction, moves: Sequence[Move]) -> None:
     ids = to_json(move.transition.id for move in moves)
     tx.run(steps("jobs/finish")["drop deadlines"], (ids,))
@@ -172,11 +177,11 @@ def _cool_queues(tx: Transaction, moves: Sequence[Move]) -> None:
 
 
 def _is_released(move: Move) -> bool:
-    return move.transition.to is JobState.READY and move.transition.source is JobState.BLOCKED
+    return move.transition.to is JobState.READY and move.transition.source in UNTIMED
 
 
 def _returns(move: Move) -> bool:
-    return move.transition.to is JobState.READY and move.transition.source is not JobState.BLOCKED
+    return move.transition.to is JobState.READY and move.transition.source not in UNTIMED
 
 
 _Guard = Callable[[Move], bool]
@@ -189,6 +194,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (_returns, _return_to_line),
     (lambda move: move.transition.to is JobState.SCHEDULED, _schedule),
     (lambda move: move.transition.to is JobState.SUSPENDED, _suspend),
+    (lambda move: move.transition.to in UNTIMED, _wait_untimed),
     (lambda move: move.ends and move.job.deadline_at is not None, _drop_deadlines),
     (lambda move: move.transition.error is not None, _append_errors),
     (lambda move: move.transition.cool is not None, _cool_queues),

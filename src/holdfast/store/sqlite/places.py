@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from holdfast.job.ids import JobId
-from holdfast.job.state import JobState
+from holdfast.job.state import UNTIMED, JobState
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
@@ -23,7 +23,7 @@ TABLES: Mapping[JobState, str] = {
     JobState.RUNNING: "holdfast_lease",
     JobState.SCHEDULED: "holdfast_scheduled",
     JobState.SUSPENDED: "holdfast_suspended",
-    JobState.BLOCKED: "holdfast_blocked",
+    **{state: f"holdfast_{state}" for state in sorted(UNTIMED)},
 }
 
 
@@ -88,6 +88,11 @@ def _in_line(row: Narrow, seq: int, now: int) -> Row:
     """Taken apart and put together by hand: `_replace` costs four times as much."""
     job_id, queue, priority, _, task, attempts, crashes, fence, ties = row
     return job_id, queue, priority, seq, task, attempts, crashes, fence, ties, now
+
+
+def wait_untimed(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
+    """Put jobs in a place that no clock moves them out of."""
+    tx.each(at("parts/wait_untimed", place), rows)
 
 
 def make_ready(tx: Transaction, jobs: Sequence[InPlace]) -> None:

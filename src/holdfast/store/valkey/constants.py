@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from holdfast.job.record import ERRORS_KEPT
-from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
 from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Record, ScheduleRow, width
 from holdfast.store.valkey.moments import LATEST
@@ -31,6 +31,7 @@ def constants() -> dict[str, str]:
         "LIVE": _set(LIVE),
         "WAITING": _set(WAITING),
         "ENDED": _set(ENDED),
+        "UNTIMED": _set(UNTIMED),
         "RETAIN": _table({state: f"'{RETAINED_BY[state]}'" for state in sorted(ENDED)}),
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
         "ERRORS_KEPT": str(ERRORS_KEPT),

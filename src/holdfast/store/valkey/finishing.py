@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
-from holdfast.job.state import JobState
+from holdfast.job.state import UNTIMED
 from holdfast.store.contract.records import Verdict, WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import MoveRow
@@ -65,7 +65,7 @@ class ValkeyFinishing(ValkeyVerbs):
         return verdicts
 
     async def _finish_batch(self, moves: Sequence[Judged], how: How) -> list[Verdict]:
-        if any(not is_plain and move.source is JobState.BLOCKED for move, is_plain in moves):
+        if any(not is_plain and move.source in UNTIMED for move, is_plain in moves):
             how = {**how, "arrival": await self._connections.arrivals(1)}
         ways = self._ways(moves, how)
         answers = await gathered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.job.state import ENDED, LIVE, JobState
+from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.reading import counts
@@ -17,7 +17,7 @@ MEMORY_LEFT = 0.1  # the part of the memory limit below which doctor warns
 # The sets that list jobs, with the states of the jobs in each.
 LISTED: dict[str, frozenset[JobState]] = {
     "live": LIVE,
-    "blocked": frozenset({JobState.BLOCKED}),
+    **{f"untimed:{state}": frozenset({state}) for state in sorted(UNTIMED)},
     **{f"ended:{state}": frozenset({state}) for state in sorted(ENDED)},
 }
 

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
-from holdfast.job.state import ENDED, LIVE, JobState
+from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
@@ -178,14 +178,13 @@ async def _blobs(
 
 def _sources(which: JobFilter) -> tuple[list[str], bool]:
     """The sets that hold every job in question, and whether the sets of what workers hold belong
-    to them. Of the live states only blocked and running have sets of their own that list ids."""
+    to them. Of the live states only running and those without a clock have sets that list ids."""
     states = which.states or frozenset(JobState)
     names = [f"ended:{state}" for state in sorted(states & ENDED)]
     wanted = states & LIVE
-    if not wanted <= {JobState.BLOCKED, JobState.RUNNING}:
+    if not wanted <= UNTIMED | {JobState.RUNNING}:
         return [*names, "live"], False
-    if JobState.BLOCKED in wanted:
-        names.append("blocked")
+    names += [f"untimed:{state}" for state in sorted(wanted & UNTIMED)]
     return names, JobState.RUNNING in wanted
 
 

@@ -67,7 +67,8 @@ judged as materialized (
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
         gone.fence + asked.bump as fence, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
         asked.reason, asked.kind, asked.message, asked.traceback, asked.attempt,
-        gone.cancelled and asked.next in ('ready', 'scheduled', 'suspended') as stopped
+        gone.cancelled and asked.next in
+            ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}}) as stopped
     from gone join asked on asked.job_id = gone.job_id
 ),
 closed as materialized (
@@ -89,7 +90,8 @@ to_outcome as (
         ),
         case when stopped then null else result end, why
     -- the table refuses a state that is not of an ended job, so an unknown state is an error
-    from closed where state not in ('ready', 'scheduled', 'suspended')
+    from closed where state not in
+        ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}})
 ),
 to_ready as (
     -- a job that is handed back keeps its seq, and so its position
@@ -113,6 +115,14 @@ to_suspended as (
         fence, ties, why
     from closed where state = 'suspended'
 ),
+{{each untimed_end}}
+to_{{place}} as (
+    insert into {{schema}}.{{place}}
+        (job_id, queue, priority, task, attempts, crashes, fence, ties)
+    select job_id, queue, priority, task, attempts, crashes, fence, ties
+    from closed where state = '{{place}}'
+),
+{{end}}
 to_error as (
     insert into {{schema}}.error (job_id, at, attempt, kind, message, traceback)
     select job_id, {{now}}, attempt, kind, message, traceback

@@ -9,12 +9,16 @@ in_scheduled as (
 in_suspended as (
     update {{schema}}.suspended set {{change}} where job_id = any ({{ids}}) returning job_id
 ),
-in_blocked as (
-    update {{schema}}.blocked set {{change}} where job_id = any ({{ids}}) returning job_id
+{{each untimed}}
+in_{{place}} as (
+    update {{schema}}.{{place}} set {{change}} where job_id = any ({{ids}}) returning job_id
 ),
+{{end}}
 changed as materialized (
     select job_id from in_ready
     union all select job_id from in_scheduled
     union all select job_id from in_suspended
-    union all select job_id from in_blocked
+{{each untimed}}
+    union all select job_id from in_{{place}}
+{{end}}
 )

@@ -12,13 +12,17 @@ from_suspended as (
     delete from {{schema}}.suspended where job_id = any (array(select job_id from leaving))
     returning job_id, queue, priority, null::bigint as seq, task, attempts, crashes, fence, ties
 ),
-from_blocked as (
-    delete from {{schema}}.blocked where job_id = any (array(select job_id from leaving))
+{{each untimed}}
+from_{{place}} as (
+    delete from {{schema}}.{{place}} where job_id = any (array(select job_id from leaving))
     returning job_id, queue, priority, null::bigint as seq, task, attempts, crashes, fence, ties
 ),
+{{end}}
 out_of_waiting as materialized (
     select * from from_ready
     union all select * from from_scheduled
     union all select * from from_suspended
-    union all select * from from_blocked
+{{each untimed}}
+    union all select * from from_{{place}}
+{{end}}
 )

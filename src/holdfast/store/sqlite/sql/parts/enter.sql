@@ -18,9 +18,3 @@ insert into holdfast_suspended (
     reason, wake_at
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: blocked
-insert into holdfast_blocked (
-    job_id, queue, priority, seq, task, attempts, crashes, fence, ties
-)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -54,11 +54,13 @@ local function go(move, record)
     elseif record[CANCEL_AT] then
         make_ended(id, record, 'cancelled', kept_by_policy(id), 'cancelled on request')
     elseif to == 'ready' then
-        make_ready(id, record, record[STATE] == 'blocked' and arrive(move[MOVE_INDEX]))
+        make_ready(id, record, UNTIMED[record[STATE]] and arrive(move[MOVE_INDEX]))
     elseif to == 'scheduled' then
         make_wait(id, record, to, move[MOVE_RUN_AT] or after(delay or 0), reason)
     elseif to == 'suspended' then
         make_wait(id, record, to, delay and after(delay), reason)
+    elseif UNTIMED[to] then
+        make_wait(id, record, to, false, reason)
     else
         error('no move takes a job to ' .. tostring(to))
     end

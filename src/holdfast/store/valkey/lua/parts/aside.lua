@@ -4,8 +4,11 @@
 local ASIDE_SECONDS = 30 * 86400
 
 local function put_aside(id)
-    for _, name in ipairs({'live', 'blocked', 'due', 'timeouts', 'deadlines'}) do
+    for _, name in ipairs({'live', 'due', 'timeouts', 'deadlines'}) do
         redis.call('ZREM', partition .. ':' .. name, id)
+    end
+    for state in pairs(UNTIMED) do
+        redis.call('ZREM', partition .. ':untimed:' .. state, id)
     end
     redis.call('ZADD', partition .. ':aside', moment, id)
     redis.call('ZADD', partition .. ':expiry', after(ASIDE_SECONDS), id)

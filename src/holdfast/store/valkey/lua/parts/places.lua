@@ -19,8 +19,8 @@ local function settle(id, record, enters)
         if record[AT] then
             put('due', id, enters and record[AT])
         end
-    elseif state == 'blocked' then
-        put('blocked', id, enters and 0)
+    elseif UNTIMED[state] then
+        put(behind('untimed', state), id, enters and 0)
     elseif ENDED[state] then
         put(behind('ended', state), id, enters and 0)
         put('expiry', id, enters and record[EXPIRES_AT])

@@ -1,0 +1,2 @@
+insert into {{place}} (job_id, queue, priority, seq, task, attempts, crashes, fence, ties)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
