@@ -32,7 +32,7 @@ from holdfast.store.open import open_store
 from holdfast.task import Task
 from holdfast.worker.alone import run_alone
 from holdfast.worker.last_resort import LastResort
-from holdfast.worker.options import WorkerOptions
+from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
 from holdfast.worker.worker import Worker
 
 T = TypeVar("T")
@@ -236,15 +236,23 @@ class App(Tasks):
 
     # Running -----------------------------------------------------------------------------
 
-    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> _OpenedWorker:
-        """A worker for these queues, each with a number of slots; use it with `async with`."""
+    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> OpenedWorker:
+        """A worker for these queues, each with a number of slots; use it with `async with`.
+        Without `queues` it serves the queues of the app's own tasks and schedules."""
         self.import_tasks()
         defaults = {
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
         }
         defaults["imports"] = tuple(self._imports.loaded)
-        chosen = WorkerOptions(queues=queues or {"default": 50}, **(defaults | options))
-        return _OpenedWorker(self, chosen)
+        served = dict.fromkeys(self.own_queues, DEFAULT_SLOTS) if queues is None else queues
+        return OpenedWorker(self, WorkerOptions.of(served, defaults | options))
+
+    @property
+    def own_queues(self) -> list[str]:
+        """The queues to which the app's tasks and schedules send their jobs."""
+        tasks = (task.options.queue for task in self.tasks.values())
+        schedules = (schedule.queue for schedule in self.schedules.values())
+        return list(dict.fromkeys([*tasks, *schedules])) or ["default"]
 
     def run_worker(
         self, queues: Mapping[str, int] | None = None, *, burst: bool = False, **options: Any
@@ -280,12 +288,12 @@ class App(Tasks):
             self.settings, self._clock, self._unopened, self._portals = before
 
 
-class _OpenedWorker:
+class OpenedWorker:
     """Opens the app, then starts the worker; stops the worker, then closes the app."""
 
     def __init__(self, app: App, options: WorkerOptions) -> None:
         self._app = app
-        self._options = options
+        self.options = options
         self._open = AsyncExitStack()
         self._worker: Worker | None = None
 
@@ -295,11 +303,25 @@ class _OpenedWorker:
             replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
             services = make_services(app, options, replicas)
             self._worker = Worker(
-                app.store, app.registry, self._options, app.events, services, replicas
+                app.store, app.registry, self.options, app.events, services, replicas
             )
             await stack.enter_async_context(self._worker)
+            await self._tell_unserved(app)
             self._open = stack.pop_all()
         return self._worker
+
+    async def _tell_unserved(self, app: App) -> None:
+        """Name the queues of the app's tasks that nobody serves: their jobs would only wait."""
+        left_out = [queue for queue in app.own_queues if queue not in self.options.queues]
+        if not left_out:
+            return
+        workers = [worker for worker in await app.store.workers.list() if worker.alive]
+        for queue in left_out:
+            if not any(queue in worker.queues for worker in workers):
+                tasks = [task.name for task in app.tasks.values() if task.options.queue == queue]
+                app.events.warning(
+                    "worker.queue_unserved", queue=queue, tasks=tasks, advice=f"--queues {queue}"
+                )
 
     def _own_id(self) -> WorkerId | None:
         return None if self._worker is None else self._worker.id

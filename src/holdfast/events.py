@@ -20,6 +20,7 @@ EVENTS: Mapping[str, str] = {
     "worker.stopped": "A worker has left; what it could not finish is handed back.",
     "worker.signal": "A worker heard SIGTERM or SIGINT; a second signal makes it leave at once.",
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
+    "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
     "worker.resized": "A queue of a running worker has another number of slots.",
     "worker.order_refused": "An order that came with a heartbeat makes no sense here.",
     # Its store and its lease

@@ -52,13 +52,15 @@ class Shell:
         self.url = f"sqlite:///{folder / 'jobs.db'}"
         self.app = folder / "shop.py"
         self.app.write_text(SHOP.format(url=self.url))
+        self.environment: dict[str, str] = {}
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "holdfast.cli.main", *arguments],
             cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")},
+            env={k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+            | self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -278,6 +280,24 @@ def test_a_worker_loads_nothing_that_only_draws_or_checks(shell: Shell) -> None:
         [sys.executable, "-c", code], cwd=shell.folder, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
+
+
+def test_the_package_is_the_command_too(shell: Shell) -> None:
+    command = [sys.executable, "-m", "holdfast", "jobs", "--help"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("Usage: holdfast jobs ")
+
+
+async def test_processes_of_the_environment_are_not_started_by_the_children_again(
+    shell: Shell, store: Store
+) -> None:
+    shell.environment = {"HOLDFAST_PROCESSES": "2", "HOLDFAST_NAME": "clerk"}
+    parent = shell.start("worker", "shop:app", "--threads", "3", "--child-processes", "1")
+    await wait_for_workers(store, 2)
+    assert {worker.name for worker in await alive(store)} == {"clerk-1", "clerk-2"}
+    assert len(psutil.Process(parent.pid).children(recursive=True)) == 2
+    parent.send_signal(signal.SIGTERM)
+    assert ended(parent)[0] == 0
 
 
 def test_the_demo_shows_its_summary_and_keeps_its_promises(shell: Shell) -> None:

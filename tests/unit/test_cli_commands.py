@@ -200,25 +200,72 @@ def test_a_call_that_does_not_parse_is_a_wrong_call(desk: Desk, words: list[str]
     [
         ("mail", {"mail": 50}),
         ("mail:10,default:50", {"mail": 10, "default": 50}),
-        ("eu:mail:3, eu:bulk", {"eu:mail": 3, "eu:bulk": 50}),
+        ("eu:mail:3, eu:bulk:50", {"eu:mail": 3, "eu:bulk": 50}),
     ],
 )
 def test_slots_stand_after_the_last_colon(text: str, queues: dict[str, int]) -> None:
     assert parse_queues(text) == queues
 
 
-@pytest.mark.parametrize("text", ["", ",", "mail,mail:3", "ma il", "mail:0"])
-def test_queues_that_make_no_sense_are_a_wrong_call(desk: Desk, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "--queues must name a queue"),
+        (",", "--queues must name a queue"),
+        (":5", "queue must be 1 to 128 letters"),
+        ("mail,mail:3", "--queues names 'mail' twice"),
+        ("ma il", "queue must be 1 to 128 letters"),
+        ("mail:0", "queue 'mail': slots must be a whole number, at least 1, got 0"),
+        ("mail:x", "must stand its slots, as in 'mail:50'; for a queue of that name say"),
+        ("mail:-1", "must stand its slots, as in 'mail:50'"),
+    ],
+)
+def test_queues_that_make_no_sense_are_a_wrong_call(desk: Desk, text: str, said: str) -> None:
     answer = desk.run("worker", f"{desk.shop()}:app", "--queues", text, "--burst")
     assert answer.code == 2
     assert answer.err.startswith("error: ")
+    assert said in answer.err
+
+
+def test_every_option_of_a_worker_may_be_set_in_the_environment(desk: Desk) -> None:
+    shown = " ".join(desk.run("worker", "--help").out.split())
+    command = program.get_command(click.Context(program), "worker")
+    assert command is not None
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    for option in options:
+        if not option.hidden and option.name != "as_json":
+            variable = f"HOLDFAST_{str(option.name).upper()}"
+            assert variable in shown, option.name
+            assert option.envvar in (variable, None), "None: it is a setting of the program"
+
+
+def test_a_worker_does_what_its_environment_says(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = f"{desk.shop()}:app"
+    desk.run("enqueue", "send", "-a", "to=ann", "--app", app)
+    given = {
+        "QUEUES": "other:3",
+        "BURST": "1",
+        "NAME": "clerk",
+        "THREADS": "2",
+        "LOG_LEVEL": "info",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    assert desk.run("worker", app, "--json").json["ended"] == 0
+    assert desk.run("worker", app, "--queues", "mail", "--json").json["ended"] == 1
+    monkeypatch.setenv("HOLDFAST_THREADS", "none")
+    answer = desk.run("worker", app)
+    assert answer.code == 2
+    assert "HOLDFAST_THREADS" in answer.err or "--threads" in answer.err
 
 
 def test_a_job_enqueued_by_the_command_line_is_run_by_it(desk: Desk) -> None:
     app = f"{desk.shop()}:app"
     made = desk.run("enqueue", "send", "-a", "to=ann", "--app", app, "--json").json["id"]
-    answer = desk.run("worker", app, "--queues", "mail:2", "--burst", "--json")
-    assert answer.code == 0
+    answer = desk.run("worker", app, "--burst", "--json")
+    assert answer.code == 0, "the queue of the app's task is served unasked"
     assert (answer.json["ended"], answer.json["handed_back"]) == (1, 0)
     shown = desk.json("jobs", "show", made)
     assert (shown["state"], shown["result"]) == (JobState.SUCCEEDED, "ann")

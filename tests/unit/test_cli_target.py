@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,19 @@ def test_looking_at_a_store_that_is_not_there_makes_none(desk: Desk) -> None:
     assert answer.code == 1
     assert answer.err.startswith("error: no store at ")
     assert list(desk.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["jobs list", "queues list", "workers list", "schedules list"])
+def test_looking_at_a_file_of_another_program_leaves_it_as_it_was(desk: Desk, command: str) -> None:
+    with closing(sqlite3.connect(desk.folder / "jobs.db")) as connection:
+        connection.execute("create table orders (id integer primary key)")
+    before = (desk.folder / "jobs.db").read_bytes()
+    answer = desk.on_store(*command.split())
+    assert answer.code == 1
+    assert answer.err.startswith(f"error: {desk.folder / 'jobs.db'} has no Holdfast schema")
+    assert desk.json("doctor", code=1)["findings"][0]["check"] == "schema"
+    assert (desk.folder / "jobs.db").read_bytes() == before
+    assert [file.name for file in desk.folder.iterdir()] == ["jobs.db"]
 
 
 def test_migrating_without_a_named_store_makes_none(desk: Desk) -> None:

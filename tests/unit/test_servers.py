@@ -271,6 +271,22 @@ def test_the_command_prints_a_url_and_stops_when_told() -> None:
     assert nothing_is_left_of(data.parent)
 
 
+@pytest.mark.parametrize("kind", ["postgres", "valkey"])
+def test_the_command_without_a_server_says_so_without_a_traceback(kind: str) -> None:
+    chosen = {f"HOLDFAST_TEST_{kind.upper()}": "0.1"}
+    given = {key: value for key, value in os.environ.items() if not key.endswith("_URL")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "holdfast.testing.servers", kind],
+        env=given | chosen,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: no ")
+    assert "Traceback" not in ran.stderr
+
+
 def test_a_given_server_is_used_and_gets_its_databases_removed(
     server: ThrowawayPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

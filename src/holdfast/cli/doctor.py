@@ -36,7 +36,7 @@ async def doctor(session: CommandSession) -> None:
     """
     url = session.url
     require_store_file(url)
-    findings = await examine(open_store(url))
+    findings = await examine(open_store(url, may_create=False))
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))

@@ -26,7 +26,7 @@ imports_option = click.option(
     "imports",
     metavar="MODULE",
     multiple=True,
-    help="A module that declares tasks, besides those of the app (repeatable).",
+    help="A module that declares tasks (repeatable).  [env var: HOLDFAST_IMPORTS]",
 )
 
 
@@ -114,7 +114,7 @@ def _time_option(*names: str, metavar: str, read: Reader, **more: Any) -> Callab
 
 def wait_option(*names: str, **more: Any) -> Callable[[F], F]:
     """How long: the body gets seconds."""
-    return _time_option(*names, metavar="TIME", read=wait, **more)
+    return _time_option(*names, read=wait, **{"metavar": "TIME", **more})
 
 
 def moment_option(*names: str, **more: Any) -> Callable[[F], F]:

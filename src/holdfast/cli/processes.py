@@ -42,7 +42,7 @@ class ProcessGroup:
         until_done: bool = False,
         restart: bool = True,
     ) -> None:
-        self._command = [sys.executable, "-m", "holdfast.cli.main", *arguments]
+        self._command = [sys.executable, "-m", "holdfast", *arguments]
         self._count = count
         self._name = name
         self._until_done = until_done

@@ -112,10 +112,10 @@ class CommandSession:
 
     @asynccontextmanager
     async def store(self, *, may_create: bool = False) -> AsyncIterator[Store]:
-        url = self.url
-        if not (may_create and self.names_store):
+        url, may_create = self.url, may_create and self.names_store
+        if not may_create:
             require_store_file(url)
-        store = open_store(url)
+        store = open_store(url, may_create=may_create)
         await store.open()
         try:
             yield store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,13 +19,17 @@ from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
 from holdfast.job.checks import check_name
+from holdfast.worker.options import DEFAULT_SLOTS
 
 if TYPE_CHECKING:
-    from holdfast.app import App
+    from holdfast.app import App, OpenedWorker
     from holdfast.worker.last_resort import LastResort
     from holdfast.worker.worker import Worker
 
-DEFAULT_SLOTS = 50
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPTIONS = ("grace", "lease", "poll", "max_block", "threads", "child_processes", "name")
+"""What is handed on to the worker; there, `child_processes` is called `processes`."""
 NO_TASKS = (
     'the app has no tasks: name their modules: App(imports=["shop.tasks"]), '
     "app.autodiscover('shop') or --import shop.tasks"
@@ -35,92 +39,97 @@ logger = logging.getLogger("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class WorkerCall:
-    """What was asked of `holdfast worker`."""
+    """What was asked of `holdfast worker`. `options` has only what was given."""
 
     locator: str | None
-    queues: dict[str, int]
+    queues: dict[str, int] | None
     processes: int
     burst: bool
-    times: dict[str, float]
-    name: str | None
+    options: dict[str, Any]
     log_level: str
     json_logs: bool
     supervised: bool
     imports: tuple[str, ...]
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return {**self.times, **({"name": self.name} if self.name else {})}
-
     def as_arguments(self, url: str | None) -> list[str]:
-        """The same call, as arguments for one child process."""
-        queues = ",".join(f"{queue}:{slots}" for queue, slots in self.queues.items())
-        arguments = ["worker", *([self.locator] if self.locator else []), "--queues", queues]
-        arguments += [f"{_flag(name)}={seconds}" for name, seconds in self.times.items()]
+        """The same call, as arguments for one child process, which gets a name of its own."""
+        arguments = ["worker", *([self.locator] if self.locator else [])]
+        if self.queues is not None:
+            shown = ",".join(f"{queue}:{slots}" for queue, slots in self.queues.items())
+            arguments += ["--queues", shown]
+        given = {key: value for key, value in self.options.items() if key != "name"}
+        arguments += [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
         arguments += ["--log-level", self.log_level, "--supervised"]
         flags = {"--burst": self.burst, "--json-logs": self.json_logs}
         arguments += [flag for flag, wanted in flags.items() if wanted]
         arguments += [f"--import={module}" for module in self.imports]
         return [*arguments, *(["--url", url] if url else [])]
 
+    def opened_on(self, app: App) -> OpenedWorker:
+        names = {"child_processes": "processes"}
+        return app.worker(self.queues, **{names.get(k, k): v for k, v in self.options.items()})
+
+
+def setting(flag: str, *more: str, **about: Any) -> Callable[[F], F]:
+    """An option that may also be set in the environment: `--log-level` as HOLDFAST_LOG_LEVEL."""
+    variable = f"HOLDFAST_{flag.removeprefix('--').replace('-', '_').upper()}"
+    kind = wait_option if about.get("metavar") == "TIME" else click.option
+    return kind(flag, *more, envvar=variable, show_envvar=True, **about)
+
+
+def number(flag: str, **about: Any) -> Callable[[F], F]:
+    return setting(flag, metavar="N", type=click.IntRange(min=1), **about)
+
 
 @program.command("worker")
 @click.argument("locator", metavar="[APP]", required=False)
-@click.option(
-    "--queues", "-q", default="default", help="Queues with their slots: mail:10,default:50."
-)
+@setting("--queues", "-q", metavar="QUEUES", help="Queues with their slots: mail:10,default:50.")
 @imports_option
-@click.option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    help="So many worker processes, each with these slots.",
+@number("--processes", default=1, help="So many worker processes, each with these slots.")
+@number("--threads", help="Most threads for plain functions.")
+@number("--child-processes", help="Most child processes for tasks with process=True.")
+@setting("--burst", is_flag=True, help="Stop when nothing is left to do.")
+@setting("--reload", is_flag=True, help="Start again when a .py file changes (development).")
+@wait_option(
+    "--grace", help="How long running jobs may go on after a stop.  [env var: HOLDFAST_GRACE]"
 )
-@click.option("--burst", is_flag=True, help="Stop when nothing is left to do.")
-@click.option("--reload", is_flag=True, help="Start again when a .py file changes (development).")
-@wait_option("--grace", help="How long running jobs may go on after a stop.")
-@wait_option("--lease", help="How long the store trusts a silent worker.")
-@wait_option("--poll", help="How often to poll when nothing wakes it.")
-@wait_option("--max-block", help="How long a job may block the event loop. Default: the lease.")
-@click.option("--name", help="Its name in lists. Default: host and pid.")
-@click.option("--log-level", default="info", help="debug, info, warning or error.")
-@click.option("--json-logs", is_flag=True, help="One JSON object a line.")
+@wait_option(
+    "--lease", help="How long the store trusts a silent worker.  [env var: HOLDFAST_LEASE]"
+)
+@wait_option("--poll", help="How often to poll when nothing wakes it.  [env var: HOLDFAST_POLL]")
+@setting(
+    "--max-block",
+    metavar="TIME",
+    help="How long a job may block the event loop. Default: the lease.",
+)
+@setting("--name", help="Its name in lists. Default: host and pid.")
+@setting("--log-level", default="info", help="debug, info, warning or error.")
+@setting("--json-logs", is_flag=True, help="One JSON object a line.")
 @click.option("--supervised", is_flag=True, hidden=True)
 def worker(
-    session: CommandSession,
-    locator: str | None,
-    queues: str,
-    reload: bool,
-    grace: float | None,
-    lease: float | None,
-    poll: float | None,
-    max_block: float | None,
-    **call: Any,
+    session: CommandSession, locator: str | None, queues: str | None, reload: bool, **given: Any
 ) -> None:
     """Run jobs of an app until told to stop.
 
-    APP is where the App is, as module:attribute. Default: HOLDFAST_APP.
+    APP is where the App is, as module:attribute. Default: HOLDFAST_APP. Without --queues it serves
+    the queues of the app's tasks, each with 50 slots.
 
     The first SIGTERM or Ctrl-C lets running jobs end, up to the grace; a second does not wait.
     What has not ended is handed back and loses no attempt. Exit codes: 3 if it could not leave in
     time, 4 if a job blocked the event loop for too long.
     """
-    times = {"grace": grace, "lease": lease, "poll": poll, "max_block": max_block}
-    asked = WorkerCall(
+    options = {key: given.pop(key) for key in OPTIONS}
+    call = WorkerCall(
         locator=locator or session.locator,
-        queues=parse_queues(queues),
-        times={key: seconds for key, seconds in times.items() if seconds is not None},
-        **call,
+        queues=None if queues is None else parse_queues(queues),
+        options={key: value for key, value in options.items() if value is not None},
+        **given,
     )
-    if reload or asked.processes > 1:
-        _run_many(session, asked, reload=reload)
+    # A child inherits the environment, in which the variables of its parent stand.
+    if not call.supervised and (reload or call.processes > 1):
+        _run_many(session, call, reload=reload)
     else:
-        _run_one(session, asked)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        _run_one(session, call)
 
 
 def parse_queues(text: str) -> dict[str, int]:
@@ -131,13 +140,18 @@ def parse_queues(text: str) -> dict[str, int]:
     """
     queues: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        # A queue's own name may hold colons: only a number after the last colon counts slots.
-        name, colon, slots = part.rpartition(":")
-        name, number = (name, slots) if colon and slots.isdecimal() else (part, str(DEFAULT_SLOTS))
+        # A queue's own name may hold colons; then its slots must follow, so that a slip such as
+        # `mail:1O` does not name a queue that no job is in.
+        name, colon, slots = part.rpartition(":") if ":" in part else (part, "", "")
+        if colon and not slots.isdecimal():
+            raise UsageProblem(
+                f"--queues: after the last colon of {part!r} must stand its slots, as in "
+                f"'{name}:{DEFAULT_SLOTS}'; for a queue of that name say '{part}:{DEFAULT_SLOTS}'"
+            )
         check_name("queue", name)
         if name in queues:
             raise UsageProblem(f"--queues names {name!r} twice")
-        queues[name] = int(number)
+        queues[name] = int(slots) if colon else DEFAULT_SLOTS
     if not queues:
         raise UsageProblem("--queues must name a queue, such as mail:10,default:50")
     return queues
@@ -164,17 +178,18 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
 
 
 async def _work(app: App, call: WorkerCall, last_resort: LastResort | None) -> None:
+    opened = call.opened_on(app)
     async with app.opened_for_work():
         logger.info(
             "%s store (%s), queues %s, %s",
             app.store.kind,
             app.store.durability,
-            ", ".join(f"{queue}:{slots}" for queue, slots in call.queues.items()),
+            ", ".join(f"{queue}:{slots}" for queue, slots in opened.options.queues.items()),
             counted(len(app.tasks), "task"),
         )
         if not app.tasks:
             logger.warning(NO_TASKS)
-        async with app.worker(call.queues, **call.options) as worker:
+        async with opened as worker:
             with _leaving_with_parent(worker, call.supervised):
                 await worker.run(burst=call.burst, last_resort=last_resort)
 
@@ -228,9 +243,9 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
         session.app(call.locator, call.imports)
     set_up_logs(call.log_level, as_json=call.json_logs)
     children = ProcessGroup(
-        replace(call, name=None).as_arguments(session.given_url),
+        call.as_arguments(session.given_url),
         call.processes,
-        name=call.name,
+        name=call.options.get("name"),
         until_done=call.burst,
         restart=not reload,
     )

@@ -12,8 +12,9 @@ VALKEY = frozenset(
 )
 
 
-def open_store(url: str, *, clock: Clock | None = None) -> Store:
-    """Choose the backend by the URL's scheme; the store is returned unopened.
+def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True) -> Store:
+    """Choose the backend by the URL's scheme; the store is returned unopened. Without `may_create`,
+    opening a SQLite file that holds no store is an error, and the file is left as it was.
 
     Backends are imported here and only when asked for, so that a program on
     SQLite needs no database driver.
@@ -23,7 +24,7 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         case "sqlite":
             from holdfast.store.sqlite.store import SqliteStore
 
-            return SqliteStore(url, clock=clock)
+            return SqliteStore(url, clock=clock, may_create=may_create)
         case "postgres" | "postgresql":
             try:
                 from holdfast.store.postgres.store import PostgresStore

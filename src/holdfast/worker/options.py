@@ -6,13 +6,16 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 
 MOST_THREADS = 64
+DEFAULT_SLOTS = 50
+"""Slots of a queue that a worker serves without being told how many."""
 
 
 def own_name() -> str:
@@ -48,6 +51,15 @@ class WorkerOptions:
     max_unwritten: int = 5_000
     max_payload: int = 256 * 1024
     imports: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, queues: Mapping[str, int], options: Mapping[str, Any]) -> WorkerOptions:
+        """From options by name, as a caller gave them."""
+        known = [each.name for each in fields(cls) if each.name != "queues"]
+        for name in options:
+            if name not in known:
+                raise BadOption("option of a worker", f"one of {', '.join(known)}", name)
+        return cls(queues, **options)
 
     def __post_init__(self) -> None:
         _require_slots(self.queues)

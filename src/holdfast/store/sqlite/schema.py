@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from holdfast.errors import StoreError
+from holdfast.errors import SchemaMissing, StoreError
 from holdfast.store.migrate import load_migrations, pending, require_current
 from holdfast.store.sqlite.scripts import statements, steps
 from holdfast.store.sqlite.transaction import Transaction
@@ -12,11 +12,14 @@ from holdfast.store.sqlite.transaction import Transaction
 RECORDED = ["version", "name", "checksum", "applied_at"]
 
 
-def migrate(tx: Transaction, where: str) -> list[str]:
+def migrate(tx: Transaction, where: str, *, may_create: bool = True) -> list[str]:
     """Apply the missing migrations. The transaction holds the write lock, so several processes
-    may call this at once."""
+    may call this at once. Without `may_create`, a file that has none is not ours to change."""
     migration = steps("store/migrate")
-    missing = pending(load_migrations(__package__), _applied(tx, where), where)
+    applied = _applied(tx, where)
+    if not applied and not may_create:
+        raise SchemaMissing(where)
+    missing = pending(load_migrations(__package__), applied, where)
     if missing:
         tx.run(migration["create"])
     for step in missing:

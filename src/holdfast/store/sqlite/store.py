@@ -24,13 +24,19 @@ class SqliteStore:
     kind = "sqlite"
 
     def __init__(
-        self, url: str, *, clock: Clock | None = None, writer: Writer | None = None
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        writer: Writer | None = None,
+        may_create: bool = True,
     ) -> None:
         self._url = url
         self._clock = clock or SystemClock()
         self._writer = writer or Writer(Location.parse(url), self._clock)
         location = self._writer.location
         self._opened = False
+        self._may_create = may_create
         self.durability = location.durability
         in_memory = location.path is None
         self.capabilities = frozenset() if in_memory else frozenset(Capability)
@@ -47,7 +53,7 @@ class SqliteStore:
         self._writer.retain()
         self._opened = True
         try:
-            await self._writer.migrate()
+            await self._writer.migrate(may_create=self._may_create)
         except BaseException:
             await self.close()
             raise

@@ -111,8 +111,9 @@ class Writer:
         """Run `work` against one snapshot, beside the writer."""
         return await self._reading.run(self._read_in_turn, work, if_unchanged)
 
-    async def migrate(self) -> list[str]:
-        applied = await self.write(lambda tx: migrate(tx, self.location.shown))
+    async def migrate(self, *, may_create: bool = True) -> list[str]:
+        shown = self.location.shown
+        applied = await self.write(lambda tx: migrate(tx, shown, may_create=may_create))
         if self.location.path is not None:
             await self._writing.run(self._settle)
         return applied

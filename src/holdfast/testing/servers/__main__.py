@@ -2,8 +2,16 @@
 
 import argparse
 import signal
+import sys
 
-from holdfast.testing.servers import PostgresServer, ValkeyServer, postgres_server, valkey_server
+from holdfast.testing.servers import (
+    NoServer,
+    PostgresServer,
+    ServerFailed,
+    ValkeyServer,
+    postgres_server,
+    valkey_server,
+)
 
 
 def main() -> None:
@@ -11,7 +19,11 @@ def main() -> None:
     parser.add_argument("kind", choices=["postgres", "valkey"])
     parser.add_argument("--durable", action="store_true", help="with fsync, for benches")
     options = parser.parse_args()
-    with _server(options.kind, durable=options.durable) as server:
+    try:
+        found = _server(options.kind, durable=options.durable)
+    except (NoServer, ServerFailed) as error:
+        sys.exit(f"error: {error}")
+    with found as server:
         # Blocked only now: the server's programs would inherit it, and a signal that comes
         # before ends this process, after which the watchdog cleans up.
         endings = {signal.SIGINT, signal.SIGTERM}
