@@ -28,7 +28,7 @@ class Scene:
         self.gate = asyncio.Semaphore(0)
         self.lane = Lane(size, copy_context(), self, self)
 
-    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None:
+    def end(self, attempt: Attempt, transition: Transition | None) -> None:
         self.ended.append(attempt)
 
     def hand_back(self, attempts: Iterable[Attempt]) -> None:

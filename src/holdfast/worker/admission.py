@@ -74,10 +74,7 @@ class Admission:
 
     def _attempts(self, claimed: Sequence[Claimed], now: float) -> list[Attempt]:
         attempts: list[Attempt] = []
-        for job in claimed:
-            if self._lost_claims.has_returned(job):
-                self._permits.give(job.queue)
-                continue
+        for job in self._still_held(claimed):
             try:
                 attempts.append(Attempt(job, self._registry[job.task], self._answers, now))
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
@@ -85,6 +82,16 @@ class Admission:
                 self._finisher.add(None, leave(job, problem))
                 self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
         return attempts
+
+    def _still_held(self, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
+        """Leave out the jobs that were handed back before the answer to their claim came."""
+        returned = self._lost_claims.returned
+        if not returned:
+            return claimed
+        for job in claimed:
+            if (job.id, job.fence) in returned:
+                self._permits.give(job.queue)
+        return [job for job in claimed if (job.id, job.fence) not in returned]
 
     def _in_time(self, attempts: list[Attempt]) -> list[Attempt]:
         """Hand back what may not begin here any more, and return the rest."""
@@ -104,6 +111,8 @@ class Admission:
     def _begin(self, admitted: Admitted) -> None:
         self._permits.reads_ahead = not admitted.careful
         self._runner.dispatch(admitted.begin)
+        if not admitted.careful:
+            return
         self._runner.hand_back(admitted.hand_back)
         for suspect, seconds in admitted.put_off:
             self._longest_put_off = max(self._longest_put_off, seconds)

@@ -95,7 +95,7 @@ class Executor:
             return refused(error)
         match handler.mode:
             case Mode.LOOP:
-                attempt.begin()
+                attempt.begun = True
                 value = await handler.function(*args, **kwargs)
             case Mode.THREAD:
                 call = partial(handler.function, *args, **kwargs)

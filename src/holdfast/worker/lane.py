@@ -38,7 +38,7 @@ class Runs(Protocol):
 class Holder(Protocol):
     """Who holds the attempts of a lane (`Runner`), and hears later what became of them."""
 
-    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None: ...
+    def end(self, attempt: Attempt, transition: Transition | None) -> None: ...
 
     def hand_back(self, attempts: Iterable[Attempt]) -> None: ...
 
@@ -140,14 +140,14 @@ class Lane:
         SLOT.set(slot)
         clean = copy_context()
         inbox, slots = self._inbox, self.slots
-        run, ended = self._executor.run, self._holder.handler_ended
+        run, end = self._executor.run, self._holder.end
         while True:
             self._waking = False
             if self._closed or len(slots) > self._size:
                 break
             while inbox:
                 attempt = inbox.popleft()
-                if inbox:
+                if inbox and not self._waking:
                     self._wake_a_slot()
                 attempt.task = slot
                 try:
@@ -155,7 +155,7 @@ class Lane:
                 except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job
                     transition = undecidable(attempt.job, problem)
                 attempt.task = None
-                ended(attempt, transition)
+                end(attempt, transition)
                 del attempt, transition  # what they carry must not live on in an idle slot
                 if copy_context() != clean or slot.cancelling() or len(slots) > self._size:
                     slots.discard(slot)

@@ -15,7 +15,6 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ends import HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
-from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.records import JobFilter
@@ -31,7 +30,9 @@ SEARCH_BATCH = 500
 class LostClaims:
     """Searches for lost jobs when told to, as soon as the store answers, and once more a lease
     later: the store may apply a claim after the first search, although its answer was given up.
-    `claiming` says that a claim is on its way; the fetcher sets it."""
+    `claiming` says that a claim is on its way; the fetcher sets it. `returned` are the attempts,
+    by job and fence, that were handed back as lost. A store may answer a claim late, or answer it
+    again; if such a job began then, it would run twice."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class LostClaims:
         self._runner = runner
         self._finisher = finisher
         self._doubted = asyncio.Event()
-        self._returned: set[tuple[JobId, int]] = set()
+        self.returned: set[tuple[JobId, int]] = set()
         self._task: asyncio.Task[None] | None = None
         self.claiming = False
         finisher.on_given_up = self.suspect
@@ -60,11 +61,6 @@ class LostClaims:
         self._doubted.set()
         if self._task is None:
             self._task = asyncio.create_task(self._search(), name="holdfast-lost-claims")
-
-    def has_returned(self, job: Claimed) -> bool:
-        """Whether this very attempt was handed back as a lost one. A store may answer a claim
-        late, or answer it again. If the job began now, it would run twice."""
-        return bool(self._returned) and (job.id, job.fence) in self._returned
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -80,7 +76,7 @@ class LostClaims:
                     await self._until_answered()
         finally:
             self._task = None
-            self._returned.clear()
+            self.returned.clear()
 
     async def _doubted_again(self) -> bool:
         """Whether another claim got no answer before it was time to search again."""
@@ -110,7 +106,7 @@ class LostClaims:
         lost = [job_id for job_id in lost if not self._runner.holds(job_id)]
         for live in await self._store.jobs.live(lost):
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
-                self._returned.add((live.id, live.fence))
+                self.returned.add((live.id, live.fence))
                 self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
                 cancel = live.cancel_requested
                 self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))

@@ -118,12 +118,13 @@ class Places:
 
     def free(self) -> dict[Mode, int]:
         """How many more handlers could begin at once, of each mode that has a limit."""
+        if not self._used:
+            return {}
         left = {mode: self._capacity[mode] for mode in self._used}
-        if left:
-            for attempt in chain(*self._held):
-                mode = attempt.handler.mode
-                if mode in left:
-                    left[mode] -= 1
+        for attempt in chain(*self._held):
+            mode = attempt.handler.mode
+            if mode in left:
+                left[mode] -= 1
         return left
 
     def leaves_out(self, tasks: Sequence[str]) -> bool:
@@ -131,6 +132,6 @@ class Places:
         return len(tasks) < len(self._tasks)
 
     def tasks_that_could_begin(self, free: Mapping[Mode, int]) -> Sequence[str]:
-        if all(number > 0 for number in free.values()):
+        if not free or all(number > 0 for number in free.values()):
             return self._tasks
         return [task for task, mode in self._mode_of.items() if free.get(mode, 1) > 0]

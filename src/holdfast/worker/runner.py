@@ -189,18 +189,12 @@ class Runner:
 
     # Ending ---------------------------------------------------------------------------------
 
-    def handler_ended(self, attempt: Attempt, transition: Transition | None) -> None:
-        if not attempt.ended:
-            self.end(attempt, transition)
-        elif attempt.stuck:
-            self.stuck.remove(attempt)
-            if not self.leaving:  # a leaving worker ends slots whose handlers may still go on
-                self.stuck.report_returned(attempt)
-                self._permits.ended(attempt.job.queue)
-
     def end(self, attempt: Attempt, transition: Transition | None) -> None:
         """Free the slot and have the transition written: once for each attempt. The slot is free
         when the handler ends, not when that is written. A stuck handler keeps its slot."""
+        if attempt.ended:
+            self._returned_late(attempt)
+            return
         attempt.ended = True
         job = attempt.job
         if self.running.get(job.id) is attempt:  # a lost job may have been claimed here anew
@@ -217,6 +211,16 @@ class Runner:
                 self._report_failure(attempt, transition)
         if not self.running:
             self.quiet.set()
+
+    def _returned_late(self, attempt: Attempt) -> None:
+        """A handler returned whose attempt was ended before. If it was stuck, its slot is free
+        now."""
+        if not attempt.stuck:
+            return
+        self.stuck.remove(attempt)
+        if not self.leaving:  # a leaving worker ends slots whose handlers may still go on
+            self.stuck.report_returned(attempt)
+            self._permits.ended(attempt.job.queue)
 
     def _report_failure(self, attempt: Attempt, transition: Transition) -> None:
         job, error = attempt.job, transition.error

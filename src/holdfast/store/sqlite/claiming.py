@@ -90,7 +90,7 @@ class MarkedLines:
             if want.queue not in closed and want.limit > 0:
                 # Taken from the line before the next want is served: two may name one queue.
                 picked = _pick(tx, want, known, marks)
-                _take(tx, worker, picked)
+                _take(tx, worker, picked, want.free)
                 claimed += [job for _, job in picked]
         kept = self._marks
         tx.committed = lambda: kept.update(marks.maps[0])
@@ -157,14 +157,15 @@ def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
     )
 
 
-def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked]) -> None:
+def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked], free: int) -> None:
     """Move jobs of one queue from the line to the leases, all alike in one statement: a statement
-    for each job would also hand the interpreter to another thread and back for each."""
+    for each job would also hand the interpreter to another thread and back for each. All but the
+    first `free` jobs are claimed ahead."""
     alike: dict[tuple[str, int, float | None], list[int]] = {}
     for seq, job in picked:
         timeout = readable_part(job.policy).timeout
         alike.setdefault((job.queue, job.priority, timeout), []).append(seq)
-    first_ahead = next(((job.priority, seq) for seq, job in picked if job.ahead), None)
+    first_ahead = next(((job.priority, seq) for seq, job in picked[free:]), None)
     sql = steps("jobs/claim")
     for (queue, priority, timeout), numbers in alike.items():
         line = (queue, priority, to_json(numbers))
