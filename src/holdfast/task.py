@@ -191,7 +191,7 @@ class Task(Generic[P, R]):
             [inserted] = await jobs.insert_within(self.options.connection, [job])
             stands(job, inserted)
         else:
-            inserted = await self.client.insert(job)
+            inserted = await self.app.client.insert(job)
         return JobHandle(self, inserted)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
@@ -244,7 +244,13 @@ class Task(Generic[P, R]):
         return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
 
     def _job_for(self, call: object) -> NewJob:
-        return self._new_job(*_arguments(self.name, call))
+        match call:
+            case tuple():
+                return self._new_job(call, {})
+            case dict():
+                return self._new_job((), call)
+        got = type(call).__name__
+        raise BadArguments(self.name, f"a call must be a tuple or a dict of arguments, got {got}")
 
     def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
         return self._job_of(self._codec.encode(args, kwargs))
@@ -278,14 +284,3 @@ class Task(Generic[P, R]):
     def job(self, job_id: str) -> JobHandle[R]:
         """A handle on a job of this task that was enqueued elsewhere."""
         return JobHandle(self, Inserted(known_job_id(job_id), "existing"))
-
-
-def _arguments(task: str, call: object) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    match call:
-        case tuple():
-            return call, {}
-        case dict():
-            return (), call
-        case _:
-            got = type(call).__name__
-            raise BadArguments(task, f"a call must be a tuple or a dict of arguments, got {got}")

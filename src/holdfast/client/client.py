@@ -7,7 +7,7 @@ states, is said in `holdfast.client.verbs`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Unpack
 
 import msgspec
@@ -74,9 +74,11 @@ class Client:
 
     # Enqueue -----------------------------------------------------------------------------
 
-    async def insert(self, job: NewJob) -> Inserted:
+    def insert(self, job: NewJob) -> Coroutine[Any, Any, Inserted]:
         """Insert one job; concurrent calls share a round trip."""
-        return await self._inserter.insert(job)
+        return self._inserter.insert(
+            job
+        )  # passed on: each enqueue would pay for a second coroutine
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Insert all of them; raises `PartlyInserted` if the store took some and refused others."""

@@ -60,10 +60,10 @@ class Inserter:
             answers = iter(await self._insert_each(free) if free else ())
             return [held if _key(job) in held.keys else next(answers) for job in jobs]
 
-    async def _insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
+    def _insert(self, jobs: Sequence[NewJob]) -> Awaitable[list[Inserted]]:
         """Repeat the insert over a short outage. The ids were made here, so a repeat never adds
         a job twice."""
-        return await _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
+        return _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
 
 
 def stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import Parameter
 from typing import Any, NoReturn
 
@@ -52,24 +53,23 @@ class Signature:
     ) -> None:
         self.task = task
         self.parameters = inspect.Signature(parameters)
+        self.takes_context = context is not None
         self._context = context
         self._adapters = _adapters(task, parameters)
         self._sent = self._struct(lambda parameter: UNSET)
-        self._checker = msgspec.json.Decoder(self._sent, dec_hook=decode_custom)
-        self._taken = msgspec.json.Decoder(self._struct(_own_default), dec_hook=decode_custom)
+        self._read_sent = self._reader(self._sent)
+        self._read_taken = self._reader(self._struct(_own_default))
+        self._write = self._write_adapted if self._adapters else _ENCODER.encode
         self._count = sum(parameter.kind in POSITIONAL for parameter in parameters)
         self._by_name = self._sent.__struct_fields__[self._count :]
         kinds = {parameter.kind for parameter in parameters}
-        self._binds_in_c = kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        in_c = kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+        self._bind: Callable[..., Struct] = self._sent if in_c else self._bind_as_called
         self._calls_in_order = context is None and kinds <= set(POSITIONAL)
         self._result_adapter = _adapter(task, "the result", returns)
         self._result = msgspec.json.Decoder(
             Raw if self._result_adapter else returns, dec_hook=decode_custom
         )
-
-    @property
-    def takes_context(self) -> bool:
-        return self._context is not None
 
     @classmethod
     def of(
@@ -91,12 +91,12 @@ class Signature:
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The JSON object `{parameter: value}` to store, proven to read back."""
         try:
-            sent = self._bind(args, kwargs)
+            sent = self._bind(*args, **kwargs)
         except TypeError as exc:
             self._refuse_binding(args, kwargs, exc)
         try:
             text = self._write(sent)
-            arrived = self._read(self._checker, text)
+            arrived = self._read_sent(text)
             lost = None if arrived == sent else self._lost(sent, arrived)
         except Exception as exc:
             # Any exception: `__post_init__`, validators and `__eq__` are the user's code.
@@ -180,25 +180,24 @@ class Signature:
         except (TypeError, RuntimeError) as exc:
             raise BadTask(self.task, f"{exc}: rename the parameter") from exc
 
-    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Struct:
-        if self._binds_in_c:
-            return self._sent(*args, **kwargs)
+    def _bind_as_called(self, /, *args: Any, **kwargs: Any) -> Struct:
         if self._context and self._context.name in kwargs:
             raise TypeError(f"{self._context.name!r} is passed by the worker")
         return self._sent(**self.parameters.bind(*args, **kwargs).arguments)
 
-    def _write(self, sent: Struct) -> bytes:
-        if not self._adapters:
-            return _ENCODER.encode(sent)
+    def _write_adapted(self, sent: Struct) -> bytes:
         fields = _passed(sent)
         for name in self._adapters.keys() & fields.keys():
             fields[name] = Raw(self._adapters[name].write(fields[name]))
         return _ENCODER.encode(fields)
 
-    def _read(self, decoder: msgspec.json.Decoder[Struct], text: str | bytes) -> Struct:
-        arguments = decoder.decode(text)
-        if not self._adapters:
-            return arguments
+    def _reader(self, arguments: type[Struct]) -> Callable[[str | bytes], Struct]:
+        """Reads JSON into this Struct: in C, unless a parameter has an adapter."""
+        decode = msgspec.json.Decoder(arguments, dec_hook=decode_custom).decode
+        return partial(self._read_adapted, decode) if self._adapters else decode
+
+    def _read_adapted(self, decode: Callable[[str | bytes], Struct], text: str | bytes) -> Struct:
+        arguments = decode(text)
         for name, adapter in self._adapters.items():
             raw = getattr(arguments, name)
             if isinstance(raw, Raw):
@@ -207,7 +206,7 @@ class Signature:
 
     def _take(self, text: str | bytes, advice: str = CHANGED) -> Struct:
         try:
-            return self._read(self._taken, text)
+            return self._read_taken(text)
         except Exception as exc:
             # Any exception: `__post_init__` and validators are the user's code.
             raise BadArguments(self.task, self._misfit(text, exc, advice)) from exc
