@@ -126,6 +126,8 @@ async def insert_on(
 ) -> list[Inserted]:
     """Insert on this connection; jobs with unique keys need a transaction around it. Answers what
     became of each job, in order."""
+    if len(jobs) == 1 and jobs[0].is_plain and await _insert_one(on, connections, jobs[0]):
+        return [Inserted(jobs[0].id, "created")]
     first: dict[JobId, NewJob] = {}
     for job in jobs:
         first.setdefault(job.id, job)
@@ -135,13 +137,15 @@ async def insert_on(
     return [batch.answer(job, first[job.id]) for job in jobs]
 
 
+async def _insert_one(on: RunsScripts, connections: Connections, job: NewJob) -> bool:
+    """False if the id is there already: then the general way says whose it is."""
+    now, channel = connections.clock.override(), connections.options.channel
+    return bool(await on.fetch("jobs/insert_one", now, channel, *fields(job)))
+
+
 async def _insert_distinct(batch: Batch, jobs: list[NewJob]) -> None:
-    """Insert jobs of distinct ids by the shortest way that is right for all of them."""
-    if len(jobs) == 1 and jobs[0].is_plain:
-        values = (batch.now, batch.channel, *fields(jobs[0]))
-        created = await batch.on.fetch("jobs/insert_one", *values)
-        await batch.acknowledge(jobs, [] if created else jobs)
-    elif all(job.unique is None for job in jobs):
+    """Insert jobs of distinct ids; those with unique keys need a longer way."""
+    if all(job.unique is None for job in jobs):
         found = await batch.on.fetch("jobs/insert", batch.now, batch.channel, *columns(jobs))
         created_ids = {row[0] for row in found}
         await batch.acknowledge(jobs, [job for job in jobs if job.id not in created_ids])

@@ -58,7 +58,10 @@ class SqliteWakeups:
                 self._watcher.doze(self._audience.dozes)
 
     def emit_own(self, bumped: Mapping[Key, Bump]) -> None:
-        """Wake listeners after a commit of this store; the watcher will not tell them again."""
+        """Wake listeners after a commit of this store; the watcher will not tell them again. A
+        program that only enqueues has none."""
+        if not self._audience:
+            return
         watcher = self._watcher
         if watcher is not None:
             bumped = watcher.note(bumped)
