@@ -53,6 +53,17 @@ def test_with_an_app_text_stays_text_and_the_tasks_own_options_hold(desk: Desk) 
     assert (job["queue"], job["priority"]) == ("mail", 3)
 
 
+def test_a_module_with_tasks_is_imported_before_its_task_is_looked_for(desk: Desk) -> None:
+    app = desk.shop()
+    more = f"from {app} import app\n@app.task(name='more', also=['old'])\ndef f() -> None: ...\n"
+    (desk.folder / f"{app}_more.py").write_text(more)
+    call = ("enqueue", "old", "--import", f"{app}_more")
+    answer = desk.run(*call, "--app", app, "--json")
+    assert desk.json("jobs", "show", answer.json["id"])["task"] == "more"
+    nobody = desk.on_store(*call)
+    assert (nobody.code, "--import needs an app" in nobody.err) == (2, True)
+
+
 def test_with_an_app_a_list_binds_by_position(desk: Desk) -> None:
     answer = desk.run("enqueue", "send", '["ann", 2]', "--app", f"{desk.shop()}:app", "--json")
     assert desk.json("jobs", "show", answer.json["id"])["args"] == {"to": "ann", "copies": 2}

@@ -62,6 +62,13 @@ async def test_both_forms_have_the_types_of_the_function() -> None:
     assert plain(8) == "4"
 
 
+def test_a_task_of_one_app_may_be_declared_in_another() -> None:
+    task = App("sqlite://").task(send)
+    other = App("sqlite://")
+    assert other.task(task).function is send
+    assert other.registry[task.name].mode == task.handler.mode
+
+
 def test_what_is_no_function_is_refused_with_advice() -> None:
     app = App("sqlite://")
     with pytest.raises(BadOption, match="put on a function; give options by name"):

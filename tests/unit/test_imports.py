@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import App, BadImport, BadOption
 from holdfast.config import Settings
+from holdfast.testing import Harness
 
 _numbers = itertools.count()
 
@@ -46,6 +47,13 @@ def test_a_package_is_walked_when_a_worker_starts(package: str) -> None:
     app.worker()
     assert list(app.registry) == [f"{package}.mail.deep.tasks.send", f"{package}.tasks.send"]
     assert f"{package}.empty" not in sys.modules
+
+
+async def test_a_harness_imports_what_a_worker_would(package: str) -> None:
+    app = app_of(package)
+    app.autodiscover(package)
+    async with Harness(app):
+        assert f"{package}.tasks.send" in app.registry
 
 
 def test_modules_are_imported_by_name(package: str) -> None:
@@ -87,6 +95,9 @@ def test_a_package_to_discover_must_be_one(package: str) -> None:
     app = app_of(package)
     app.autodiscover("nowhere.at.all")
     with pytest.raises(BadImport, match="there is no such package"):
+        app.worker()
+    app.autodiscover(package, "task")
+    with pytest.raises(BadImport, match=f"neither '{package}' nor a package below has one"):
         app.worker()
     app.autodiscover(f"{package}.tasks")
     with pytest.raises(BadImport, match="is a module and not a package"):

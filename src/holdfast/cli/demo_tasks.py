@@ -13,10 +13,13 @@ from datetime import datetime
 
 from holdfast.app import App
 from holdfast.context import Context
+from holdfast.declaring.tasks import Tasks
 from holdfast.job.ends import Snooze
 from holdfast.job.retry import Retry
 
 app = App("sqlite://")
+shop = Tasks(prefix="shop.")
+app.include(shop)
 
 MAIL, MEDIA, OFFICE = "mail", "media", "office"
 QUEUES = {MAIL: 20, MEDIA: 6, OFFICE: 6}
@@ -27,21 +30,21 @@ SERVED = {**QUEUES, CLOCK: 2}
 SOON = Retry.constant(max_attempts=3, base=0.8)
 
 
-@app.task(queue=MAIL)
+@shop.task(queue=MAIL)
 async def welcome(to: str) -> str:
     """A coroutine: twenty of them wait side by side."""
     await asyncio.sleep(random.uniform(0.05, 0.25))
     return f"sent to {to}"
 
 
-@app.task(queue=MEDIA)
+@shop.task(queue=MEDIA)
 def thumbnail(picture: str, width: int) -> str:
     """A plain function: runs in a thread."""
     time.sleep(0.15)
     return f"{picture}@{width}"
 
 
-@app.task(queue=MEDIA, process=True)
+@shop.task(queue=MEDIA, process=True)
 def fingerprint(rounds: int) -> str:
     """Burns CPU: runs in a child process, so the others do not wait."""
     digest = b"holdfast"
@@ -50,22 +53,22 @@ def fingerprint(rounds: int) -> str:
     return digest.hex()
 
 
-@app.task(queue=OFFICE, retry=SOON)
-async def charge(order: int, ctx: Context) -> str:
+@shop.task(queue=OFFICE, retry=SOON)
+async def charge(ctx: Context, order: int) -> str:
     """Fails twice, then works."""
     if ctx.attempt < 3:
         raise ConnectionError(f"bank did not answer for order {order}")
     return "paid"
 
 
-@app.task(queue=OFFICE, retry=SOON)
+@shop.task(queue=OFFICE, retry=SOON)
 async def import_feed(url: str) -> None:
     """Never works: fails for good after three attempts."""
     raise ValueError(f"{url} is not a feed")
 
 
-@app.task(queue=OFFICE)
-async def report(pages: int, seconds: float, ctx: Context) -> int:
+@shop.task(queue=OFFICE)
+async def report(ctx: Context, pages: int, seconds: float) -> int:
     """Slow, and reports its progress."""
     for page in range(1, pages + 1):
         await asyncio.sleep(seconds / pages)
@@ -73,14 +76,14 @@ async def report(pages: int, seconds: float, ctx: Context) -> int:
     return pages
 
 
-@app.task(queue=MAIL)
+@shop.task(queue=MAIL)
 async def reminder(to: str) -> str:
     """Enqueued now, due later."""
     return f"reminded {to}"
 
 
-@app.task(queue=OFFICE)
-async def await_partner(tries: int, pause: float, ctx: Context) -> int:
+@shop.task(queue=OFFICE)
+async def await_partner(ctx: Context, tries: int, pause: float) -> int:
     """Its partner is not ready: it snoozes and tries again, without spending an attempt."""
     seen = (ctx.checkpoint or 0) + 1
     if seen < tries:
@@ -89,14 +92,14 @@ async def await_partner(tries: int, pause: float, ctx: Context) -> int:
     return seen
 
 
-@app.task(queue=OFFICE)
+@shop.task(queue=OFFICE)
 async def export(customer: str) -> None:
     """Would take a minute: cancelled long before."""
     await asyncio.sleep(60)
 
 
-@app.schedule(every=1, plan_as="plan")
-@app.task(queue=CLOCK)
+@shop.schedule(every=1, plan_as="plan")
+@shop.task(queue=CLOCK)
 async def stocktaking(plan: datetime) -> dict[str, int]:
     """On schedule: every second, each plan once, however many workers run."""
     return {"rows_affected": plan.second}

@@ -63,6 +63,8 @@ async def enqueue(
     """
     options = {name: value for name, value in given.items() if value not in (None, ())}
     if session.locator is None:
+        if imports:
+            raise UsageProblem("--import needs an app, which has the tasks: give --app")
         await _by_name(session, task, read_arguments(arguments, arg), options, patience)
         return
     app = session.app(imports=imports)

@@ -62,9 +62,9 @@ def _broken(name: str, error: Exception) -> BadImport:
     return BadImport(name, f"{type(error).__name__}: {error}")
 
 
-def modules_named(name: str, package: str) -> Iterator[str]:
+def modules_named(name: str, package: str) -> list[str]:
     """The modules of this name in a package and below, without importing a package that has
-    none."""
+    none. To find none at all is an error: the name is wrong."""
     try:
         spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:
@@ -73,7 +73,10 @@ def modules_named(name: str, package: str) -> Iterator[str]:
         raise BadImport(package, "there is no such package on the Python path")
     if spec.submodule_search_locations is None:
         raise BadImport(f"{package}.{name}", f"{package!r} is a module and not a package")
-    yield from _below(package, spec.submodule_search_locations, name)
+    found = list(_below(package, spec.submodule_search_locations, name))
+    if not found:
+        raise BadImport(f"{package}.{name}", f"neither {package!r} nor a package below has one")
+    return found
 
 
 def _below(package: str, folders: Iterable[str], name: str) -> Iterator[str]:

@@ -16,9 +16,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from holdfast.errors import BadOption, BadTask
+from holdfast.handlers.registry import place_of
+from holdfast.job.checks import check_name
+
 SCRIPTS = ("__main__", "__mp_main__")
 """How a module that is run as a script is called: by the interpreter, and in a child process that
 `multiprocessing` spawned."""
+
+
+def task_name(function: Callable[..., Any], prefix: str, given: str | None) -> str:
+    """What a task is called. The prefix of a set takes the place of the module."""
+    if not callable(function):
+        raise BadOption("@task", "put on a function; give options by name (name=…)", function)
+    own = given or (local_name(function) if prefix else default_name(function))
+    if own is None:
+        what = "given as name=…: this object has no name of its own"
+        raise BadOption("task name", what, function)
+    what = "task name" if given else f"task name (name=… for {place_of(function)})"
+    check_name(what, f"{prefix}{own}")
+    return f"{prefix}{own}"
+
+
+def check_old_names(name: str, also: tuple[str, ...]) -> None:
+    for old in also:
+        check_name("old name of a task", old)
+    if len({name, *also}) <= len(also):
+        raise BadTask(name, f"also={also!r} must hold other names, each once")
 
 
 def default_name(function: Callable[..., Any]) -> str | None:

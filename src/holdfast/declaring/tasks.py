@@ -26,17 +26,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 from holdfast.context import Context
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import Running, TaskDecorator
-from holdfast.declaring.names import default_name, local_name
+from holdfast.declaring.names import check_old_names, task_name
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
-from holdfast.errors import BadOption, BadTask, NotIncluded
-from holdfast.handlers.registry import Handler, Registry, place_of
+from holdfast.errors import BadOption, NotIncluded
+from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.schedule.decorator import ScheduleDecorator, declared_on
 from holdfast.schedule.definition import ScheduleCall
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
-from holdfast.task import TaskHost
+from holdfast.task import Task, TaskHost
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,11 +113,7 @@ class Tasks:
         former = checks.texts("also", also, 128, "old name of a task")
         chosen = self._options.using(options)
         declare = TaskDecorator(partial(self._declare, name, process, former, chosen))
-        if fn is None:
-            return declare
-        if not callable(fn):
-            raise BadOption("@task", "put on a function; give options by name (name=…)", fn)
-        return declare(fn)
+        return declare if fn is None else declare(fn)
 
     def _declare(
         self,
@@ -127,13 +123,9 @@ class Tasks:
         options: JobOptions,
         fn: Callable[..., Any],
     ) -> AnyTask:
-        if not callable(fn):
-            raise BadOption("@task", "put on a function", fn)
-        name = self._name_of(fn, name)
-        for old in also:
-            check_name("old name of a task", old)
-        if len({name, *also}) <= len(also):
-            raise BadTask(name, f"also={also!r} must hold other names, each once")
+        fn = fn.function if isinstance(fn, Task) else fn  # a task of another app, declared here too
+        name = task_name(fn, self._prefix, name)
+        check_old_names(name, also)
         handler = Handler.of(name, fn, process=process, keep_result=options.keep_result, also=also)
         owners = self._lineage()
         for owner in owners:
@@ -144,14 +136,6 @@ class Tasks:
         for declare in declared_on(fn):  # `@app.schedule` stood below `@app.task`
             declare(task)
         return task
-
-    def _name_of(self, fn: Callable[..., Any], given: str | None) -> str:
-        own = given or (local_name(fn) if self._prefix else default_name(fn))
-        if own is None:
-            raise BadOption("task name", "given as name=…: this object has no name of its own", fn)
-        name = f"{self._prefix}{own}"
-        check_name("task name" if given else f"task name (name=… for {place_of(fn)})", name)
-        return name
 
     def _add(self, task: AnyTask) -> None:
         self.registry.add(task.handler)

@@ -46,6 +46,7 @@ class Harness:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        self.app.import_tasks()
         self._stack.enter_context(self.app.using_store("sqlite://", self.clock))
         await self._stack.enter_async_context(self.app)
         self._services = make_services(self.app)
