@@ -7,7 +7,7 @@ from holdfast.app import App
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
 from holdfast.client.sync import SyncClient
-from holdfast.context import AttemptLost, Context
+from holdfast.context import AttemptLost, Context, CurrentJob, current_job
 from holdfast.declaring.tasks import Tasks
 from holdfast.errors import (
     AccessRefused,
@@ -16,6 +16,7 @@ from holdfast.errors import (
     BadOption,
     BadResult,
     BadTask,
+    ChildRaised,
     HoldfastError,
     IdTaken,
     JobCancelled,
@@ -25,6 +26,7 @@ from holdfast.errors import (
     JobSkipped,
     KeyHeld,
     NotCapable,
+    NotFilledIn,
     NotIncluded,
     NotOpen,
     PartlyInserted,
@@ -59,6 +61,7 @@ from holdfast.job.record import Job
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import UniqueBy
+from holdfast.resources import Depends, Shared
 from holdfast.schedule.model import (
     CatchUp,
     Decision,
@@ -85,10 +88,13 @@ __all__ = [
     "BulkReport",
     "Cancel",
     "CatchUp",
+    "ChildRaised",
     "Client",
     "Context",
+    "CurrentJob",
     "Decision",
     "Definition",
+    "Depends",
     "Event",
     "Explanation",
     "Fail",
@@ -106,6 +112,7 @@ __all__ = [
     "KeyHeld",
     "LedgerEntry",
     "NotCapable",
+    "NotFilledIn",
     "NotIncluded",
     "NotOpen",
     "OnCrash",
@@ -123,6 +130,7 @@ __all__ = [
     "SchemaOutdated",
     "SchemaTampered",
     "SchemaTooNew",
+    "Shared",
     "SlotsLost",
     "Snooze",
     "StoreError",
@@ -144,4 +152,5 @@ __all__ = [
     "WorkerFrozen",
     "WorkerStalled",
     "WrongLoop",
+    "current_job",
 ]

@@ -6,8 +6,13 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,17 +30,23 @@ from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
 from holdfast.errors import NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
+from holdfast.handlers.registry import Registry
+from holdfast.hooks import AroundAttempt, Hooks, InThread, OnEnqueue
 from holdfast.job.ids import WorkerId
 from holdfast.services import make_services
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
 from holdfast.worker.alone import run_alone
+from holdfast.worker.equipment import LEAVING_SECONDS, equipped
 from holdfast.worker.last_resort import LastResort
 from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
-from holdfast.worker.worker import Worker
+from holdfast.worker.worker import CLOSING_SECONDS, Worker
 
 T = TypeVar("T")
+A = TypeVar("A", bound=AroundAttempt)
+H = TypeVar("H", bound=InThread)
+E = TypeVar("E", bound=OnEnqueue)
 
 REPORT_EVERY_SECONDS = 30.0
 """How often a worker that waits for room on its server says so."""
@@ -57,9 +68,12 @@ class App(Tasks):
         poll: float | None = None,
         max_payload: int | None = None,
         imports: Iterable[str] | None = None,
+        lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
+        self.hooks = Hooks()
+        self.lifespan = lifespan
         self.settings: Settings = Settings.load(
             url=url,
             lease=lease,
@@ -108,6 +122,22 @@ class App(Tasks):
     def _add(self, task: AnyTask) -> None:
         """Tasks of a set are bound to this app here, because the set may be in another app too."""
         super()._add(task.bound_to(self))
+
+    # Hooks -------------------------------------------------------------------------------
+
+    def around_attempt(self, hook: A) -> A:
+        """Run `async def hook(ctx, run)` around every attempt, on the worker's loop. `await run()`
+        runs the rest, and gives the result or raises the exception."""
+        return self.hooks.add_around_attempt(hook)
+
+    def in_thread(self, hook: H) -> H:
+        """Run `def hook(ctx, run)` around every plain function, inside its thread or its child
+        process. `run()` runs the rest."""
+        return self.hooks.add_in_thread(hook)
+
+    def on_enqueue(self, hook: E) -> E:
+        """Give every job that this program enqueues the headers that `def hook(task)` answers."""
+        return self.hooks.add_on_enqueue(hook)
 
     # Opening -----------------------------------------------------------------------------
 
@@ -294,6 +324,7 @@ class OpenedWorker:
     def __init__(self, app: App, options: WorkerOptions) -> None:
         self._app = app
         self.options = options
+        self.registry: Registry | None = None  # what a test has equipped
         self._open = AsyncExitStack()
         self._worker: Worker | None = None
 
@@ -302,8 +333,18 @@ class OpenedWorker:
             app = await stack.enter_async_context(self._app.opened_for_work())
             replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
             services = make_services(app, options, replicas)
+            registry = self.registry
+            if registry is None:
+                registry = await stack.enter_async_context(equipped(app))
+            plain = registry is app.registry and app.lifespan is None
             self._worker = Worker(
-                app.store, app.registry, self.options, app.events, services, replicas
+                app.store,
+                registry,
+                self.options,
+                app.events,
+                services,
+                replicas,
+                closing=CLOSING_SECONDS + (0.0 if plain else LEAVING_SECONDS),
             )
             await stack.enter_async_context(self._worker)
             await self._tell_unserved(app)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Protocol, assert_never
 
@@ -53,6 +54,11 @@ class AttemptLink(Protocol):
         """Cancel was requested, the attempt is lost or out of time, or the worker leaves."""
         ...
 
+    @property
+    def is_over(self) -> bool:
+        """The attempt is lost, or was ended without waiting for its handler."""
+        ...
+
     async def ask(self, request: Request) -> Answer:
         """Send one request, and wait for its answer."""
         ...
@@ -73,6 +79,32 @@ class CurrentJob(msgspec.Struct, frozen=True):
     headers: Mapping[str, Any]
     created_at: datetime
     deadline_at: datetime | None
+    attempt: int
+
+
+class JobHolder:
+    """Where a handler sits: a slot of a worker, a child process, a test. `job` is what runs there
+    now. A context variable that is set anew for each job would cost a small job more than one
+    percent, so each slot sets its own once."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, job: Claimed | None = None) -> None:
+        self.job = job
+
+
+HOLDER: ContextVar[JobHolder] = ContextVar("holdfast-job")
+
+
+def current_job() -> CurrentJob | None:
+    """The job whose handler calls this, however deep: also in the handler's thread or child
+    process, and in tasks that it started and waits for. None outside of a handler.
+
+    >>> current_job() is None
+    True
+    """
+    holder = HOLDER.get(None)
+    return None if holder is None or holder.job is None else _view(holder.job)
 
 
 class Context:
@@ -120,6 +152,11 @@ class Context:
         """
         if self._link.must_stop:
             raise asyncio.CancelledError(f"job {self._claimed.id} was told to stop")
+
+    def require_own(self) -> None:
+        """Raise `AttemptLost` if nothing that the attempt still does may count."""
+        if self._link.is_over:
+            raise AttemptLost(self._claimed.id, self._claimed.fence)
 
     @property
     def checkpoint(self) -> Any:
@@ -192,6 +229,7 @@ def _view(claimed: Claimed) -> CurrentJob:
         headers,
         claimed.created_at,
         claimed.deadline_at,
+        claimed.attempt,
     )
 
 

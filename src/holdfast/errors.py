@@ -19,10 +19,12 @@
     │   ├── JobCancelled
     │   ├── JobExpired
     │   └── JobSkipped
+    ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
     ├── KeyHeld               a unique key that an open transaction holds
     ├── NotOpen               the app is used outside `async with app`
+    ├── NotFilledIn           a resource is used where no worker has filled it in
     ├── WrongLoop             the app is used in an event loop that it does not serve
     ├── WorkerStalled         a worker left because its store stayed out of reach
     ├── WorkerFrozen          a worker was given up because its event loop was blocked
@@ -241,6 +243,17 @@ class JobSkipped(JobNotSucceeded):
     state = "skipped"
 
 
+class ChildRaised(HoldfastError):
+    """A function in a child process raised, or its process died. The exception itself stays in the
+    child: `kind` is the name of its class, `message` its text."""
+
+    def __init__(self, kind: str, message: str, traceback: str | None) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind = kind
+        self.message = message
+        self.traceback = traceback
+
+
 class ResultTimeout(HoldfastError, TimeoutError):
     """The job has not ended in the time given; it goes on. `state` is the last state that was read,
     None if the store has not answered at all."""
@@ -274,6 +287,20 @@ class KeyHeld(HoldfastError):
         )
         self.keys = tuple(keys)
         self.patience = patience
+
+
+class NotFilledIn(HoldfastError, AttributeError):
+    """A resource is used where no worker has filled it in: its function was called plainly."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(
+            f"{resource} is filled in by a worker: pass a value for it when you call the function "
+            "yourself, or use harness.run(...)"
+        )
+        self.resource = resource
+
+    def __reduce__(self) -> tuple[type[NotFilledIn], tuple[str]]:
+        return type(self), (self.resource,)
 
 
 class NotOpen(HoldfastError):

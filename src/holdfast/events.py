@@ -8,9 +8,15 @@ compares it with what the code emits and with `docs/reference/events.md`.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import msgspec
+
+from holdfast.errors import BadOption
+
+T = TypeVar("T")
 
 logger = logging.getLogger("holdfast")
 
@@ -21,6 +27,7 @@ EVENTS: Mapping[str, str] = {
     "worker.signal": "A worker heard SIGTERM or SIGINT; a second signal makes it leave at once.",
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
+    "worker.step_slow": "A step of starting or leaving takes long; told again while it does.",
     "worker.resized": "A queue of a running worker has another number of slots.",
     "worker.order_refused": "An order that came with a heartbeat makes no sense here.",
     # Its store and its lease
@@ -55,6 +62,15 @@ EVENTS: Mapping[str, str] = {
     "worker.stray_search_failed": "The search for claims with a lost reply failed; it is repeated.",
     # Attempts and their ends
     "job.attempt_failed": "An attempt ended by an error, a timeout or the loss of its worker.",
+    "job.started": "A handler begins, or the first hook or resource around it.",
+    "job.succeeded": "The store has accepted that the job succeeded.",
+    "job.failed": "The store has accepted that the job failed for good.",
+    "job.retried": "The store has accepted that an attempt failed; the job runs again later.",
+    "job.snoozed": "The store has accepted that the handler, or a limit, put the job off.",
+    "job.suspended": "The store has accepted that the handler suspended the job.",
+    "job.cancelled": "The store has accepted that the job is cancelled.",
+    "job.expired": "The store has accepted that the job's deadline ended it.",
+    "job.handed_back": "The store has accepted that the worker gave the job back unfinished.",
     "job.left": "This worker cannot read the job's policy and leaves it for one that can.",
     "job.lost": "The attempt is no longer this worker's own; its handler is told to stop.",
     "job.handler_stuck": "A handler went on after its attempt was ended; it keeps its slot.",
@@ -86,6 +102,17 @@ EVENTS: Mapping[str, str] = {
 """Every event by its name: when it is emitted, in one sentence."""
 
 
+ON_REQUEST = frozenset(
+    f"job.{word}"
+    for word in (
+        *("started", "succeeded", "failed", "retried", "snoozed", "suspended"),
+        *("cancelled", "expired", "handed_back"),
+    )
+)
+"""Events of every single job. Only a subscriber that names one hears it, and while nobody does, it
+is not even made."""
+
+
 class Event(msgspec.Struct, frozen=True):
     """Something that happened, by a name of `EVENTS`: `worker.started`, `job.attempt_failed`, …"""
 
@@ -101,11 +128,48 @@ class Events:
     """Hands each event to every subscriber; a subscriber that raises harms nobody else."""
 
     def __init__(self, *subscribers: Subscriber) -> None:
-        self._subscribers: list[Subscriber] = list(subscribers)
+        self._to_all: tuple[Subscriber, ...] = subscribers
+        self._by_name: dict[str, tuple[Subscriber, ...]] = {}
+        self._watchers: tuple[Callable[[], None], ...] = ()
+        self._changing = threading.Lock()
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+    def subscribe(self, subscriber: Subscriber, *names: str) -> Callable[[], None]:
+        """Call the subscriber with events of these names, or without names with every event but
+        those of `ON_REQUEST`. Returns how to stop that. Any thread may subscribe."""
+        for name in names:
+            if name not in EVENTS:
+                known = "names of docs/reference/events.md, such as 'job.failed'"
+                raise BadOption("an event", known, name)
+        self._change(names, lambda known: (*known, subscriber))
+        return lambda: self._change(names, lambda known: _without(known, subscriber))
+
+    def wants(self, name: str) -> bool:
+        """Whether anybody asked for events of this very name."""
+        return name in self._by_name
+
+    def on_wish(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call the watcher whenever the answers of `wants` may have changed; returns how to stop
+        that."""
+        with self._changing:
+            self._watchers += (watcher,)
+        return lambda: self._forget(watcher)
+
+    def _forget(self, watcher: Callable[[], None]) -> None:
+        with self._changing:
+            self._watchers = _without(self._watchers, watcher)
+
+    def _change(
+        self,
+        names: tuple[str, ...],
+        change: Callable[[tuple[Subscriber, ...]], tuple[Subscriber, ...]],
+    ) -> None:
+        with self._changing:
+            if not names:
+                self._to_all = change(self._to_all)
+            by_name = self._by_name | {n: change(self._by_name.get(n, ())) for n in names}
+            self._by_name = {name: asked for name, asked in by_name.items() if asked}
+        for watcher in self._watchers:
+            watcher()
 
     def info(self, name: str, **fields: object) -> None:
         self.emit(Event(name, fields))
@@ -120,11 +184,18 @@ class Events:
         self.emit(Event(name, fields, logging.DEBUG))
 
     def emit(self, event: Event) -> None:
-        for subscriber in tuple(self._subscribers):
+        everybody = () if event.name in ON_REQUEST else self._to_all
+        for subscriber in (*everybody, *self._by_name.get(event.name, ())):
             try:
                 subscriber(event)
             except Exception:
                 logger.exception("event subscriber failed", extra={"event": event.name})
+
+
+def _without(known: tuple[T, ...], one: T) -> tuple[T, ...]:
+    """The same without one of these; it may be there twice."""
+    place = known.index(one) if one in known else len(known)
+    return (*known[:place], *known[place + 1 :])
 
 
 def log_event(event: Event) -> None:

@@ -34,6 +34,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.registry import Handler
+from holdfast.hooks import Hooks
 from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
@@ -64,6 +65,8 @@ class TaskHost(Protocol):
     def settings(self) -> Settings: ...
     @property
     def is_open(self) -> bool: ...
+    @property
+    def hooks(self) -> Hooks: ...
     @property
     def client(self) -> Client: ...
     @property
@@ -138,6 +141,7 @@ class Task(Generic[P, R]):
         self._owner = owner
         self._codec = codec
         self._maker = JobMaker(name, options, codec if isinstance(codec, Signature) else None)
+        self._hooks: Hooks | None = None  # of the app, once it is known
 
     @property
     def app(self) -> TaskHost:
@@ -260,7 +264,13 @@ class Task(Generic[P, R]):
         if len(text) * 4 > LEAST_MAX_PAYLOAD:
             self._require_room(text, self.app.settings.max_payload)
         own = self.options.id
-        return self._maker.make(text, None if own is None else check_job_id(own))
+        job_id = None if own is None else check_job_id(own)
+        hooks = self._hooks
+        if hooks is None:
+            hooks = self._hooks = self.app.hooks
+        if hooks.on_enqueue:
+            return self._maker.make(text, job_id, hooks.headers(self.name))
+        return self._maker.make(text, job_id)
 
     def _require_room(self, text: str, limit: int) -> None:
         if len(text) * 4 > limit and (size := len(text.encode())) > limit:

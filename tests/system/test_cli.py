@@ -349,3 +349,60 @@ async def test_the_doctor_says_that_a_migration_is_missing_and_is_content_after_
     assert json.loads(shell.run("migrate", "--json", "--url", url)[1])["applied"] != []
     code, out, _ = shell.run("doctor", "--json", "--url", url)
     assert (code, json.loads(out)["healthy"]) == (0, True)
+
+
+EQUIPPED = """
+from contextlib import asynccontextmanager
+
+from holdfast import App, Shared
+
+app = App({url!r}, lease=2)
+
+
+@asynccontextmanager
+async def engine():
+    print("engine entered", flush=True)
+    try:
+        yield "engine"
+    finally:
+        print("engine left", flush=True)
+
+
+def broken(of: str = Shared(engine)) -> str:
+    raise ConnectionError("no such database")
+
+
+@app.task(name="greet")
+async def greet(name: str, it: str = Shared({resource})) -> str:
+    return name
+"""
+
+
+async def test_a_shared_resource_that_cannot_be_entered_ends_the_worker(
+    shell: Shell, store: Store
+) -> None:
+    shell.app.write_text(EQUIPPED.format(url=shell.url, resource="broken"))
+    job = await enqueue(store, "greet", name="Ada")
+    code, out, err = shell.run("worker", "shop:app")
+    assert (code, out.split("\n")[:2]) == (1, ["engine entered", "engine left"])
+    assert "no such database" in err
+    assert "Traceback" in err
+    assert "in broken" in err
+    [found] = await store.jobs.get([job])
+    assert (found.state, found.attempts) == (JobState.READY, 0)
+
+
+async def test_shared_resources_are_left_when_a_signal_ends_the_worker(
+    shell: Shell, store: Store
+) -> None:
+    shell.app.write_text(EQUIPPED.format(url=shell.url, resource="engine"))
+    job = await enqueue(store, "greet", name="Ada")
+    process = shell.start("worker", "shop:app")
+
+    async def it_ran() -> bool:
+        return (await store.jobs.get([job]))[0].state is JobState.SUCCEEDED
+
+    await wait_until(it_ran, STARTS, "the job ran")
+    process.send_signal(signal.SIGTERM)
+    code, out, _ = ended(process)
+    assert (code, out.split("\n")[:2]) == (0, ["engine entered", "engine left"])

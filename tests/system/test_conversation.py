@@ -77,6 +77,6 @@ async def test_progress_that_the_store_cannot_take_is_answered_everywhere(
 async def test_a_task_that_a_test_runs_inline_is_answered_too() -> None:
     app = App("sqlite://")
     task = app.task()(on_the_loop)
-    ran = await run_inline(task, (), {})
+    ran = await run_inline(task, task.handler, (), {})
     assert ran.result == "kept"
     assert [report.fraction for report in ran.progress] == [0.5]

@@ -373,7 +373,7 @@ def test_the_context_is_known_even_if_imported_for_type_checking_only() -> None:
 def test_the_context_cannot_be_enqueued() -> None:
     def handler(ctx: Context, **others: int) -> None: ...
 
-    with pytest.raises(BadArguments, match="'ctx' is passed by the worker"):
+    with pytest.raises(BadArguments, match="'ctx' is filled in by the worker: leave it out"):
         Signature.of(handler, context_type=Context).encode((), {"ctx": 1})
 
 

@@ -46,7 +46,7 @@ class Scene:
 
     def put(self, count: int) -> list[Attempt]:
         now = asyncio.get_running_loop().time()
-        attempts = [cast("Attempt", SimpleNamespace(since=now)) for _ in range(count)]
+        attempts = [cast("Attempt", SimpleNamespace(job=None, since=now)) for _ in range(count)]
         self.lane.put(attempts)
         return attempts
 

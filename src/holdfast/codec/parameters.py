@@ -1,7 +1,8 @@
 """A handler's parameters, with their annotations resolved to types.
 
 `inspect` knows the kinds and defaults of parameters, `typing` knows their types, also from string
-annotations. Both are put together here, and the parameter that takes the context is found.
+annotations. Both are put together here, and the parameters that a worker fills in are found: the
+context and the resources.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, NoReturn
 
 from holdfast.errors import BadTask
+from holdfast.resources import Resource
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -29,6 +31,19 @@ class ContextPlace:
     index: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class FilledIn:
+    """The parameters that are no arguments of a job. `in_order` says how many arguments of a job
+    can be passed by their position: those before the first resource."""
+
+    context: ContextPlace | None
+    resources: Mapping[str, Resource]
+    in_order: int
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.resources or (self.context is not None and self.context.name == name)
+
+
 def resolve(
     fn: Callable[..., Any], task: str, context_type: type | None
 ) -> tuple[list[Parameter], Any]:
@@ -37,8 +52,9 @@ def resolve(
     if not inspect.isroutine(target):
         target = type(target).__call__
     try:
-        hints = typing.get_type_hints(target, _names(target, context_type), include_extras=True)
         parameters = inspect.signature(fn).parameters.values()
+        names = _names(target, context_type)
+        hints = typing.get_type_hints(_to_read(target, parameters), names, include_extras=True)
     except NameError as exc:
         advice = "define it at module level, and import it outside 'if TYPE_CHECKING'"
         raise BadTask(task, f"the annotation {exc.name!r} cannot be resolved: {advice}") from exc
@@ -47,6 +63,18 @@ def resolve(
     returns = hints.get("return", Any)
     typed = [p.replace(annotation=_stored_as(p, hints.get(p.name, Any))) for p in parameters]
     return typed, Any if returns in (NoReturn, typing.Never) else returns
+
+
+def _to_read(target: Any, parameters: Iterable[Parameter]) -> Any:
+    """What to read annotations from: the function, or if it takes resources a function with all
+    other annotations. The class of a resource may be imported only for type checking."""
+    resources = {p.name for p in parameters if isinstance(p.default, Resource)}
+    if not resources:
+        return target
+    own = inspect.get_annotations(inspect.unwrap(target))
+    found = types.FunctionType((lambda: None).__code__, {})
+    found.__annotations__ = {name: it for name, it in own.items() if name not in resources}
+    return found
 
 
 def _names(target: Any, context_type: type | None) -> dict[str, Any]:
@@ -65,13 +93,53 @@ def _stored_as(parameter: Parameter, annotation: Any) -> Any:
     return annotation
 
 
-def find_context(parameters: Sequence[Parameter], context_type: type | None) -> ContextPlace | None:
-    """The first parameter that the worker fills in, if the function has one."""
+def find_filled_in(
+    parameters: Sequence[Parameter], task: str, context_type: type | None
+) -> FilledIn:
+    """The parameters that the worker fills in: the first one that is annotated with the context's
+    class, and every one whose default is a `Resource`."""
+    context: ContextPlace | None = None
+    resources: dict[str, Resource] = {}
+    in_order = 0
     for index, parameter in enumerate(parameters):
-        if context_type and _without_none(parameter.annotation) == (context_type,):
-            by_index = parameter.kind in POSITIONAL
-            return ContextPlace(parameter.name, index if by_index else None)
-    return None
+        if isinstance(parameter.default, Resource):
+            resources[parameter.name] = parameter.default
+            _require_keyword(parameter, task)
+        elif context is None and _is_context(parameter, context_type):
+            by_index = parameter.kind in POSITIONAL and not resources
+            context = ContextPlace(parameter.name, index if by_index else None)
+        else:
+            _require_argument(parameter, task, resources)
+            in_order += parameter.kind in POSITIONAL and not resources
+    return FilledIn(context, resources, in_order)
+
+
+def _is_context(parameter: Parameter, context_type: type | None) -> bool:
+    return context_type is not None and _without_none(parameter.annotation) == (context_type,)
+
+
+def _require_keyword(parameter: Parameter, task: str) -> None:
+    if parameter.kind is Parameter.POSITIONAL_ONLY:
+        raise BadTask(
+            task,
+            f"parameter {parameter.name!r}: a resource is passed by name: put it behind the '/'",
+        )
+
+
+def _require_argument(parameter: Parameter, task: str, resources: Mapping[str, Resource]) -> None:
+    """Refuse an argument of a job that could not be passed, or that was meant as a resource."""
+    name = parameter.name
+    if parameter.kind is Parameter.VAR_POSITIONAL and resources:
+        raise BadTask(task, f"parameter {next(iter(resources))!r}: put it behind '*{name}'")
+    marks = [
+        mark
+        for mark in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(mark, Resource)
+    ]
+    if marks:
+        raise BadTask(
+            task, f"parameter {name!r}: write the resource as its default: {name}: … = {marks[0]}"
+        )
 
 
 def _without_none(annotation: Any) -> tuple[Any, ...]:

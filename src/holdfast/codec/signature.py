@@ -26,7 +26,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, ValidationError
 
 from holdfast.codec.messages import CHANGED, NO_NAN, clean, misplaced, unwritable
-from holdfast.codec.parameters import POSITIONAL, ContextPlace, find_context, is_required, resolve
+from holdfast.codec.parameters import POSITIONAL, FilledIn, find_filled_in, is_required, resolve
 from holdfast.codec.types import (
     Adapter,
     adapter_for,
@@ -38,6 +38,7 @@ from holdfast.codec.types import (
     unsupported,
 )
 from holdfast.errors import BadArguments, BadResult, BadTask
+from holdfast.resources import Resource
 
 _SCALARS = (types.NoneType, bool, int, float, str, bytes)
 _astuple = msgspec.structs.astuple
@@ -49,23 +50,24 @@ class Signature:
     """How one task's arguments and result become JSON and come back."""
 
     def __init__(
-        self, task: str, parameters: Sequence[Parameter], context: ContextPlace | None, returns: Any
+        self, task: str, parameters: Sequence[Parameter], filled_in: FilledIn, returns: Any
     ) -> None:
         self.task = task
         self.parameters = inspect.Signature(parameters)
-        self.takes_context = context is not None
-        self._context = context
+        self.takes_context = filled_in.context is not None
+        self.resources: Mapping[str, Resource] = filled_in.resources
+        self._filled_in = filled_in
         self._adapters = _adapters(task, parameters)
         self._sent = self._struct(lambda parameter: UNSET)
         self._read_sent = self._reader(self._sent)
         self._read_taken = self._reader(self._struct(_own_default))
         self._write = self._write_adapted if self._adapters else _ENCODER.encode
-        self._count = sum(parameter.kind in POSITIONAL for parameter in parameters)
+        self._count = filled_in.in_order
         self._by_name = self._sent.__struct_fields__[self._count :]
         kinds = {parameter.kind for parameter in parameters}
         in_c = kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
         self._bind: Callable[..., Struct] = self._sent if in_c else self._bind_as_called
-        self._calls_in_order = context is None and kinds <= set(POSITIONAL)
+        self._calls_in_order = filled_in.context is None and self._count == len(parameters)
         self._result_adapter = _adapter(task, "the result", returns)
         self._result = msgspec.json.Decoder(
             Raw if self._result_adapter else returns, dec_hook=decode_custom
@@ -81,12 +83,13 @@ class Signature:
         keep_result: bool = True,
     ) -> Signature:
         """The signature of a handler. The worker fills in the first parameter that is annotated
-        with `context_type`. Without `keep_result` the return annotation may be anything."""
+        with `context_type`, and every resource. Without `keep_result` the return annotation may
+        be anything."""
         name = str(task or getattr(fn, "__qualname__", type(fn).__qualname__))
         parameters, returns = resolve(fn, name, context_type)
-        place = find_context(parameters, context_type)
-        job_parameters = [p for p in parameters if place is None or p.name != place.name]
-        return cls(name, job_parameters, place, returns if keep_result else Any)
+        filled_in = find_filled_in(parameters, name, context_type)
+        own = [parameter for parameter in parameters if parameter.name not in filled_in]
+        return cls(name, own, filled_in, returns if keep_result else Any)
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The JSON object `{parameter: value}` to store, proven to read back."""
@@ -128,7 +131,8 @@ class Signature:
     def call_arguments(
         self, text: str | bytes, context: object = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with: `fn(*args, **kwargs)`."""
+        """What to call the function with: `fn(*args, **kwargs)`. Resources are not among it: their
+        holder adds them by name."""
         values = _astuple(self._take(text))
         if self._calls_in_order:
             return values, {}
@@ -181,8 +185,8 @@ class Signature:
             raise BadTask(self.task, f"{exc}: rename the parameter") from exc
 
     def _bind_as_called(self, /, *args: Any, **kwargs: Any) -> Struct:
-        if self._context and self._context.name in kwargs:
-            raise TypeError(f"{self._context.name!r} is passed by the worker")
+        if any(name in self._filled_in for name in kwargs):
+            raise TypeError  # it would go into `**kwargs`
         return self._sent(**self.parameters.bind(*args, **kwargs).arguments)
 
     def _write_adapted(self, sent: Struct) -> bytes:
@@ -216,7 +220,7 @@ class Signature:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args = values[: self._count]
         kwargs: dict[str, Any] = {}
-        place = self._context
+        place = self._filled_in.context
         if place and place.index is not None:
             args = (*args[: place.index], context, *args[place.index :])
         elif place:
@@ -234,6 +238,10 @@ class Signature:
     def _refuse_binding(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: TypeError
     ) -> NoReturn:
+        for name in kwargs:
+            if name in self._filled_in:
+                problem = f"{name!r} is filled in by the worker: leave it out"
+                raise BadArguments(self.task, problem) from cause
         try:
             self.parameters.bind(*args, **kwargs)
         except TypeError as exc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
@@ -31,7 +32,13 @@ class JobMaker:
         self._deadline_at, self._deadline_in = options.split_deadline()
         self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
 
-    def make(self, args: str, job_id: JobId | None = None) -> NewJob:
+    def make(
+        self,
+        args: str,
+        job_id: JobId | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> NewJob:
+        """The job of one call. Its own options win over `headers`."""
         options = self._options
         unique = None if options.unique is None else self._unique(options.unique, args)
         return NewJob(
@@ -47,7 +54,7 @@ class JobMaker:
             self._deadline_in,
             unique,
             options.tags,
-            self._headers,
+            self._headers if headers is None else options.headers_json(headers),
         )
 
     def _unique(self, by: str | UniqueBy, args: str) -> Unique:

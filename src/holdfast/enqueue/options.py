@@ -111,17 +111,19 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
             return _split("start_by", self.start_by)
         return _split("deadline", self.deadline)
 
-    def headers_json(self) -> str | None:
+    def headers_json(self, more: Mapping[str, str] | None = None) -> str | None:
+        """The headers as JSON; these options win over `more`."""
         if not isinstance(self.headers, Mapping):
             raise BadOption("headers", "a mapping of text to text", self.headers)
-        if not self.headers:
+        headers = {**more, **self.headers} if more else self.headers
+        if not headers:
             return None
-        texts = [text for pair in self.headers.items() for text in pair]
+        texts = [text for pair in headers.items() for text in pair]
         if not all(isinstance(text, str) for text in texts):
-            raise BadOption("headers", "a mapping of text to text", self.headers)
+            raise BadOption("headers", "a mapping of text to text", headers)
         if not all(map(checks.is_encodable, texts)):
-            raise BadOption("headers", "text that UTF-8 can carry", self.headers)
-        text = msgspec.json.encode(dict(self.headers)).decode()
+            raise BadOption("headers", "text that UTF-8 can carry", headers)
+        text = msgspec.json.encode(dict(headers)).decode()
         if len(text) > HEADERS_BYTES:
             raise BadOption("headers", f"at most {HEADERS_BYTES} bytes as JSON", len(text))
         return text

@@ -11,13 +11,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import Connection
 from socket import socket
 from typing import Any
 
-from holdfast.context import Context
+from holdfast.context import HOLDER, Context, JobHolder
 from holdfast.errors import BadArguments, BadResult, BadTask
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.registry import Handler
@@ -53,7 +52,7 @@ def _leave_with_parent() -> None:
 class _PipeLink:
     """A context's way out of the child. `must_stop` stays False: a cancel kills the child."""
 
-    must_stop = False
+    must_stop = is_over = False
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -69,14 +68,19 @@ class _PipeLink:
 def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
     try:
         handler = _handler(imports, call.module, call.qualname, call.task, call.keep_result)
+        hooks = [_imported(module, qualname, call.task) for module, qualname in call.hooks]
         context = Context(call.job, _PipeLink(connection))
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
     except (BadTask, BadArguments) as error:
         return refused(error)
     except BaseException as error:  # noqa: BLE001 - the user's modules, which may raise anything
         return end_of(error)
+    HOLDER.set(JobHolder(call.job))
+    run = partial(handler.function, *args, **kwargs)
+    for hook in reversed(hooks):
+        run = partial(hook, context, run)
     try:
-        value = handler.function(*args, **kwargs)
+        value = run()
     except BaseException as error:  # noqa: BLE001 - a function may end its call, not its process
         return end_of(error)
     try:
@@ -89,16 +93,17 @@ def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
 def _handler(
     imports: tuple[str, ...], module: str, qualname: str, task: str, keep_result: bool
 ) -> Handler:
-    """Import what the worker imported, then the registered function. Whatever a module raises is
-    the error of the attempt. The next attempt imports the module again."""
+    """Import what the worker imported, then the registered function. A decorated name is bound
+    to a `Task`, which holds its function. Whatever a module raises is the error of the attempt.
+    The next attempt imports the module again."""
     for name in imports:
         importlib.import_module(name)
-    function = _function(module, qualname, task)
+    found = _imported(module, qualname, task)
+    function = getattr(found, "function", found)
     return Handler.of(task, function, process=True, keep_result=keep_result)
 
 
-def _function(module: str, qualname: str, task: str) -> Callable[..., Any]:
-    """The registered function. A decorated name is bound to a `Task`, which holds its function."""
+def _imported(module: str, qualname: str, task: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -110,8 +115,7 @@ def _function(module: str, qualname: str, task: str) -> Callable[..., Any]:
             found = getattr(found, part)
     except AttributeError as error:
         raise _unreachable(module, qualname, task, error) from error
-    function: Callable[..., Any] = getattr(found, "function", found)
-    return function
+    return found
 
 
 def _unreachable(module: str, qualname: str, task: str, error: Exception) -> BadTask:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from datetime import datetime, timedelta
+from typing import Any
 
-from holdfast.errors import BadOption, HoldfastError
+import msgspec
+
+from holdfast.codec.signature import Signature
+from holdfast.errors import BadOption, BadResult, ChildRaised, HoldfastError
 from holdfast.handlers.tracebacks import format_traceback
 from holdfast.job import checks
 from holdfast.job.ends import (
@@ -15,6 +19,7 @@ from holdfast.job.ends import (
     End,
     Fail,
     Raised,
+    Returned,
     Snooze,
     Snoozed,
     Suspend,
@@ -43,8 +48,45 @@ def end_of(error: BaseException) -> End:
             return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT))
         case Suspend(seconds=seconds):
             return WasSuspended(seconds)
+        case EndedInChild(end=end):
+            return end
         case _:
             return raised(error)
+
+
+class EndedInChild(ChildRaised):
+    """A child process ended its attempt in this way. A hook around the attempt may replace it."""
+
+    def __init__(self, end: End) -> None:
+        match end:
+            case Raised(kind, message, traceback):
+                super().__init__(kind, message, traceback)
+            case _:
+                super().__init__(type(end).__name__, str(getattr(end, "how", "")), None)
+        self.end = end
+
+
+def value_of(signature: Signature, end: End) -> Any:
+    """What a function in a child process returned, for the hooks around it. Any other end is raised
+    as the function would have raised it."""
+    match end:
+        case Returned(None):
+            return None
+        case Returned(str() as text):
+            try:
+                return signature.decode_result(text)
+            except BadResult:  # kept all the same: the work is done
+                return msgspec.json.decode(text)
+        case Cancelled(reason):
+            raise Cancel(reason)
+        case Snoozed(seconds, until):
+            raise Snooze(seconds, until=until)
+        case WasThrottled(seconds, message):
+            raise Throttled(seconds or 0.0, message)
+        case WasSuspended(seconds):
+            raise Suspend(seconds)
+        case _:
+            raise EndedInChild(end)
 
 
 def raised(

@@ -124,8 +124,15 @@ class Processes:
         If the wait is interrupted, the child is killed before this returns. Otherwise the child
         would later send the end of this call as the answer to the next one.
         """
-        function = handler.function
-        call = wire.Call(function.__module__, function.__qualname__, handler.name, job, keep_result)
+        function, around = handler.function, handler.surroundings
+        call = wire.Call(
+            function.__module__,
+            function.__qualname__,
+            handler.name,
+            job,
+            keep_result,
+            around.importable_hooks if around is not None else (),
+        )
         one = await self._take()
         begin()
         try:

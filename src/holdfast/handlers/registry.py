@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.codec.signature import Signature
 from holdfast.context import Context
 from holdfast.errors import BadTask, UnknownTask
+
+if TYPE_CHECKING:
+    from holdfast.handlers.resources import Recipe
+    from holdfast.handlers.surroundings import Surroundings
 
 
 class Mode(StrEnum):
@@ -31,13 +35,15 @@ class Mode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Handler:
     """One registered function with its compiled signature. `also` has the names that its task had
-    before; jobs of these names are run too."""
+    before; jobs of these names are run too. A worker may put `surroundings` around the function:
+    hooks, and resources that are made for each attempt."""
 
     name: str
     function: Callable[..., Any]
     signature: Signature
     mode: Mode
     also: tuple[str, ...] = ()
+    surroundings: Surroundings | None = None
 
     @classmethod
     def of(
@@ -54,7 +60,19 @@ class Handler:
             raise BadTask(name, "process=True needs a plain function, not 'async def'")
         mode = Mode.PROCESS if process else Mode.LOOP if is_async else Mode.THREAD
         signature = Signature.of(function, task=name, context_type=Context, keep_result=keep_result)
-        return cls(name, function, signature, mode, also)
+        handler = cls(name, function, signature, mode, also)
+        if signature.resources:
+            if process:
+                problem = "a child process cannot use the resources of its worker"
+                raise BadTask(name, f"process=True: {problem}: make them inside the function")
+            handler.recipes()  # refuses resources that can never be made
+        return handler
+
+    def recipes(self) -> dict[str, Recipe]:
+        """How to make the resources that the function takes."""
+        from holdfast.handlers.resources import recipes
+
+        return recipes(self.name, self.signature.resources)
 
     @property
     def names(self) -> tuple[str, ...]:

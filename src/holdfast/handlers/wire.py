@@ -17,13 +17,15 @@ LONGEST_TEXT = 1_000_000
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Run this job with that function."""
+    """Run this job with that function, inside these hooks. Functions are named by module and
+    qualified name."""
 
     module: str
     qualname: str
     task: str
     job: Claimed
     keep_result: bool
+    hooks: tuple[tuple[str, str], ...] = ()
 
 
 FromChild = Request | End

@@ -6,7 +6,7 @@ faster than in production because the store is in memory and nobody sleeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from types import TracebackType
@@ -16,11 +16,13 @@ import msgspec
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
+from holdfast.handlers.registry import Registry
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
 from holdfast.services import make_services
 from holdfast.task import Task
 from holdfast.testing.inline import Ran, run_inline
+from holdfast.worker.equipment import equipped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,12 +40,24 @@ class Harness:
         await harness.drain()                               # runs what is due
         await harness.advance(minutes=5)                    # makes more due
     ```
+
+    `resources` gives values in place of what functions make: `Harness(app, resources={http:
+    fake})`. The app's lifespan and its other shared resources are entered with the first job that
+    runs, and left with the harness.
     """
 
-    def __init__(self, app: App, *, start: datetime | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        start: datetime | None = None,
+        resources: Mapping[Callable[..., Any], Any] | None = None,
+    ) -> None:
         self.app = app
         self.clock = ManualClock(start)
+        self._resources = resources
         self._stack = AsyncExitStack()
+        self._registry: Registry | None = None
 
     async def __aenter__(self) -> Self:
         self.app.import_tasks()
@@ -72,7 +86,9 @@ class Harness:
             queues = await self._queues_with_work()
             if not queues:
                 return ended
-            async with self.app.worker(queues) as worker:
+            opened = self.app.worker(queues)
+            opened.registry = await self._equipped()
+            async with opened as worker:
                 ended += await worker.drain()
         raise AssertionError(
             f"still not drained after {DRAIN_ROUNDS} rounds: jobs enqueue jobs forever"
@@ -129,7 +145,16 @@ class Harness:
         An exception of the handler is raised. The answer holds the result and the progress that
         the handler reported.
         """
-        return await run_inline(task, args, kwargs)
+        known = await self._equipped()
+        own = task.name in known
+        handler = known[task.name] if own else task.handler
+        return await run_inline(task, handler, args, kwargs)
+
+    async def _equipped(self) -> Registry:
+        if self._registry is None:
+            entering = equipped(self.app, self._resources)
+            self._registry = await self._stack.enter_async_context(entering)
+        return self._registry
 
     async def _queues_with_work(self) -> Mapping[str, int]:
         known = tuple(self.app.registry)

@@ -30,6 +30,18 @@ class Stop(Enum):
         return self in (Stop.TIMEOUT, Stop.DEADLINE, Stop.LOST)
 
 
+class Observed:
+    """What subscribers of job events want to know of an attempt, while there are any. Times are on
+    the loop's clock. `error` is what the handler raised in this process."""
+
+    __slots__ = ("began", "error", "over")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.over: float | None = None
+        self.error: BaseException | None = None
+
+
 class Answers(Protocol):
     """Who answers the requests of handlers (`Answering`)."""
 
@@ -42,9 +54,10 @@ class Attempt:
     """A claimed job with its handler; also the `AttemptLink` of its context.
 
     `since` is when the job came from the store, and `ends_by` when its time is over; both are on
-    the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that
-    the function was called: before that, the attempt may wait for a slot, a thread or a child.
-    `stuck` says that the attempt was ended while its handler still holds its slot.
+    the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that the
+    function was called: before that, the attempt may wait for a slot, a thread or a child. `stuck`
+    says that the attempt was ended while its handler still holds its slot. `observed` is there only
+    while somebody subscribes to job events.
     """
 
     __slots__ = (
@@ -55,6 +68,7 @@ class Attempt:
         "ends_by",
         "handler",
         "job",
+        "observed",
         "policy",
         "since",
         "stop",
@@ -74,6 +88,7 @@ class Attempt:
         self.ended = False
         self.stuck = False
         self.task: asyncio.Task[None] | None = None
+        self.observed: Observed | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None and not self._is_past_its_start:
@@ -121,6 +136,10 @@ class Attempt:
     @property
     def must_stop(self) -> bool:
         return self.stop is not None
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended or self.stop is Stop.LOST
 
     async def ask(self, request: Request) -> Answer:
         return await self._answers.answer(self, request)

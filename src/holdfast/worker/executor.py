@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.context import Context
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
 from holdfast.handlers import forks
-from holdfast.handlers.exceptions import end_of, refused
+from holdfast.handlers.exceptions import end_of, refused, value_of
 from holdfast.handlers.processes import Processes
 from holdfast.handlers.registry import Mode
 from holdfast.handlers.threads import Threads
@@ -26,10 +28,14 @@ from holdfast.job.outcome import Transition, decide, undecidable
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.options import WorkerOptions
 
+if TYPE_CHECKING:
+    from holdfast.handlers.surroundings import Surroundings
+
 
 class Executor:
     """Knows the three modes that a handler can run in, and owns the pools of two of them.
-    `capacity` says how many handlers of a mode can run at once; the loop has no limit."""
+    `capacity` says how many handlers of a mode can run at once; the loop has no limit. `on_begin`
+    is called when a handler begins, also from its thread."""
 
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
@@ -38,6 +44,7 @@ class Executor:
         self._processes = Processes(self.capacity[Mode.PROCESS], options.imports)
         self._max_result = options.max_payload
         self._process = forks.process
+        self.on_begin: Callable[[Attempt], None] | None = None
 
     async def run(self, attempt: Attempt) -> Transition | None:
         """None when the attempt is no longer this worker's to end.
@@ -58,8 +65,12 @@ class Executor:
             if forks.process != self._process:
                 forks.leave(error)
             end = end_of(error)
+            if attempt.observed is not None:
+                attempt.observed.error = error
         if forks.process != self._process:
             forks.leave(None)
+        if attempt.observed is not None:
+            attempt.observed.over = time.monotonic()
         return settle(attempt, end)
 
     def resize(self, slots: int) -> None:
@@ -78,30 +89,24 @@ class Executor:
 
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
-        if handler.mode is Mode.PROCESS:
-            end = await self._processes.run(
-                handler,
-                job,
-                keep_result=attempt.policy.keep_result,
-                begin=attempt.begin,
-                ask=attempt.ask,
-            )
-            return self._within_limit(attempt, end)
+        if handler.mode is Mode.PROCESS and handler.surroundings is None:
+            return self._within_limit(attempt, await self._in_process(attempt))
         try:
             signature = handler.signature
             context = Context(job, attempt) if signature.takes_context else None
             args, kwargs = signature.call_arguments(job.args, context)
         except BadArguments as error:
             return refused(error)
-        match handler.mode:
-            case Mode.LOOP:
-                attempt.begun = True
-                value = await handler.function(*args, **kwargs)
-            case Mode.THREAD:
-                call = partial(handler.function, *args, **kwargs)
-                value = await self._threads.run(call, attempt.begin)
-            case _:
-                assert_never(handler.mode)
+        if handler.surroundings is not None:
+            value = await self._surrounded(attempt, handler.surroundings, args, kwargs)
+        elif handler.mode is Mode.LOOP:
+            attempt.begun = True
+            if self.on_begin is not None:
+                self.on_begin(attempt)
+            value = await handler.function(*args, **kwargs)
+        else:
+            call = partial(handler.function, *args, **kwargs)
+            value = await self._threads.run(call, self._beginning(attempt))
         if not attempt.policy.keep_result:
             return Returned(None)
         try:
@@ -111,6 +116,53 @@ class Executor:
         if len(result) * 4 > self._max_result:  # no character takes more than four bytes
             return self._within_limit(attempt, Returned(result))
         return Returned(result)
+
+    async def _in_process(self, attempt: Attempt) -> End:
+        return await self._processes.run(
+            attempt.handler,
+            attempt.job,
+            keep_result=attempt.policy.keep_result,
+            begin=self._beginning(attempt),
+            ask=attempt.ask,
+        )
+
+    def _beginning(self, attempt: Attempt) -> Callable[[], None]:
+        """What to call when a thread or a child is free for the attempt."""
+        if self.on_begin is None or attempt.begun:
+            return attempt.begin
+        return partial(self._begin, attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        attempt.begin()
+        if self.on_begin is not None:
+            self.on_begin(attempt)
+
+    async def _surrounded(
+        self,
+        attempt: Attempt,
+        surroundings: Surroundings,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """What the function returns, or what the hooks around it make of that. The attempt begins
+        with its first hook or resource."""
+        handler, context = attempt.handler, Context(attempt.job, attempt)
+        self._begin(attempt)
+
+        async def call(resources: Mapping[str, Any]) -> Any:
+            match handler.mode:
+                case Mode.LOOP:
+                    return await handler.function(*args, **kwargs, **resources)
+                case Mode.THREAD:
+                    context.check_cancelled()  # a stop may have come while resources were made
+                    plain = partial(handler.function, *args, **kwargs, **resources)
+                    inside = surroundings.inside(context, plain)
+                    return await self._threads.run(inside, attempt.begin)
+                case Mode.PROCESS:
+                    return value_of(handler.signature, await self._in_process(attempt))
+            assert_never(handler.mode)
+
+        return await surroundings.run(context, call)
 
     def _within_limit(self, attempt: Attempt, end: End) -> End:
         """The same end, unless its result is too large to keep."""

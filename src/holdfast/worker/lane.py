@@ -19,6 +19,7 @@ from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from typing import Protocol
 
+from holdfast.context import HOLDER, JobHolder
 from holdfast.job.outcome import Transition, undecidable
 from holdfast.worker.attempt import Attempt
 
@@ -138,6 +139,8 @@ class Lane:
         slot = asyncio.current_task()
         assert slot is not None
         SLOT.set(slot)
+        holder = JobHolder()
+        HOLDER.set(holder)
         clean = copy_context()
         inbox, slots = self._inbox, self.slots
         run, end = self._executor.run, self._holder.end
@@ -150,11 +153,12 @@ class Lane:
                 if inbox and not self._waking:
                     self._wake_a_slot()
                 attempt.task = slot
+                holder.job = attempt.job
                 try:
                     transition = await run(attempt)
                 except Exception as problem:  # noqa: BLE001 - a defect of ours must not hold the job
                     transition = undecidable(attempt.job, problem)
-                attempt.task = None
+                attempt.task = holder.job = None
                 end(attempt, transition)
                 del attempt, transition  # what they carry must not live on in an idle slot
                 if copy_context() != clean or slot.cancelling() or len(slots) > self._size:

@@ -29,6 +29,7 @@ from holdfast.worker.rescue import Rescue
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.stuck import OnExhausted
+from holdfast.worker.telling import Telling
 from holdfast.worker.watch import Watch
 from holdfast.worker.watchdog import Frozen
 
@@ -49,6 +50,7 @@ class Pipeline:
         self.runner = Runner(setup, self.permits, self.executor, self.finisher, on_exhausted)
         rescue = Rescue(self.runner, self.finisher, setup.events, on_frozen)
         self.identity = Identity(setup, self.permits, self.runner, self.finisher, rescue)
+        self.telling = Telling(setup, self.executor, self.finisher, self.identity)
         self.lost_claims = LostClaims(
             setup, self.permits, self.identity, self.runner, self.finisher
         )

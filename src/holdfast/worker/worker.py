@@ -42,7 +42,8 @@ CLOSING_SECONDS = 2.0
 
 class Worker:
     """One process's worker. It can be started once. `listeners` hear of each end of an attempt
-    when the store has answered it (`finisher.Listener`)."""
+    when the store has answered it (`finisher.Listener`). `closing` is how long the program may
+    take to end after a signal, when the worker has left."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Worker:
         services: Sequence[Service] = (),
         replicas: Replicas | None = None,
         listeners: Sequence[Listener] = (),
+        closing: float = CLOSING_SECONDS,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -61,6 +63,7 @@ class Worker:
         self._services = tuple(services)
         self._replicas = replicas or Replicas()
         self._listeners = tuple(listeners)
+        self._closing = closing
         self._pipeline: Pipeline | None = None
         self._unsubscribe: Callable[[], None] = _nothing
         self._asked = asyncio.Event()
@@ -103,6 +106,7 @@ class Worker:
         pipeline = self._pipeline = Pipeline(setup, self._on_frozen, self._on_exhausted)
         for listener in self._listeners:
             pipeline.finisher.listen(listener)
+        pipeline.telling.start()
         try:
             await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
@@ -274,8 +278,10 @@ class Worker:
         self._unsubscribe()
         departure = Departure(pipeline, self._services, self._hurry)
         await departure.leave()
+        pipeline.telling.stop()
         if self._last_resort is not None and self._signals:
-            self._last_resort.arm(CLOSING_SECONDS)
+            hurried = self._hurry.is_set()
+            self._last_resort.arm(CLOSING_SECONDS if hurried else self._closing)
         counters = pipeline.finisher.counters
         self._events.info(
             "worker.stopped",

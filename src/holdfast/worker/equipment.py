@@ -1,0 +1,102 @@
+"""What a worker enters before its first claim, and leaves after its last handler.
+
+    lifespan → each Shared, and what it takes before it → [the worker] → the same in reverse
+
+It is entered in the task that starts the worker, so context variables that it sets are there in
+every handler. Nothing limits how long that takes: a model may load for minutes. But what takes long
+is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from holdfast.events import Events
+from holdfast.handlers.registry import Registry
+from holdfast.hooks import Hooks
+
+if TYPE_CHECKING:
+    from holdfast.handlers.resources import Overrides, Resources
+
+SLOW_SECONDS = 5.0
+"""After so long a step of starting or leaving is told, and again each time as long has passed."""
+
+LEAVING_SECONDS = 10.0
+"""How long leaving may take when a signal ends the program."""
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[object]]
+"""Called with the app; entered around each of its workers."""
+
+
+class Equips(Protocol):
+    """What equipment needs of its app."""
+
+    @property
+    def registry(self) -> Registry: ...
+    @property
+    def hooks(self) -> Hooks: ...
+    @property
+    def lifespan(self) -> Lifespan | None: ...
+    @property
+    def events(self) -> Events: ...
+
+
+@asynccontextmanager
+async def equipped(app: Equips, overrides: Overrides | None = None) -> AsyncIterator[Registry]:
+    """Enter the lifespan and the shared resources of the app; gives its handlers with everything
+    that lies around them. An app that has nothing of this gives its handlers as they are."""
+    async with AsyncExitStack() as leaving, AsyncExitStack() as entered:
+        if app.lifespan is not None:
+            with _told_if_slow(app.events, "lifespan"):
+                await entered.enter_async_context(app.lifespan(app))
+        resources = await _entered(app, overrides, entered)
+        yield _surrounded(app, resources)
+        leaving.enter_context(_told_if_slow(app.events, "leaving resources"))
+
+
+async def _entered(
+    app: Equips, overrides: Overrides | None, stack: AsyncExitStack
+) -> Resources | None:
+    needy = [handler for handler in app.registry.handlers if handler.signature.resources]
+    if not needy and not overrides:
+        return None
+    from holdfast.handlers.resources import Resources
+
+    recipes = [recipe for handler in needy for recipe in handler.recipes().values()]
+    resources = Resources(overrides)
+    resources.require_known(recipes)
+    await resources.enter(recipes, stack, partial(_told_if_slow, app.events))
+    return resources
+
+
+def _surrounded(app: Equips, resources: Resources | None) -> Registry:
+    if resources is None and not app.hooks.around_attempt and not app.hooks.in_thread:
+        return app.registry
+    from holdfast.handlers.surroundings import surrounded
+
+    return surrounded(app.registry, app.hooks, resources)
+
+
+@contextmanager
+def _told_if_slow(events: Events, step: str) -> Iterator[None]:
+    telling = asyncio.create_task(_tell(events, step), name="holdfast-slow-step")
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+async def _tell(events: Events, step: str) -> None:
+    for waited in itertools.count(1):
+        await asyncio.sleep(SLOW_SECONDS)
+        events.warning("worker.step_slow", step=step, seconds=waited * SLOW_SECONDS)

@@ -1,0 +1,334 @@
+"""Hooks of an app: around attempts, inside threads and child processes, and on enqueue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    App,
+    BadOption,
+    BadTask,
+    ChildRaised,
+    Context,
+    Depends,
+    Fail,
+    JobFailed,
+    JobState,
+    Retry,
+    Snooze,
+    current_job,
+)
+from tests.support import hooked
+
+Run = Callable[[], Awaitable[Any]]
+ONCE = Retry.never()
+
+
+@pytest.fixture
+def app() -> App:
+    return App("sqlite://")
+
+
+async def run(app: App) -> None:
+    async with app.worker({"default": 4}) as worker:
+        await worker.drain()
+
+
+async def test_hooks_lie_around_every_kind_of_handler_in_the_order_of_registration(
+    app: App,
+) -> None:
+    seen: list[str] = []
+
+    def hook(name: str) -> Any:
+        async def around(ctx: Context, run: Run) -> Any:
+            seen.append(f"{ctx.job.task} > {name}")
+            result = await run()
+            seen.append(f"{ctx.job.task} < {name}")
+            return result
+
+        return app.around_attempt(around)
+
+    hook("outer")
+    hook("inner")
+
+    async def resource() -> str:
+        seen.append("resource")
+        return "resource"
+
+    @app.task(name="loop")
+    async def on_the_loop(it: str = Depends(resource)) -> str:
+        return it
+
+    thread = app.task(name="thread")(hooked.named_job)
+    process = app.task(name="process", process=True)(hooked.named_job)
+    async with app:
+        for task, result in (
+            (on_the_loop, "resource"),
+            (thread, "thread 1"),
+            (process, "process 1"),
+        ):
+            seen.clear()
+            job = await task.enqueue()
+            await run(app)
+            assert await job.result() == result
+            inside = ["resource"] if task is on_the_loop else []
+            assert seen == [
+                *(f"{task.name} > outer", f"{task.name} > inner", *inside),
+                *(f"{task.name} < inner", f"{task.name} < outer"),
+            ]
+
+
+async def test_a_hook_sees_and_replaces_results_and_exceptions(app: App) -> None:
+    @app.around_attempt
+    async def replacing(ctx: Context, run: Run) -> Any:
+        try:
+            return f"{await run()}!"
+        except ValueError as error:
+            return f"mended {error}"
+        except KeyError as error:
+            raise Fail("no such key") from error
+        except ChildRaised as error:
+            return f"child: {error.kind} {error.message}"
+
+    @app.task()
+    async def fine() -> str:
+        return "fine"
+
+    @app.task()
+    def wrong() -> str:
+        raise ValueError("it")
+
+    @app.task()
+    async def keyless() -> str:
+        raise KeyError("x")
+
+    child = app.task(process=True)(hooked.refusing)
+    async with app:
+        jobs = [await task.enqueue() for task in (fine, wrong, child)]
+        failing = await keyless.enqueue()
+        await run(app)
+        results: list[object] = [await job.result() for job in jobs]
+        assert results == ["fine!", "mended it", "child: Fail not today"]
+        assert (await failing.get()).attempts == 1  # Fail ends it at once
+        with pytest.raises(JobFailed, match="no such key"):
+            await failing.result()
+
+
+async def test_what_a_child_raised_passes_through_a_hook_unchanged(app: App) -> None:
+    @app.around_attempt
+    async def watching(ctx: Context, run: Run) -> Any:
+        return await run()
+
+    child = app.task(process=True)(hooked.refusing)
+    async with app:
+        job = await child.enqueue()
+        await run(app)
+        [entry] = (await job.get()).errors
+    assert (entry.kind, entry.message) == ("Fail", "not today")
+    assert "refusing" in (entry.traceback or "")
+
+
+async def test_a_hook_may_put_the_job_off(app: App) -> None:
+    @app.around_attempt
+    async def not_at_night(ctx: Context, run: Run) -> Any:
+        raise Snooze(3600)
+
+    @app.task()
+    async def work() -> None:
+        pytest.fail("it ran")
+
+    async with app:
+        job = await work.enqueue()
+        await run(app)
+        found = await job.get()
+        assert (found.state, found.attempts) == (JobState.SCHEDULED, 0)
+
+
+async def test_a_hook_that_hangs_is_stopped_with_its_attempt(app: App) -> None:
+    left: list[str] = []
+
+    @app.around_attempt
+    async def hanging(ctx: Context, run: Run) -> Any:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            left.append("left")
+
+    plain = app.task(name="plain", retry=ONCE, timeout=0.05)(hooked.named_job)
+    async with app:
+        job = await plain.enqueue()
+        await run(app)
+        assert [entry.kind for entry in (await job.get()).errors] == ["TimedOut"]
+    assert left == ["left"]
+
+
+async def test_a_hook_in_threads_runs_beside_the_function(app: App) -> None:
+    local = threading.local()
+
+    @app.in_thread
+    def connected(ctx: Context, run: Callable[[], Any]) -> Any:
+        local.connection = f"connection of {ctx.job.task}"
+        try:
+            return run()
+        finally:
+            del local.connection
+
+    @app.task(name="plain")
+    def plain() -> str:
+        return str(local.connection)
+
+    @app.task()
+    async def on_the_loop() -> bool:
+        return hasattr(local, "connection")
+
+    async with app:
+        one, two = await plain.enqueue(), await on_the_loop.enqueue()
+        await run(app)
+        assert await one.result() == "connection of plain"
+        assert await two.result() is False
+
+
+async def test_a_hook_in_threads_runs_in_child_processes_too(app: App) -> None:
+    app.in_thread(hooked.told_in_process)
+    child = app.task(name="child", process=True)(hooked.named_job)
+    async with app:
+        job = await child.enqueue()
+        await run(app)
+        result = await job.result()
+    assert result.startswith("child 1 in a hook of attempt 1 in ")
+    assert not result.endswith(str(os.getpid()))
+
+
+async def test_a_hook_that_no_child_can_import_is_refused_at_the_start(app: App) -> None:
+    @app.in_thread
+    def local(ctx: Context, run: Callable[[], Any]) -> Any:
+        return run()
+
+    app.task(name="child", process=True)(hooked.named_job)
+    async with app:
+        with pytest.raises(BadTask, match="task 'child': process=True needs a hook in threads"):
+            async with app.worker():
+                pytest.fail("it started")
+
+
+async def test_hooks_on_enqueue_fill_headers_on_every_way_in(app: App) -> None:
+    tenant = "acme"
+
+    @app.on_enqueue
+    def carry(task: str) -> Mapping[str, str]:
+        return {"tenant": tenant, "task": task}
+
+    @app.on_enqueue
+    def more(task: str) -> Mapping[str, str]:
+        return {"request": "r-1"}
+
+    @app.task(name="work", headers={"tenant": "explicit"})
+    async def work(ctx: Context) -> dict[str, Any]:
+        return dict(ctx.job.headers)
+
+    @app.task(name="plain")
+    async def plain(ctx: Context) -> dict[str, Any]:
+        return dict(ctx.job.headers)
+
+    given = {"tenant": "acme", "task": "plain", "request": "r-1"}
+    async with app:
+        jobs = [await plain.enqueue(), *await plain.enqueue_many([(), ()])]
+        jobs.append(await plain.enqueue_json("{}"))
+        own = await work.enqueue()
+        await run(app)
+        assert [await job.result() for job in jobs] == [given] * 4
+        assert await own.result() == {"tenant": "explicit", "task": "work", "request": "r-1"}
+
+
+async def test_hooks_on_enqueue_reach_sync_calls_and_transactions(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    app.on_enqueue(lambda task: {"tenant": "acme"})
+
+    @app.task()
+    async def work(ctx: Context) -> str:
+        return str(ctx.job.headers["tenant"])
+
+    sync = await asyncio.to_thread(work.enqueue_sync)
+    with sqlite3.connect(tmp_path / "jobs.db") as connection:
+        within = work.using(connection=connection).enqueue_sync()
+    connection.close()
+    async with app:
+        await run(app)
+        assert [await job.result() for job in (sync, within)] == ["acme", "acme"]
+    await asyncio.to_thread(app.close_sync)
+
+
+def test_a_hook_on_enqueue_that_raises_or_answers_nonsense_is_the_callers_error(app: App) -> None:
+    answers: list[Any] = [None, {"n": 1}, {"n": "\ud800"}]
+
+    @app.on_enqueue
+    def nonsense(task: str) -> Mapping[str, str]:
+        if not answers:
+            raise LookupError("no tenant")
+        found: Mapping[str, str] = answers.pop(0)
+        return found
+
+    @app.task()
+    async def work() -> None: ...
+
+    with pytest.raises(BadOption, match="nonsense' answers must be headers as a mapping, got None"):
+        work.enqueue_sync()
+    with pytest.raises(BadOption, match="a mapping of text to text"):
+        work.enqueue_sync()
+    with pytest.raises(BadOption, match="text that UTF-8 can carry"):
+        work.enqueue_sync()
+    with pytest.raises(LookupError, match="no tenant"):
+        work.enqueue_sync()
+
+
+def test_hooks_of_the_wrong_kind_are_refused(app: App) -> None:
+    async def coroutine(*args: object) -> Any: ...
+
+    def plain(*args: object) -> Any: ...
+
+    register: Any = app
+    with pytest.raises(BadOption, match="'async def'"):
+        register.around_attempt(plain)
+    with pytest.raises(BadOption, match="a plain function"):
+        register.in_thread(coroutine)
+    with pytest.raises(BadOption, match="a plain function"):
+        register.on_enqueue(coroutine)
+
+
+async def test_the_current_job_is_known_wherever_its_handler_runs(app: App) -> None:
+    loop = app.task(name="loop")(_awaiting)
+    thread = app.task(name="thread")(hooked.named_job)
+    process = app.task(name="process", process=True)(hooked.named_job)
+    assert current_job() is None
+    async with app:
+        jobs = [await task.enqueue() for task in (loop, thread, process)]
+        await run(app)
+        assert [await job.result() for job in jobs] == ["loop 1", "thread 1", "process 1"]
+    assert current_job() is None
+
+
+async def _awaiting() -> str:
+    async def deep() -> str:
+        await asyncio.sleep(0)
+        return await asyncio.to_thread(hooked.named_job)
+
+    async with asyncio.TaskGroup() as group:
+        found = group.create_task(deep())
+    return found.result()
+
+
+async def test_a_worker_without_hooks_runs_its_handlers_as_they_were_registered(app: App) -> None:
+    @app.task(name="work")
+    async def work() -> None: ...
+
+    async with app, app.worker() as worker:
+        assert worker._registry is app.registry
+    assert app.registry["work"].surroundings is None
