@@ -32,7 +32,7 @@ def job_named(number: int) -> NewJob:
 
 def without_its_name(job: Job) -> dict[str, Any]:
     facts = msgspec.structs.asdict(job)
-    return facts | {"id": "", "args": "", "created_at": MOMENT}
+    return facts | {"id": "", "args_json": "", "created_at": MOMENT}
 
 
 async def test_a_lone_enqueue_stores_what_a_shared_one_stores(live_store: Store) -> None:
