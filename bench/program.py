@@ -43,7 +43,7 @@ class Program:
 def noop(url: str, mark: Mark) -> Program:
     app = App(url)
 
-    @app.task(queue=QUEUE)
+    @app.task(name="noop", queue=QUEUE)
     async def noop(number: int) -> None:
         mark(number)
 
@@ -55,7 +55,7 @@ def busy(url: str, mark: Mark) -> Program:
     where processes share a core."""
     app = App(url)
 
-    @app.task(queue=QUEUE)
+    @app.task(name="busy", queue=QUEUE)
     async def busy(number: int) -> None:
         mark(number)
         until = time.thread_time() + BURNT
@@ -69,7 +69,7 @@ def waiting(url: str, mark: Mark) -> Program:
     """Runs until the worker is told to stop, which then does not wait for it."""
     app = App(url, grace=0)
 
-    @app.task(queue=QUEUE)
+    @app.task(name="waiting", queue=QUEUE)
     async def waiting(number: int) -> None:
         mark(number)
         await asyncio.sleep(3600)
@@ -81,7 +81,7 @@ def realistic(url: str, mark: Mark) -> Program:
     """A document comes in, a summary goes out, and one job in twenty fails the first time."""
     app = App(url)
 
-    @app.task(queue=LINES[0], retry=Retry.constant(base=0.01, jitter=0))
+    @app.task(name="realistic", queue=LINES[0], retry=Retry.constant(base=0.01, jitter=0))
     async def realistic(ctx: Context, number: int, document: str) -> dict[str, int | str]:
         mark(number)
         if number % FAILS_ONCE == 0 and ctx.attempt == 1:
