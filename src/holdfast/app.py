@@ -38,6 +38,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
 from holdfast.worker.alone import run_alone
+from holdfast.worker.eager import EagerJobs
 from holdfast.worker.equipment import LEAVING_SECONDS, equipped
 from holdfast.worker.last_resort import LastResort
 from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
@@ -69,6 +70,7 @@ class App(Tasks):
         max_payload: int | None = None,
         imports: Iterable[str] | None = None,
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
+        eager: bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
@@ -81,9 +83,11 @@ class App(Tasks):
             poll=poll,
             max_payload=max_payload,
             imports=imports,
+            eager=eager,
         )
         self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
+        self.eager_jobs = EagerJobs(self, self.settings)
         self._clock = clock
         self._opened: Opened | None = None
         self._unopened: Store | None = None
@@ -274,6 +278,7 @@ class App(Tasks):
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
         }
         defaults["imports"] = tuple(self._imports.loaded)
+        self.eager_jobs.tell()
         served = dict.fromkeys(self.own_queues, DEFAULT_SLOTS) if queues is None else queues
         return OpenedWorker(self, WorkerOptions.of(served, defaults | options))
 
@@ -300,6 +305,14 @@ class App(Tasks):
                 await worker.run(burst=burst, last_resort=last_resort)
 
         run_alone(work)
+
+    @contextmanager
+    def eager(self, *, raises: bool = True) -> Iterator[None]:
+        """Run each job where it is enqueued inside the `with` block, as tests do. No store knows
+        of these jobs. A job that fails raises its error at the enqueue; with `raises=False` its
+        handle tells instead."""
+        with self.eager_jobs.switched_on(raises):
+            yield
 
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:

@@ -20,6 +20,10 @@ from holdfast.job import checks
 PREFIX = "HOLDFAST_"
 LEAST_MAX_PAYLOAD = 1024
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+FLAGS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
+    ("0", "false", "no", "off"), False
+)
+"""What text may stand for True and False."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ class Settings:
     poll: float = 1.0
     max_payload: int = 256 * 1024
     imports: tuple[str, ...] = ()
+    eager: bool = False
 
     def __post_init__(self) -> None:
         checks.seconds("lease", self.lease, least=0.3)
         checks.seconds("grace", self.grace)
         checks.seconds("poll", self.poll, least=0.01)
         checks.count("max_payload", self.max_payload, least=LEAST_MAX_PAYLOAD)
+        checks.flag("eager", self.eager)
 
     @classmethod
     def load(
@@ -63,7 +69,8 @@ class Settings:
 
 
 def _types() -> dict[str, type]:
-    kinds = {"str": str, "str | None": str, "float": float, "int": int, "tuple[str, ...]": tuple}
+    kinds = {"str": str, "str | None": str, "float": float, "int": int, "bool": bool}
+    kinds["tuple[str, ...]"] = tuple
     return {field.name: kinds[str(field.type)] for field in fields(Settings)}
 
 
@@ -73,6 +80,8 @@ def _typed(name: str, value: Any) -> Any:
     kind = _types()[name]
     if kind is tuple:
         return _modules(name, value)
+    if kind is bool:
+        return FLAGS.get(value.lower(), value) if isinstance(value, str) else value
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         return value
     try:

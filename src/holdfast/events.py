@@ -21,6 +21,8 @@ T = TypeVar("T")
 logger = logging.getLogger("holdfast")
 
 EVENTS: Mapping[str, str] = {
+    # The program
+    "program.eager": "Jobs run where they are enqueued, and nothing is stored; told once.",
     # A worker's life
     "worker.started": "A worker is registered and begins to claim.",
     "worker.stopped": "A worker has left; what it could not finish is handed back.",

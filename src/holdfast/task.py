@@ -25,6 +25,7 @@ from typing import (
 from holdfast.client.client import Client
 from holdfast.client.inserting import stands
 from holdfast.client.portal import Pending, Verb
+from holdfast.client.results import result_at_once
 from holdfast.client.sync import SyncClient
 from holdfast.codec.calls import CallCodec
 from holdfast.codec.signature import Signature
@@ -42,6 +43,7 @@ from holdfast.job.state import JobState
 from holdfast.schedule.definition import ScheduleCall, define
 from holdfast.schedule.model import Definition
 from holdfast.store.contract.store import Store
+from holdfast.worker.eager import EagerJobs
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -73,6 +75,8 @@ class TaskHost(Protocol):
     def store(self) -> Store: ...
     @property
     def unopened_store(self) -> Store: ...
+    @property
+    def eager_jobs(self) -> EagerJobs: ...
     @property
     def sync(self) -> SyncClient: ...
     def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
@@ -107,28 +111,41 @@ class JobHandle(Generic[R]):
     async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end. Returns what the function returned; raises a typed error if
         the job ended without a result."""
+        if (ran := self._ran) is not None:
+            return self._task.read_result(result_at_once(ran))
         text = await self._task.client.result_json(self.id, timeout)
         return self._task.read_result(text)
 
     async def get(self) -> Job:
         """Everything the store holds about the job."""
-        return await self._task.client.get(self.id)
+        return self._ran or await self._task.client.get(self.id)
 
     async def cancel(self) -> JobState:
         """Cancel the job: a waiting job ends now, a running job is told to. Returns its state."""
+        if (ran := self._ran) is not None:
+            return ran.state
         return await self._task.client.cancel(self.id)
 
     def result_sync(self, timeout: Seconds | None = None) -> R:
         """`result` for programs without an event loop."""
-        return self._task.read_result(self._task.app.sync.result_json(self.id, timeout))
+        ran, sync = self._ran, self._task.app.sync
+        text = sync.result_json(self.id, timeout) if ran is None else result_at_once(ran)
+        return self._task.read_result(text)
 
     def get_sync(self) -> Job:
         """`get` for programs without an event loop."""
-        return self._task.app.sync.get(self.id)
+        return self._ran or self._task.app.sync.get(self.id)
 
     def cancel_sync(self) -> JobState:
         """`cancel` for programs without an event loop."""
+        if (ran := self._ran) is not None:
+            return ran.state
         return self._task.app.sync.cancel(self.id)
+
+    @property
+    def _ran(self) -> Job | None:
+        """The job, if it ran where it was enqueued (`holdfast.worker.eager`)."""
+        return self._task.app.eager_jobs.find(self.id)
 
 
 class Task(Generic[P, R]):
@@ -189,25 +206,28 @@ class Task(Generic[P, R]):
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
-        job = self._new_job(args, kwargs)
-        if self.options.connection is not None:
-            jobs = self.app.store.jobs
-            [inserted] = await jobs.insert_within(self.options.connection, [job])
+        job, app = self._new_job(args, kwargs), self.app
+        if app.eager_jobs.on:
+            inserted = await app.eager_jobs.run(self.handler, job)
+        elif self.options.connection is not None:
+            [inserted] = await app.store.jobs.insert_within(self.options.connection, [job])
             stands(job, inserted)
         else:
-            inserted = await self.app.client.insert(job)
+            inserted = await app.client.insert(job)
         return JobHandle(self, inserted)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """`enqueue` for programs without an event loop."""
-        job = self._new_job(args, kwargs)
-        if self.options.connection is not None:
-            jobs = self.app.unopened_store.jobs
-            [inserted] = jobs.insert_within_sync(self.options.connection, [job])
-            stands(job, inserted)
-        else:
-            inserted = self.app.sync.insert(job)
-        return JobHandle(self, inserted)
+        return JobHandle(self, self._insert_sync(self._new_job(args, kwargs)))
+
+    def _insert_sync(self, job: NewJob) -> Inserted:
+        app = self.app
+        if app.eager_jobs.on:
+            return app.eager_jobs.run_sync(self.handler, job)
+        if self.options.connection is None:
+            return app.sync.insert(job)
+        [inserted] = app.unopened_store.jobs.insert_within_sync(self.options.connection, [job])
+        return stands(job, inserted)
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
         """Write many calls, in chunks. Each call is a tuple of positional arguments or a dict of
@@ -236,11 +256,15 @@ class Task(Generic[P, R]):
             raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
 
     async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
+        if self.app.eager_jobs.on:
+            return [await self.app.eager_jobs.run(self.handler, job) for job in jobs]
         if self.options.connection is not None:
             return await self.app.store.jobs.insert_within(self.options.connection, jobs)
         return await self.client.insert_many(jobs)
 
     def _begin_write(self, jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
+        if self.app.eager_jobs.on:
+            return lambda: [self._insert_sync(job) for job in jobs]
         if self.options.connection is not None:
             within = self.app.unopened_store.jobs.insert_within_sync
             inserted = within(self.options.connection, jobs)
@@ -279,7 +303,8 @@ class Task(Generic[P, R]):
     async def enqueue_json(self, text: str) -> JobHandle[R]:
         """Enqueue a call whose arguments are JSON already, from a command line or a web form."""
         self._codec.check(text)
-        return JobHandle(self, await self.client.insert(self._job_of(text)))
+        [inserted] = await self._write([self._job_of(text)])
+        return JobHandle(self, inserted)
 
     def scheduled(
         self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]

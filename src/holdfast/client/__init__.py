@@ -4,5 +4,5 @@
 - `verbs`: the table of operators' verbs; `acting`: who did it, reported as an event
 - `selection`: which jobs are meant, and a verb applied to all of them
 - `inserting`: from a job in memory to a job in the store; `results`: waiting for results
-- `portal`: the client for programs without an event loop
+- `portal`: who serves calls from programs without an event loop; `sync`: the verbs for them
 """

@@ -29,6 +29,7 @@ from holdfast.errors import (
     UnknownJob,
 )
 from holdfast.job.ids import JobId
+from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Outcome
@@ -258,6 +259,15 @@ NOT_SUCCEEDED: Mapping[JobState, type[JobNotSucceeded]] = {
     JobState.SKIPPED: JobSkipped,
 }
 """What a caller who waits for a result gets instead, by the state that the job ended in."""
+
+
+def result_at_once(job: Job) -> str | None:
+    """The result of a job that nobody will run again, as JSON text: a job that has not ended is
+    not waited for."""
+    if not job.ended:
+        raise ResultTimeout(job.id, 0.0, job.state)
+    raise_unless_succeeded(Outcome(job.id, job.state, job.result_json, job.reason))
+    return job.result_json
 
 
 def raise_unless_succeeded(outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ process or in a test: the handler's `Context` sends one `Request` and waits for 
 last word of a handler is the `End` of its attempt (`ends.py`).
 
 To let handlers ask for something new: add its request and its answer here, send it from
-`Context`, and answer it in `worker/answering.py`. `testing/inline.py` answers in tests.
+`Context`, and answer it in `worker/answering.py`. `handlers/inline.py` answers without a worker.
 """
 
 from __future__ import annotations

@@ -52,22 +52,26 @@ class Equips(Protocol):
 
 
 @asynccontextmanager
-async def equipped(app: Equips, overrides: Overrides | None = None) -> AsyncIterator[Registry]:
-    """Enter the lifespan and the shared resources of the app; gives its handlers with everything
-    that lies around them. An app that has nothing of this gives its handlers as they are."""
+async def equipped(
+    app: Equips, overrides: Overrides | None = None, only: Registry | None = None
+) -> AsyncIterator[Registry]:
+    """Enter the lifespan and the shared resources of the app; gives its handlers, or `only` these,
+    with everything that lies around them. An app that has nothing of this gives its handlers as
+    they are."""
+    registry = app.registry if only is None else only
     async with AsyncExitStack() as leaving, AsyncExitStack() as entered:
         if app.lifespan is not None:
             with _told_if_slow(app.events, "lifespan"):
                 await entered.enter_async_context(app.lifespan(app))
-        resources = await _entered(app, overrides, entered)
-        yield _surrounded(app, resources)
+        resources = await _entered(app, registry, overrides, entered)
+        yield with_surroundings(app, registry, resources)
         leaving.enter_context(_told_if_slow(app.events, "leaving resources"))
 
 
 async def _entered(
-    app: Equips, overrides: Overrides | None, stack: AsyncExitStack
+    app: Equips, registry: Registry, overrides: Overrides | None, stack: AsyncExitStack
 ) -> Resources | None:
-    needy = [handler for handler in app.registry.handlers if handler.signature.resources]
+    needy = [handler for handler in registry.handlers if handler.signature.resources]
     if not needy and not overrides:
         return None
     from holdfast.handlers.resources import Resources
@@ -79,12 +83,15 @@ async def _entered(
     return resources
 
 
-def _surrounded(app: Equips, resources: Resources | None) -> Registry:
+def with_surroundings(
+    app: Equips, registry: Registry, resources: Resources | None = None
+) -> Registry:
+    """These handlers, each with the hooks of the app and with its resources, entered already."""
     if resources is None and not app.hooks.around_attempt and not app.hooks.in_thread:
-        return app.registry
+        return registry
     from holdfast.handlers.surroundings import surrounded
 
-    return surrounded(app.registry, app.hooks, resources)
+    return surrounded(registry, app.hooks, resources)
 
 
 @contextmanager

@@ -1,0 +1,117 @@
+"""One attempt without a worker: the job is run where it is asked for, and no store knows of it.
+
+Arguments and result go through the same encoding as on their way through a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any, assert_never
+
+import msgspec
+
+from holdfast.clock import utcnow
+from holdfast.context import HOLDER, Context, JobHolder
+from holdfast.handlers.registry import Handler, Mode
+from holdfast.job.record import Claimed, NewJob, Progress
+from holdfast.job.requests import Answer, ProgressKept, ReportProgress, Request
+
+Plainly = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a plain function for a caller that has a loop: in a thread, or on the spot."""
+
+
+class InlineAttempt:
+    """The first attempt of a job. It is also the link of its context: it answers as a worker whose
+    store takes everything, and keeps what the handler reported."""
+
+    must_stop = is_over = False
+
+    def __init__(self, handler: Handler, job: NewJob) -> None:
+        self._handler = handler
+        self.claimed = _claimed(job, utcnow())
+        self.reports: list[Progress] = []
+        self._context = Context(self.claimed, self)
+
+    async def ask(self, request: Request) -> Answer:
+        return self.ask_sync(request)
+
+    def ask_sync(self, request: Request) -> Answer:
+        match request:
+            case ReportProgress(progress):
+                self.reports.append(progress)
+                return ProgressKept()
+        assert_never(request)
+
+    @property
+    def progress(self) -> Progress | None:
+        """All reports in one, as a store keeps them: a later one changes only what it says."""
+        if not self.reports:
+            return None
+        said: dict[str, Any] = {}
+        for report in self.reports:
+            fields = msgspec.structs.asdict(report)
+            said |= {name: value for name, value in fields.items() if value is not None}
+        return Progress(**said)
+
+    async def run(self, plainly: Plainly) -> str:
+        """Call the function with what lies around it; gives its result as JSON text."""
+        handler, function, around = self._handler, self._function(), self._handler.surroundings
+
+        async def call(resources: Mapping[str, Any]) -> Any:
+            bound = partial(function, **resources)
+            if handler.mode is Mode.LOOP:
+                return await bound()
+            return await plainly(bound if around is None else around.inside(self._context, bound))
+
+        with self._being_current():
+            value = await (call({}) if around is None else around.run(self._context, call))
+        return handler.signature.encode_result(value)
+
+    def run_plain(self) -> str:
+        """The same without a loop, for a plain function that takes no resources and whose app has
+        no hooks but those in threads."""
+        function, around = self._function(), self._handler.surroundings
+        with self._being_current():
+            value = (function if around is None else around.inside(self._context, function))()
+        return self._handler.signature.encode_result(value)
+
+    def _function(self) -> Callable[..., Any]:
+        """The function with its arguments as they come back from JSON."""
+        args, kwargs = self._handler.signature.call_arguments(self.claimed.args, self._context)
+        return partial(self._handler.function, *args, **kwargs)
+
+    @contextmanager
+    def _being_current(self) -> Iterator[None]:
+        token = HOLDER.set(JobHolder(self.claimed))
+        try:
+            yield
+        finally:
+            HOLDER.reset(token)
+
+
+async def on_the_spot(function: Callable[[], Any]) -> Any:
+    """Call a plain function in this thread, while the loop waits."""
+    return function()
+
+
+def _claimed(job: NewJob, now: datetime) -> Claimed:
+    return Claimed(
+        id=job.id,
+        task=job.task,
+        queue=job.queue,
+        priority=job.priority,
+        args=job.args,
+        policy=job.policy,
+        attempts=0,
+        crashes=0,
+        fence=1,
+        created_at=now,
+        claimed_at=now,
+        deadline_at=job.deadline_at,
+        tags=job.tags,
+        headers=job.headers,
+        checkpoint=None,
+    )

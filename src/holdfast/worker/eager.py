@@ -1,0 +1,215 @@
+"""Eager jobs: each runs where it is enqueued, at once, and no store knows of it.
+
+This is for tests and for a development server without a worker. A job has one attempt: an error
+shows at once, and nothing waits. A plain function runs in the thread of `enqueue_sync`, so that it
+sees the caller's own database transaction; a coroutine runs in the loop of the caller if there is
+one. What the attempt ended in is decided as a worker decides it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from datetime import timedelta
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.clock import utcnow
+from holdfast.config import Settings
+from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
+from holdfast.handlers.exceptions import end_of, refused
+from holdfast.handlers.inline import InlineAttempt, on_the_spot
+from holdfast.handlers.registry import Handler, Mode, Registry
+from holdfast.job.ends import End, Returned, TimedOut
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import decode_policy, encode_policy
+from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.retry import Retry
+from holdfast.job.state import ENDED, JobState
+from holdfast.worker.equipment import Equips, equipped, with_surroundings
+
+T = TypeVar("T")
+KEPT = 1_000
+"""How many jobs that ran are remembered, the newest."""
+
+
+class EagerJobs:
+    """Runs jobs of one app where they are enqueued, while it is `on`.
+
+    With `raises` a job that fails raises its handler's error at the enqueue. Otherwise only its
+    handle tells.
+    """
+
+    def __init__(self, app: Equips, settings: Settings) -> None:
+        self.on = settings.eager
+        self._raises = True
+        self._app = app
+        self._max_result = settings.max_payload
+        self._ran: OrderedDict[JobId, Job] = OrderedDict()
+        self._told = False
+
+    @contextmanager
+    def switched_on(self, raises: bool) -> Iterator[None]:
+        before = self.on, self._raises
+        self.on, self._raises = True, raises
+        try:
+            yield
+        finally:
+            self.on, self._raises = before
+
+    def find(self, job_id: JobId) -> Job | None:
+        """A job that ran here."""
+        return self._ran.get(job_id)
+
+    def tell(self) -> None:
+        """Warn once: in production, jobs would be lost with their process."""
+        if self.on and not self._told:
+            self._told = True
+            self._app.events.warning("program.eager", raises=self._raises)
+
+    async def run(self, handler: Handler, job: NewJob) -> Inserted:
+        """Run a job for a caller with an event loop. A plain function runs in a thread."""
+        return await self._run(handler, job, in_thread=True)
+
+    def run_sync(self, handler: Handler, job: NewJob) -> Inserted:
+        """Run a job for a caller without a loop. A plain function runs in the caller's thread. It
+        has a loop there only if something else of the job needs one: frameworks refuse to touch
+        their database in a thread with a loop."""
+        if self._needs_loop(handler):
+            return _in_a_loop(lambda: self._run(handler, job, in_thread=False))
+        self.tell()
+        known = with_surroundings(self._app, _only(handler))
+        attempt = InlineAttempt(known[handler.name], _once(job))
+        try:
+            end: End = self._returned(attempt, attempt.run_plain())
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            return self._failed(attempt, job, error)
+        return self._keep(attempt, job, end)
+
+    def _needs_loop(self, handler: Handler) -> bool:
+        app = self._app
+        needs = handler.mode is Mode.LOOP or bool(handler.signature.resources)
+        return needs or bool(app.hooks.around_attempt) or app.lifespan is not None
+
+    async def _run(self, handler: Handler, job: NewJob, *, in_thread: bool) -> Inserted:
+        self.tell()
+        async with equipped(self._app, only=_only(handler)) as known:
+            attempt = InlineAttempt(known[handler.name], _once(job))
+            try:
+                end: End = self._returned(attempt, await _in_time(attempt, in_thread=in_thread))
+            except Exception as error:  # noqa: BLE001 - what it means is decided there
+                return self._failed(attempt, job, error)
+            return self._keep(attempt, job, end)
+
+    def _returned(self, attempt: InlineAttempt, result: str) -> Returned:
+        if not decode_policy(attempt.claimed.policy).keep_result:
+            return Returned(None)
+        if (size := len(result.encode())) > self._max_result:
+            what = f"task {attempt.claimed.task!r}: the result"
+            raise PayloadTooLarge(what, size, self._max_result)
+        return Returned(result)
+
+    def _failed(self, attempt: InlineAttempt, job: NewJob, error: Exception) -> Inserted:
+        inserted = self._keep(attempt, job, _end(error))
+        if self._raises and self._ran[job.id].state is JobState.FAILED:
+            raise error
+        return inserted
+
+    def _keep(self, attempt: InlineAttempt, job: NewJob, end: End) -> Inserted:
+        self._ran[job.id] = _record(attempt, job, decide(attempt.claimed, end))
+        while len(self._ran) > KEPT:
+            self._ran.popitem(last=False)
+        return Inserted(job.id, "created")
+
+
+def _only(handler: Handler) -> Registry:
+    alone = Registry()
+    alone.add(handler)
+    return alone
+
+
+def _once(job: NewJob) -> NewJob:
+    """The job with a policy of one attempt: whatever its own says, nobody tries again."""
+    policy = msgspec.structs.replace(decode_policy(job.policy), retry=Retry.never())
+    return msgspec.structs.replace(job, policy=encode_policy(policy))
+
+
+class _TimedOut(TimeoutError):
+    """A coroutine ran for longer than the timeout of its attempts."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"timed out after {seconds:g} s")
+        self.seconds = seconds
+
+
+async def _in_time(attempt: InlineAttempt, *, in_thread: bool) -> str:
+    """The result of the attempt, as JSON text. A timeout ends what waits on the loop; a function in
+    a thread goes on, and its caller does not wait for it any longer."""
+    seconds = decode_policy(attempt.claimed.policy).timeout
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await attempt.run(asyncio.to_thread if in_thread else on_the_spot)
+    except TimeoutError:
+        if seconds is not None and limit.expired():
+            raise _TimedOut(seconds) from None
+        raise
+
+
+def _in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Run a coroutine to its end. If this thread runs a loop already, another thread runs it."""
+    if asyncio._get_running_loop() is None:
+        return _run(work)
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-eager") as other:
+        return other.submit(copy_context().run, _run, work).result()
+
+
+def _run(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    # The factory keeps the runner from changing the thread's own current loop.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(work())
+
+
+def _end(error: Exception) -> End:
+    match error:
+        case _TimedOut(seconds=seconds):
+            return TimedOut(seconds)
+        case BadArguments() | BadResult() | PayloadTooLarge():
+            return refused(error)
+        case _:
+            return end_of(error)
+
+
+def _record(attempt: InlineAttempt, job: NewJob, move: Transition) -> Job:
+    now, claimed = utcnow(), attempt.claimed
+    due_at = None if move.delay is None else now + timedelta(seconds=move.delay)
+    return Job(
+        id=job.id,
+        task=job.task,
+        queue=job.queue,
+        state=move.to,
+        priority=job.priority,
+        args_json=job.args,
+        policy=job.policy,
+        created_at=claimed.created_at,
+        attempts=move.spend,
+        crashes=0,
+        fence=claimed.fence,
+        tags=job.tags,
+        headers_json=job.headers,
+        unique_key=None if job.unique is None else job.unique.key,
+        deadline_at=job.deadline_at,
+        due_at=due_at or move.run_at,
+        claimed_at=claimed.claimed_at,
+        finished_at=now if move.to in ENDED else None,
+        result_json=move.result,
+        reason=move.reason,
+        progress=attempt.progress,
+        errors=() if move.error is None else (move.error,),
+    )
