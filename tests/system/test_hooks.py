@@ -26,6 +26,7 @@ from holdfast import (
     Snooze,
     current_job,
 )
+from holdfast.testing import Harness
 from tests.support import hooked
 
 Run = Callable[[], Awaitable[Any]]
@@ -242,9 +243,10 @@ async def test_hooks_on_enqueue_fill_headers_on_every_way_in(app: App) -> None:
     async with app:
         jobs = [await plain.enqueue(), *await plain.enqueue_many([(), ()])]
         jobs.append(await plain.enqueue_json("{}"))
+        jobs.append(plain.job((await app.task_named("plain").enqueue()).id))
         own = await work.enqueue()
         await run(app)
-        assert [await job.result() for job in jobs] == [given] * 4
+        assert [await job.result() for job in jobs] == [given] * 5
         assert await own.result() == {"tenant": "explicit", "task": "work", "request": "r-1"}
 
 
@@ -257,13 +259,28 @@ async def test_hooks_on_enqueue_reach_sync_calls_and_transactions(tmp_path: Path
         return str(ctx.job.headers["tenant"])
 
     sync = await asyncio.to_thread(work.enqueue_sync)
+    [many] = await asyncio.to_thread(work.enqueue_many_sync, [()])
     with sqlite3.connect(tmp_path / "jobs.db") as connection:
         within = work.using(connection=connection).enqueue_sync()
     connection.close()
     async with app:
         await run(app)
-        assert [await job.result() for job in (sync, within)] == ["acme", "acme"]
+        assert [await job.result() for job in (sync, many, within)] == ["acme"] * 3
     await asyncio.to_thread(app.close_sync)
+
+
+async def test_a_job_that_a_schedule_starts_has_no_caller_and_no_hook(app: App) -> None:
+    app.on_enqueue(lambda task: {"tenant": "acme"})
+
+    @app.schedule("* * * * *")
+    @app.task()
+    async def work(ctx: Context) -> None: ...
+
+    async with Harness(app) as harness:
+        await harness.advance(minutes=1)
+        job = await harness.assert_enqueued(work)
+        assert "tenant" not in (job.headers or {})
+        assert "holdfast-schedule" in (job.headers or {})
 
 
 def test_a_hook_on_enqueue_that_raises_or_answers_nonsense_is_the_callers_error(app: App) -> None:

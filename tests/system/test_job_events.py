@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from holdfast import App, BadOption, Context, Event, Fail, JobState, Retry, Snooze, Suspend
-from holdfast.events import ON_REQUEST
+from holdfast.background.options import ReconcileOptions
+from holdfast.clock import ManualClock
+from holdfast.events import ON_REQUEST, Events
+from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.worker import Worker
+from tests.conformance.builders import Scene
 from tests.support import hooked
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, QUICK, Shop
@@ -122,6 +126,24 @@ async def test_a_subscriber_may_come_and_go_and_raise(live_store: Store) -> None
         assert worker._pipeline.executor.on_begin is None  # nothing is noted for nobody
     assert heard == [second]
     assert (await live_store.jobs.get([third]))[0].state is JobState.SUCCEEDED
+
+
+async def test_a_job_that_fails_because_its_worker_died_is_told_by_the_sweep(
+    store: Store, clock: ManualClock
+) -> None:
+    scene = await Scene.on(store, clock)
+    dead = await scene.hire(30)
+    await scene.enqueue_many(2, policy=ONCE)
+    claimed = await scene.claim(2, worker=dead)
+    clock.advance(31)
+    told: list[Event] = []
+    events = Events()
+    events.subscribe(told.append, "job.failed")
+    sweep = LapsedLeasesReconciler(store, events, ReconcileOptions())
+    assert (await sweep.run_once()).mended == 2
+    assert {event.fields["job"] for event in told} == {job.id for job in claimed}
+    assert {event.fields["worker"] for event in told} == {dead}
+    assert {event.fields["message"] for event in told} == {"worker lost"}
 
 
 def test_an_event_that_is_never_emitted_cannot_be_asked_for() -> None:

@@ -234,6 +234,30 @@ async def test_a_timeout_leaves_the_resources_of_the_attempt(app: App, diary: Di
     assert diary == ["left"]
 
 
+async def test_a_cancel_reaches_the_resources_of_a_plain_function(app: App, diary: Diary) -> None:
+    """Its thread could not be cancelled, but it has not begun: the loop still waits."""
+
+    async def session() -> AsyncIterator[str]:
+        diary.append("connecting")
+        try:
+            await asyncio.sleep(60)
+            yield "session"
+        finally:
+            diary.append("left")
+
+    @app.task()
+    def plain(db: str = Depends(session)) -> None:
+        diary.append("ran")
+
+    async with app:
+        job = await plain.enqueue()
+        async with app.worker({"default": 4}):
+            await wait_until(lambda: bool(diary), 30, "the session is being made")
+            await job.cancel()
+            await wait_until(lambda: "left" in diary, 30, "it is cancelled")
+    assert diary == ["connecting", "left"]
+
+
 async def test_nothing_is_committed_for_an_attempt_that_was_ended_meanwhile(
     app: App, diary: Diary
 ) -> None:

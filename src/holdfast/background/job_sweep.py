@@ -9,7 +9,7 @@ sweep, and the failure is counted against that job.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.background.counters import Tally
 from holdfast.background.reconciler import Reconciler
@@ -17,7 +17,9 @@ from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ends import End
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
+from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live
+from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict
 
 BATCHES_PER_PAGE = 10
@@ -27,7 +29,10 @@ times."""
 
 
 class JobMender(Reconciler):
-    """Ends jobs, each in the way that `end_of` gives."""
+    """Ends jobs, each in the way that `end_of` gives. A job that fails for good is told to who asks
+    for `job.failed`: the worker that ran it may be dead."""
+
+    _failing: Mapping[JobId, Live] = {}
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.finish(moves)
@@ -35,7 +40,11 @@ class JobMender(Reconciler):
     async def mend(self, jobs: Sequence[Live], end_of: Callable[[Live], End]) -> Tally:
         tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
-        mended = await self._mend_page(_decide(tried, end_of, blamed), blamed)
+        moves = _decide(tried, end_of, blamed)
+        if self.events.wants("job.failed"):
+            self._failing = {job.id: job for job in tried}
+        mended = await self._mend_page(moves, blamed)
+        self._failing = {}
         self.report_blamed(blamed)
         return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
 
@@ -64,7 +73,27 @@ class JobMender(Reconciler):
             half = len(moves) // 2
             first = await self._mend(moves[:half], blamed)
             return first + await self._mend(moves[half:], blamed)
+        for move, verdict in zip(moves, verdicts, strict=True):
+            if verdict.accepted and move.to is JobState.FAILED and move.id in self._failing:
+                self._tell_failed(self._failing[move.id], move)
         return self._count(verdicts)
+
+    def _tell_failed(self, job: Live, move: Transition) -> None:
+        error = move.error
+        self.events.error(
+            "job.failed",
+            job=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            max_attempts=decode_policy(job.policy).retry.max_attempts,
+            worker=job.worker_id,
+            seconds=None,
+            error=None if error is None else error.kind,
+            message=move.reason if error is None else error.message,
+            traceback=None,
+            exception=None,
+        )
 
     def _count(self, verdicts: Sequence[Verdict]) -> Tally:
         for verdict in verdicts:

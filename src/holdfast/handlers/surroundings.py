@@ -57,11 +57,16 @@ class Surroundings:
 
     async def _with_resources(self, context: Context, call: Call) -> Any:
         if not self._own or self._resources is None:
-            return await call({})
+            return await self._called(context, call, {})
         async with AsyncExitStack() as stack:
-            value = await call(await self._resources.made(self._own, context, stack))
-            context.require_own()  # before anything is committed: the attempt may have been ended
-            return value
+            made = await self._resources.made(self._own, context, stack)
+            return await self._called(context, call, made)
+
+    async def _called(self, context: Context, call: Call, resources: Mapping[str, Any]) -> Any:
+        """An attempt that was ended meanwhile raises, so that nothing around it commits."""
+        value = await call(resources)
+        context.require_own()
+        return value
 
     def inside(self, context: Context, call: Callable[[], Any]) -> Callable[[], Any]:
         """The call of a plain function with the hooks that run in its own thread."""

@@ -6,18 +6,16 @@ for the import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from holdfast.app import App
     from holdfast.testing.harness import Harness
 
 
 @pytest.fixture
-def harness_for() -> Callable[[App], Harness]:
+def harness_for() -> type[Harness]:
     """Make a harness for an app: `async with harness_for(app) as harness: …`."""
     from holdfast.testing.harness import Harness
 

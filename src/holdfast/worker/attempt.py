@@ -56,8 +56,9 @@ class Attempt:
     `since` is when the job came from the store, and `ends_by` when its time is over; both are on
     the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that the
     function was called: before that, the attempt may wait for a slot, a thread or a child. `stuck`
-    says that the attempt was ended while its handler still holds its slot. `observed` is there only
-    while somebody subscribes to job events.
+    says that the attempt was ended while its handler still holds its slot. `on_loop` says that a
+    plain function is not running: hooks or resources around it are, on the loop. `observed` is
+    there only while somebody subscribes to job events.
     """
 
     __slots__ = (
@@ -69,6 +70,7 @@ class Attempt:
         "handler",
         "job",
         "observed",
+        "on_loop",
         "policy",
         "since",
         "stop",
@@ -87,6 +89,7 @@ class Attempt:
         self.begun = False
         self.ended = False
         self.stuck = False
+        self.on_loop = False
         self.task: asyncio.Task[None] | None = None
         self.observed: Observed | None = None
         timeout = self.policy.timeout
@@ -119,6 +122,11 @@ class Attempt:
         left = (job.deadline_at - job.claimed_at).total_seconds()
         return Stop.TIMEOUT if timeout is not None and timeout < left else Stop.DEADLINE
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a thread runs the handler, which cannot be cancelled."""
+        return self.handler.mode is Mode.THREAD and not self.on_loop
+
     def tell_to_stop(self, why: Stop) -> None:
         """Stop the handler in the way its kind allows.
 
@@ -130,7 +138,7 @@ class Attempt:
         if self.stop is None or why is Stop.LOST:
             self.stop = why
         patient = why is Stop.CANCEL or why is Stop.HANDBACK
-        if self.task is not None and not (patient and self.handler.mode is Mode.THREAD):
+        if self.task is not None and not (patient and self.is_deaf):
             self.task.cancel()
 
     @property

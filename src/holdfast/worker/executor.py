@@ -148,6 +148,7 @@ class Executor:
         with its first hook or resource."""
         handler, context = attempt.handler, Context(attempt.job, attempt)
         self._begin(attempt)
+        attempt.on_loop = True
 
         async def call(resources: Mapping[str, Any]) -> Any:
             match handler.mode:
@@ -156,8 +157,12 @@ class Executor:
                 case Mode.THREAD:
                     context.check_cancelled()  # a stop may have come while resources were made
                     plain = partial(handler.function, *args, **kwargs, **resources)
-                    inside = surroundings.inside(context, plain)
-                    return await self._threads.run(inside, attempt.begin)
+                    attempt.on_loop = False
+                    try:
+                        inside = surroundings.inside(context, plain)
+                        return await self._threads.run(inside, attempt.begin)
+                    finally:
+                        attempt.on_loop = True
                 case Mode.PROCESS:
                     return value_of(handler.signature, await self._in_process(attempt))
             assert_never(handler.mode)

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterable
 from contextvars import copy_context
 
-from holdfast.handlers.registry import Mode
 from holdfast.job.ends import End, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
@@ -138,7 +137,7 @@ class Runner:
         attempt.tell_to_stop(why)
         if not why.is_final:
             return
-        if attempt.begun and attempt.handler.mode is Mode.THREAD:
+        if attempt.begun and attempt.is_deaf:
             self._give_up(attempt)
         else:
             self._loop.call_later(self._patience, self._give_up, attempt)
