@@ -8,8 +8,6 @@ imported while the app's own module is loading, so these modules may import the 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -65,8 +63,10 @@ def _broken(name: str, error: Exception) -> BadImport:
 def modules_named(name: str, package: str) -> list[str]:
     """The modules of this name in a package and below, without importing a package that has
     none. To find none at all is an error: the name is wrong."""
+    from importlib.util import find_spec  # here, because a program that only enqueues never walks
+
     try:
-        spec = importlib.util.find_spec(package)
+        spec = find_spec(package)
     except ModuleNotFoundError:
         spec = None
     if spec is None:
@@ -80,7 +80,9 @@ def modules_named(name: str, package: str) -> list[str]:
 
 
 def _below(package: str, folders: Iterable[str], name: str) -> Iterator[str]:
-    for found in pkgutil.iter_modules(list(folders)):
+    from pkgutil import iter_modules
+
+    for found in iter_modules(list(folders)):
         path = f"{package}.{found.name}"
         if found.name == name:
             yield path
