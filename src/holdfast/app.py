@@ -94,7 +94,7 @@ class App(Tasks):
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
-        self._portals = Portals(self._new_store, self.events)
+        self._portals = Portals(self._new_store, self._new_client)
         self._sync = SyncClient(self)
 
     # Declaring ---------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class App(Tasks):
         if self._opened is None:
             store = self._new_store()
             await store.open()
-            client = Client(store, self.providers, self.events)
+            client = self._new_client(store)
             self._opened = Opened(store, client, asyncio.get_running_loop(), os.getpid())
 
     async def __aexit__(
@@ -265,6 +265,9 @@ class App(Tasks):
         """Close what synchronous calls opened; a later call opens it again."""
         self._portals.close()
 
+    def _new_client(self, store: Store) -> Client:
+        return Client(store, self.providers, self.events)
+
     def _new_store(self) -> Store:
         return open_store(self.settings.url, clock=self._clock)
 
@@ -323,7 +326,7 @@ class App(Tasks):
         before = self.settings, self._clock, self._unopened, self._portals
         self.settings = replace(self.settings, url=url)
         self._clock, self._unopened = clock, None
-        self._portals = Portals(self._new_store, self.events)
+        self._portals = Portals(self._new_store, self._new_client)
         try:
             yield
         finally:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,24 @@ def test_a_bad_call_among_many_says_what_stands(shop: Shop) -> None:
         shop.double.enqueue_many_sync(calls)
     assert f"{WRITE_BATCH} jobs before this chunk were written" in caught.value.__notes__[0]
     assert shop.app.sync.count() == {JobState.READY: WRITE_BATCH}
+
+
+def test_the_verbs_on_schedules_know_the_apps_providers(shop: Shop) -> None:
+    app = shop.app
+
+    @app.scopes("tenants")
+    def tenants() -> list[str]:
+        return ["a", "b"]
+
+    @app.task
+    def bill(tenant: str) -> None: ...
+
+    rule = bill.scheduled("@hourly", scopes="tenants", scope_as="tenant")
+    assert app.sync.schedules.create("bill", rule).name == "bill"
+    since = datetime(2024, 1, 1, 0, 30, tzinfo=UTC)
+    report = app.sync.schedules.backfill("bill", since, since + timedelta(hours=1))
+    assert report.fired == 2
+    assert {job.args["tenant"] for job in app.sync.page().jobs} == {"a", "b"}
 
 
 # Beside a loop ------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from typing import Generic, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.errors import NotOpen, WrongLoop
-from holdfast.events import Events
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 
@@ -95,12 +94,12 @@ class Portal:
     `private` is the app's open store, if no URL leads to it and only a sibling can share it.
     """
 
-    def __init__(self, store: Store, events: Events, private: Store | None = None) -> None:
+    def __init__(self, client: Client, store: Store, private: Store | None = None) -> None:
         self.private = private
+        self._client = client
         self._store = store
         self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._client = Client(store, events=events)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="holdfast-portal", daemon=True
         )
@@ -146,9 +145,11 @@ class Portals:
     begins without one.
     """
 
-    def __init__(self, new_store: Callable[[], Store], events: Events) -> None:
+    def __init__(
+        self, new_store: Callable[[], Store], new_client: Callable[[Store], Client]
+    ) -> None:
         self._new_store = new_store
-        self._events = events
+        self._new_client = new_client
         self.forget()
         _all.add(self)
 
@@ -181,7 +182,7 @@ class Portals:
             portal = self._portal
             if portal is None or portal.private is not private:
                 store = (private.sibling() if private else None) or self._new_store()
-                stale, portal = portal, Portal(store, self._events, private)
+                stale, portal = portal, Portal(self._new_client(store), store, private)
                 self._portal = portal
         if stale is not None:
             stale.close()
