@@ -33,6 +33,7 @@ from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Registry
 from holdfast.hooks import AroundAttempt, Hooks, InThread, OnEnqueue
 from holdfast.job.ids import WorkerId
+from holdfast.job.serving import choice_of
 from holdfast.services import make_services
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
@@ -369,12 +370,12 @@ class OpenedWorker:
 
     async def _tell_unserved(self, app: App) -> None:
         """Name the queues of the app's tasks that nobody serves: their jobs would only wait."""
-        left_out = [queue for queue in app.own_queues if queue not in self.options.queues]
+        left_out = [queue for queue in app.own_queues if not choice_of(queue, self.options.queues)]
         if not left_out:
             return
         workers = [worker for worker in await app.store.workers.list() if worker.alive]
         for queue in left_out:
-            if not any(queue in worker.queues for worker in workers):
+            if not any(worker.serves(queue) for worker in workers):
                 tasks = [task.name for task in app.tasks.values() if task.options.queue == queue]
                 app.events.warning(
                     "worker.queue_unserved", queue=queue, tasks=tasks, advice=f"--queues {queue}"

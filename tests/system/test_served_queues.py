@@ -1,12 +1,16 @@
-"""Which queues a worker serves: by default those of the app's own tasks."""
+"""Which queues a worker serves: by default those of the app's own tasks, and patterns."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from holdfast import App
 from holdfast.errors import BadOption
 from holdfast.events import Event
+from holdfast.job.state import JobState
+from tests.support.waiting import wait_until
 
 
 def shop(url: str = "sqlite://") -> App:
@@ -39,7 +43,7 @@ async def test_a_worker_serves_the_queues_of_tasks_and_schedules() -> None:
         [row] = await app.client.workers.all()
         assert row.queues == {"mail": 50, "default": 50, "nightly": 50}
         job = await app.tasks["send"].enqueue("ann")
-        assert await worker.drain() == 1
+        await worker.drain()
         assert await job.result() == "ann"
     assert warned == []
 
@@ -68,3 +72,135 @@ async def test_an_option_that_no_worker_has_is_named() -> None:
         shop().worker(slots=3)
     with pytest.raises(BadOption, match="queues must be queues with their slots"):
         shop().worker({})
+
+
+# Patterns -----------------------------------------------------------------------------------
+
+
+class Works:
+    """An app whose handlers say in which queue they ran, and can be held."""
+
+    def __init__(self, url: str) -> None:
+        self.app = App(url, poll=0.05)
+        self.ran: list[str] = []
+        self.at_once = self.most = 0
+        self.open = asyncio.Event()
+        self.open.set()
+
+        @self.app.task(name="note")
+        async def note(queue: str) -> None:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            await asyncio.sleep(0)
+            await self.open.wait()
+            self.at_once -= 1
+            self.ran.append(queue)
+
+        self.note = note
+
+    async def enqueue(self, *queues: str) -> None:
+        for queue in queues:
+            await self.note.using(queue=queue).enqueue(queue)
+
+
+@pytest.fixture
+def works(shared_url: str) -> Works:
+    return Works(shared_url)
+
+
+async def test_a_star_serves_every_queue_that_there_is_or_will_be(works: Works) -> None:
+    app = works.app
+    async with app:
+        await works.enqueue("mail", "eu:media")
+        async with app.worker({"*": 5}) as worker:
+            [row] = await app.client.workers.all()
+            assert row.queues == {"*": 5}
+            await worker.drain()
+            assert sorted(works.ran) == ["eu:media", "mail"]
+            await works.enqueue("born-later")
+            await wait_until(lambda: "born-later" in works.ran, 30, "the new queue is served")
+    assert sorted(works.ran) == ["born-later", "eu:media", "mail"]
+
+
+async def test_a_prefix_serves_the_queues_that_begin_with_it(works: Works) -> None:
+    app = works.app
+    async with app:
+        await works.enqueue("mail", "mail-eu", "mail:us", "media")
+        async with app.worker({"mail*": 5}) as worker:
+            await worker.drain()
+        assert await app.client.count() == {JobState.READY: 1, JobState.SUCCEEDED: 3}
+    assert "media" not in works.ran
+
+
+async def test_queues_of_one_pattern_share_its_slots(works: Works) -> None:
+    app = works.app
+    works.open.clear()
+    async with app:
+        await works.enqueue(*(f"tenant-{number % 7}" for number in range(70)))
+        async with app.worker({"tenant*": 4, "default": 1}) as worker:
+            await wait_until(lambda: works.at_once == 4, 30, "four run")
+            works.open.set()
+            await worker.drain()
+    assert works.most == 4
+    assert len(works.ran) == 70
+
+
+async def test_a_queue_with_a_name_of_its_own_keeps_its_own_slots(works: Works) -> None:
+    app = works.app
+    works.open.clear()
+    async with app:
+        await works.enqueue("mail", "mail", "mail", "other", "other", "other")
+        async with app.worker({"*": 1, "mail": 2}):
+            await wait_until(lambda: works.at_once == 3, 30, "two of mail and one other run")
+            running = await app.client.page(states=[JobState.RUNNING])
+            assert sorted(job.queue for job in running.jobs) == ["mail", "mail", "other"]
+            works.open.set()
+
+
+async def test_a_queue_that_a_pattern_serves_is_served_for_everybody(works: Works) -> None:
+    app = works.app
+    warned = unserved(app)
+    async with app, app.worker({"def*": 1}):
+        assert warned == []
+        job = await works.note.using(queue="deferred", delay=3600).enqueue("x")
+        codes = [reason.code for reason in (await app.client.explain(job.id)).reasons]
+        assert "queue-unserved" not in codes
+
+
+@pytest.mark.parametrize("choice", ["", "ma il", "-x*", "a*b", "**", "*x", "mail :3"])
+def test_a_queue_that_no_job_can_be_in_is_refused(choice: str) -> None:
+    with pytest.raises(BadOption, match="queue must be 1 to 128 letters"):
+        App("sqlite://").worker({choice: 1})
+
+
+# Strict order ---------------------------------------------------------------------------------
+
+
+async def test_strict_order_empties_the_first_queue_before_the_second(works: Works) -> None:
+    app = works.app
+    async with app:
+        await works.enqueue(*(["low"] * 20 + ["high"] * 20 + ["middle"] * 20))
+        queues = {"high": 2, "middle": 2, "low": 2}
+        async with app.worker(queues, strict=True, batch=3) as worker:
+            await worker.drain()
+        jobs = (await app.client.page(limit=100)).jobs
+    by_claim = sorted(jobs, key=lambda job: (job.claimed_at, list(queues).index(job.queue)))
+    assert [job.queue for job in by_claim] == ["high"] * 20 + ["middle"] * 20 + ["low"] * 20
+
+
+async def test_without_strict_order_queues_run_side_by_side(works: Works) -> None:
+    app = works.app
+    async with app:
+        await works.enqueue(*(["low"] * 20 + ["high"] * 20))
+        async with app.worker({"high": 2, "low": 2}, batch=4) as worker:
+            await worker.drain()
+    assert works.ran.index("low") < 19
+
+
+async def test_in_strict_order_a_paused_queue_holds_up_nobody(works: Works) -> None:
+    app = works.app
+    async with app:
+        await works.enqueue("high", "low")
+        await app.client.queues.pause("high")
+        async with app.worker({"high": 1, "low": 1}, strict=True):
+            await wait_until(lambda: works.ran == ["low"], 30, "the later queue is served")

@@ -66,6 +66,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "jobs.next_deadline_in"): "soonest, which reads the first due time of any kind",
     ("valkey", "jobs.due"): "soonest and commands of the server",
     ("valkey", "jobs.promote"): "promote_due, for jobs by name",
+    ("valkey", "queues.waiting"): "commands of the server, in one round trip",
     ("valkey", "queues.list"): "oldest_ready and commands of the server",
     ("valkey", "workers.list"): "commands of the server, in one round trip",
     ("valkey", "schedules.cursors"): "one command of the server",

@@ -28,9 +28,10 @@ async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     """List queues with what waits in them: all, or those named."""
     async with session.client() as client:
         queues = await client.queues.all(*names)
-        serving = {
-            name for worker in await client.workers.all() if worker.alive for name in worker.queues
-        }
+        workers = [worker for worker in await client.workers.all() if worker.alive]
+    serving = {
+        queue.name for queue in queues if any(worker.serves(queue.name) for worker in workers)
+    }
     document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
     session.answer(document, lambda: _draw(queues, serving))
 

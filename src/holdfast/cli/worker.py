@@ -18,7 +18,7 @@ from holdfast.cli.output import complain, counted
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.events import Event
-from holdfast.job.checks import check_name
+from holdfast.job.serving import check_choice
 from holdfast.worker.options import DEFAULT_SLOTS
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class WorkerCall:
 
     locator: str | None
     queues: dict[str, int] | None
+    strict: bool
     processes: int
     burst: bool
     options: dict[str, Any]
@@ -60,14 +61,15 @@ class WorkerCall:
         given = {key: value for key, value in self.options.items() if key != "name"}
         arguments += [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
         arguments += ["--log-level", self.log_level, "--supervised"]
-        flags = {"--burst": self.burst, "--json-logs": self.json_logs}
+        flags = {"--strict": self.strict, "--burst": self.burst, "--json-logs": self.json_logs}
         arguments += [flag for flag, wanted in flags.items() if wanted]
         arguments += [f"--import={module}" for module in self.imports]
         return [*arguments, *(["--url", url] if url else [])]
 
     def opened_on(self, app: App) -> OpenedWorker:
         names = {"child_processes": "processes"}
-        return app.worker(self.queues, **{names.get(k, k): v for k, v in self.options.items()})
+        options = {names.get(name, name): value for name, value in self.options.items()}
+        return app.worker(self.queues, strict=self.strict, **options)
 
 
 def setting(flag: str, *more: str, **about: Any) -> Callable[[F], F]:
@@ -83,7 +85,10 @@ def number(flag: str, **about: Any) -> Callable[[F], F]:
 
 @program.command("worker")
 @click.argument("locator", metavar="[APP]", required=False)
-@setting("--queues", "-q", metavar="QUEUES", help="Queues with their slots: mail:10,default:50.")
+@setting(
+    "--queues", "-q", metavar="QUEUES", help="Queues with their slots: mail:10,default:50,eu*:5."
+)
+@setting("--strict", is_flag=True, help="Queues in this order: a later one only while none waits.")
 @imports_option
 @number("--processes", default=1, help="So many worker processes, each with these slots.")
 @number("--threads", help="Most threads for plain functions.")
@@ -148,7 +153,7 @@ def parse_queues(text: str) -> dict[str, int]:
                 f"--queues: after the last colon of {part!r} must stand its slots, as in "
                 f"'{name}:{DEFAULT_SLOTS}'; for a queue of that name say '{part}:{DEFAULT_SLOTS}'"
             )
-        check_name("queue", name)
+        check_choice(name)
         if name in queues:
             raise UsageProblem(f"--queues names {name!r} twice")
         queues[name] = int(slots) if colon else DEFAULT_SLOTS

@@ -80,7 +80,7 @@ def _lapsed(worker: WorkerInfo) -> Diagnosis:
 
 def _stuck(worker: WorkerInfo) -> Diagnosis:
     lost = ", ".join(
-        f"{stuck} of {worker.queues.get(queue, 0)} slots of queue {queue!r}"
+        f"{stuck} of {worker.slots_for(queue)} slots of queue {queue!r}"
         for queue, stuck in sorted(worker.stuck.items())
     )
     saw = f"worker {worker.name} has lost {lost} to handlers that went on after their time"
@@ -106,7 +106,7 @@ def _about_queue(queue: QueueInfo, facts: Facts) -> Iterator[Diagnosis]:
         resume = Action(Noun.QUEUES, Verb.RESUME, name)
         saw = f"{waiting}, which is paused"
         yield Diagnosis("queues", WARNING, saw, "resume it if the pause is over", (resume,))
-    if facts.alive and not any(name in worker.queues for worker in facts.alive):
+    if facts.alive and not any(worker.serves(name) for worker in facts.alive):
         actions = (
             Action(Noun.WORKERS, Verb.START, name),
             Action(Noun.JOBS, Verb.MOVE, which={"queue": name}, value="default"),
@@ -125,7 +125,7 @@ async def check_tasks(store: Store, facts: Facts) -> list[Diagnosis]:
         return []  # `check_workers` says so
     found = []
     for queue in facts.queues:
-        serving = [worker for worker in facts.alive if queue.name in worker.queues]
+        serving = [worker for worker in facts.alive if worker.serves(queue.name)]
         if serving and queue.counts.get(JobState.READY):
             known = {task for worker in serving for task in worker.tasks}
             found += await _unknown_tasks(store, queue.name, known)

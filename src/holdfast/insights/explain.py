@@ -175,7 +175,7 @@ def _about_service(job: Job, serving: list[WorkerInfo]) -> list[Reason]:
     if not serving:
         fact, advice = "no worker is alive", "start a worker"
         return [Reason("no-workers", fact, Who.OPERATOR, advice, START_WORKER)]
-    of_queue = [worker for worker in serving if job.queue in worker.queues]
+    of_queue = [worker for worker in serving if worker.serves(job.queue)]
     if not of_queue:
         fact = f"no live worker serves queue {job.queue!r}"
         start = Action(Noun.WORKERS, Verb.START, job.queue)
@@ -191,7 +191,7 @@ def _about_room(
     job: Job, queue: QueueInfo | None, serving: list[WorkerInfo], ahead: int
 ) -> list[Reason]:
     reasons = []
-    able = [w for w in serving if job.queue in w.queues and job.task in w.tasks]
+    able = [w for w in serving if w.serves(job.queue) and job.task in w.tasks]
     slots = sum(worker.usable_slots(job.queue) for worker in able)
     stuck = sum(worker.stuck.get(job.queue, 0) for worker in able)
     running = queue.counts.get(JobState.RUNNING, 0) if queue is not None else 0

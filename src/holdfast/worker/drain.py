@@ -33,6 +33,7 @@ async def drained(pipeline: Pipeline) -> int:
             pipeline.admission.all_is_written()
             try:
                 promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
+                await pipeline.look_for_queues()
                 if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
                     break
             except (StoreUnavailable, StoreRefuses) as error:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
+from holdfast.job.serving import choice_of
 from holdfast.job.text import describe
 from holdfast.store.contract.records import ALL, Want
 from holdfast.worker.admission import Admission
@@ -65,7 +66,9 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._hungry = set(permits.slots)
         self._woken: set[str] = set()
-        self._order = sorted(permits.slots)
+        self._strict = setup.options.strict
+        self._ranks = {choice: rank for rank, choice in enumerate(setup.options.queues)}
+        self._order = list(permits.slots) if self._strict else sorted(permits.slots)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -113,6 +116,8 @@ class Fetcher:
         if queue in self._permits.slots:
             if queue not in self._order:
                 self._order.insert(0, queue)
+                if self._strict:
+                    self._order.sort(key=self._rank)
             self._hungry.add(queue)
             self.wake_up()
         elif queue in self._order:
@@ -125,7 +130,11 @@ class Fetcher:
         if self._left_out:
             self._left_out = False
             self._hungry.update(self._permits.slots)
-        if self._waiter is None or queue not in self._hungry:
+        if self._waiter is None:
+            return
+        if queue not in self._hungry and not (
+            self._permits.patterns and self._hungry & self._permits.mates(queue)
+        ):
             return
         if not self._pacing or self._permits.worth_a_claim(queue):
             self.wake_up()
@@ -169,15 +178,31 @@ class Fetcher:
         ahead = self._permits.reads_ahead
         begin = _least(free, ahead)
         wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
-        for queue in self._order:
-            if queue not in self._hungry or not self._runner.opens(queue):
-                continue
-            if (room := min(self._permits.room(queue), left)) > 0:
+        queues = self._to_ask()
+        shares = self._permits.shares(queues)
+        for queue in queues:
+            share = shares.get(queue, left)
+            if (room := min(self._permits.room(queue), left, share)) > 0:
                 at_once = min(self._permits.free(queue), begin)
                 wants.append(Want(queue, room, at_once))
                 begin -= min(room, at_once)
                 left -= room
         return wants
+
+    def _to_ask(self) -> list[str]:
+        """Queues that may have work. With `strict`, only the first of them, and those that its
+        pattern fits too: a later queue has to wait until these are known to have no more."""
+        queues = [queue for queue in self._order if queue in self._hungry]
+        queues = [queue for queue in queues if self._runner.opens(queue)]
+        if not self._strict or not queues:
+            return queues
+        first = self._rank(queues[0])
+        return [queue for queue in queues if self._rank(queue) == first]
+
+    def _rank(self, queue: str) -> int:
+        """The place of a queue in the order that was given; one that was added later is last."""
+        choice = choice_of(queue, self._ranks)
+        return len(self._ranks) if choice is None else self._ranks[choice]
 
     def _tasks(self, free: Mapping[Mode, int]) -> Sequence[str]:
         """All tasks, unless nothing may be claimed ahead and some could not begin at once."""
@@ -203,7 +228,8 @@ class Fetcher:
             # Before the call, so that a wakeup that comes during it is not forgotten.
             self._hungry.discard(want.queue)
         asked = {want.queue for want in wants}
-        self._order.sort(key=asked.__contains__)  # queues that a full batch left out come first now
+        if not self._strict:  # queues that a full batch left out come first now
+            self._order.sort(key=asked.__contains__)
         try:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on

@@ -141,7 +141,7 @@ class Identity:
             name=self._options.name,
             host=platform.node() or "localhost",
             pid=os.getpid(),
-            queues=dict(self._permits.slots),
+            queues=self._permits.choices,
             tasks=tuple(self._registry),
             version=own_version(),
         )

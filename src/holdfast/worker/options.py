@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.checks import check_name
+from holdfast.job.serving import check_choice
 
 MOST_THREADS = 64
 DEFAULT_SLOTS = 50
@@ -27,17 +27,20 @@ def own_name() -> str:
 class WorkerOptions:
     """How one worker works. Times are seconds.
 
-    `queues` gives each queue its slots; `Worker.resize` may change them later. `lease` is how long
-    the store trusts the worker without a heartbeat, `grace` how long handlers may go on after a
-    stop, and `poll` how often the worker asks the store what is new. `patience` is how long a
-    worker waits for a handler that was told to stop, before it ends the attempt without it. The
-    handler is then stuck and keeps its slot. When `stuck_share` of a queue's slots are lost that
-    way, the worker leaves. `max_block` is how long a handler may block the event loop before the
-    worker is given up; without a value it is one lease, but at least 5 seconds. `imports` are the
-    modules that a child process imports before the module of its function.
+    `queues` gives each queue its slots; `Worker.resize` may change them later. A pattern such as
+    `mail*` gives its slots to all queues that it fits, together. With `strict` a queue gets jobs
+    only while the queues before it have none to give. `lease` is how long the store trusts the
+    worker without a heartbeat, `grace` how long handlers may go on after a stop, and `poll` how
+    often the worker asks the store what is new. `patience` is how long a worker waits for a handler
+    that was told to stop, before it ends the attempt without it. The handler is then stuck and
+    keeps its slot. When `stuck_share` of a queue's slots are lost that way, the worker leaves.
+    `max_block` is how long a handler may block the event loop before the worker is given up;
+    without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
+    process imports before the module of its function.
     """
 
     queues: Mapping[str, int]
+    strict: bool = False
     lease: float = 30.0
     grace: float = 30.0
     poll: float = 1.0
@@ -63,6 +66,7 @@ class WorkerOptions:
 
     def __post_init__(self) -> None:
         _require_slots(self.queues)
+        checks.flag("strict", self.strict)
         checks.seconds("lease", self.lease, least=0.3)
         checks.seconds("poll", self.poll, least=0.01)
         checks.seconds("grace", self.grace)
@@ -103,5 +107,5 @@ def _require_slots(queues: object) -> None:
     if not isinstance(queues, Mapping) or not queues:
         raise BadOption("queues", "queues with their slots, such as {'mail': 10}", queues)
     for queue, slots in queues.items():
-        check_name("queue", queue)
+        check_choice(queue)
         checks.count(f"queue {queue!r}: slots", slots)

@@ -12,10 +12,11 @@ which, and why), a worker claims no more jobs than begin at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 
 from holdfast.handlers.registry import Mode, Registry
+from holdfast.job.serving import choice_of, is_pattern
 from holdfast.worker.attempt import Attempt
 
 READ_AHEAD_SECONDS = 0.02
@@ -30,29 +31,83 @@ class Permits:
     """Permits to hold jobs, counted per queue. A permit is taken before its job is claimed and
     given back when the handler ends. `clock` gives seconds.
 
-    `slots` says which queues this worker serves, and with how many slots each. `on_room` is
-    called with a queue's name when one of its attempts is over.
+    `slots` says which queues this worker serves, and with how many slots each. The queues that one
+    of `patterns` fits share its slots: each may have all of them, but all together have no more.
+    So nothing of such a queue is claimed ahead. `on_room` is called with a queue's name when one
+    of its attempts is over.
     """
 
-    def __init__(self, slots: Mapping[str, int], clock: Callable[[], float]) -> None:
-        self.slots = dict(slots)
+    def __init__(self, choices: Mapping[str, int], clock: Callable[[], float]) -> None:
+        self.slots = {queue: slots for queue, slots in choices.items() if not is_pattern(queue)}
+        self.patterns = {one: slots for one, slots in choices.items() if is_pattern(one)}
         self.on_room: Callable[[str], None] = _nobody
         self.reads_ahead = True
-        self._held = dict.fromkeys(slots, 0)
-        self._most = dict(slots)
+        self._sharing: dict[str, set[str]] = {pattern: set() for pattern in self.patterns}
+        self._pattern_of: dict[str, str] = {}
+        self._refused: set[str] = set()
+        self._held = dict.fromkeys(self.slots, 0)
+        self._most = dict(self.slots)
         self._clock = clock
-        self._ended = dict.fromkeys(slots, 0)
+        self._ended = dict.fromkeys(self.slots, 0)
         self._since = clock()
 
     def resize(self, queue: str, slots: int) -> None:
         """Serve this queue with so many slots from now on, or with 0 no longer. Permits that are
         taken stay taken, also if they are more than the new slots."""
+        if (pattern := self._pattern_of.pop(queue, None)) is not None:
+            self._sharing[pattern].discard(queue)
         if slots == 0:
             self.slots.pop(queue, None)
+            self._refused.add(queue)
             return
+        self._refused.discard(queue)
         self.slots[queue] = self._most[queue] = slots
         self._held.setdefault(queue, 0)
         self._ended.setdefault(queue, 0)
+
+    def adopt(self, queue: str) -> bool:
+        """Serve this queue from now on, if a pattern fits it; whether it is new here."""
+        pattern = choice_of(queue, self.patterns)
+        if not queue or pattern is None or queue in self.slots or queue in self._refused:
+            return False
+        self.resize(queue, self.patterns[pattern])
+        self._pattern_of[queue] = pattern
+        self._sharing[pattern].add(queue)
+        return True
+
+    @property
+    def choices(self) -> dict[str, int]:
+        """What this worker serves, as its options say it: queues by name, and patterns."""
+        named = {name: slots for name, slots in self.slots.items() if name not in self._pattern_of}
+        return named | self.patterns
+
+    @property
+    def total(self) -> int:
+        return sum(self.choices.values())
+
+    def mates(self, queue: str) -> Set[str]:
+        """The queues that wait for the same slots."""
+        pattern = self._pattern_of.get(queue)
+        return {queue} if pattern is None else self._sharing[pattern]
+
+    def shares(self, queues: Iterable[str]) -> dict[str, int]:
+        """How much of the room that queues share each of these may have, so that all of them can be
+        asked for by one claim. Queues that share with nobody are left out."""
+        asking: dict[str, list[str]] = {}
+        for queue in queues if self._pattern_of else ():
+            if (pattern := self._pattern_of.get(queue)) is not None:
+                asking.setdefault(pattern, []).append(queue)
+        shares: dict[str, int] = {}
+        for some in asking.values():
+            left = self._shared_room(some[0])
+            for number, queue in enumerate(some):
+                shares[queue] = -(-left // (len(some) - number))
+                left -= shares[queue]
+        return shares
+
+    def _shared_room(self, queue: str) -> int:
+        held = sum(self._held[mate] for mate in self.mates(queue))
+        return max(0, self.slots[queue] - held)
 
     @property
     def ever_served(self) -> Iterable[str]:
@@ -86,10 +141,12 @@ class Permits:
     def worth_a_claim(self, queue: str) -> bool:
         """Whether a quarter of the room is free: a claim for less is not worth its round trip."""
         most = self._most_of(queue)
-        return (most - self._held[queue]) * 4 >= most
+        room = self._shared_room(queue) if queue in self._pattern_of else most - self._held[queue]
+        return room * 4 >= most
 
     def _most_of(self, queue: str) -> int:
-        return self._most[queue] if self.reads_ahead else self.slots[queue]
+        ahead = self.reads_ahead and queue not in self._pattern_of
+        return self._most[queue] if ahead else self.slots[queue]
 
     def adapt(self) -> None:
         """Measure how fast jobs end, and let each queue read ahead accordingly."""

@@ -9,7 +9,7 @@ free, an end is written) is told to the part that asked for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from holdfast.errors import BadOption
@@ -70,11 +70,12 @@ class Pipeline:
             self.admission,
             watch,
         )
-        self.poller = Poller(setup, self.permits, self.identity, watch)
+        self.poller = Poller(setup, self.permits, self.identity, watch, self.look_for_queues)
         self.identity.on_order = self._obey
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
+            self._adopt((wakeup.name,))
             self.fetcher.wake(wakeup.name)
         elif wakeup.topic is Topic.PAUSED and wakeup.name in self.permits.slots:
             self.runner.close_queue(wakeup.name)
@@ -89,10 +90,21 @@ class Pipeline:
             checks.count(f"queue {queue!r}: slots", slots)
         before = self.permits.slots.get(queue, 0)
         self.permits.resize(queue, slots)
-        self.executor.resize(sum(self.permits.slots.values()))
+        self.executor.resize(self.permits.total)
         self.runner.resize(queue, slots)
         self.fetcher.resized(queue)
         self._events.info("worker.resized", queue=queue, slots=slots, before=before)
+
+    async def look_for_queues(self) -> None:
+        """Begin to serve the queues that have work and that a pattern of this worker fits."""
+        if self.permits.patterns:
+            self._adopt(await self._store.queues.waiting())
+
+    def _adopt(self, queues: Iterable[str]) -> None:
+        for queue in queues if self.permits.patterns else ():
+            if self.permits.adopt(queue):
+                self.runner.resize(queue, self.permits.slots[queue])
+                self.fetcher.resized(queue)
 
     def _obey(self, order: Order) -> None:
         """An order that makes no sense must not harm what this worker does."""

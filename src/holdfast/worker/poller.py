@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import WorkerId
@@ -31,7 +32,12 @@ class Poller:
     """Keeps the count of replicas, and tells what changed since the poll before."""
 
     def __init__(
-        self, setup: WorkerSetup, permits: Permits, identity: Identity, watch: Watch
+        self,
+        setup: WorkerSetup,
+        permits: Permits,
+        identity: Identity,
+        watch: Watch,
+        look_for_queues: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = setup.store
         self._permits = permits
@@ -42,6 +48,7 @@ class Poller:
         self._poll = setup.options.poll
         self._identity = identity
         self._watch = watch
+        self._look_for_queues = look_for_queues
         self._next_census = 0.0
         self._asked: tuple[WorkerId, int] | None = None
         self._schedules: int | None = None
@@ -62,6 +69,7 @@ class Poller:
         while True:
             worker = self._identity.id
             try:
+                await self._look_for_queues()
                 queues = tuple(self._permits.slots)
                 news = await self._store.workers.poll(worker, queues, self._tasks)
                 self._outage.answered("poll")

@@ -45,8 +45,8 @@ class Watch:
         """Count the live workers of each queue of this worker, and keep the smallest number."""
         serving = dict.fromkeys(self._queues, 0)
         for worker in workers:
-            for queue in serving.keys() & worker.queues.keys():
-                serving[queue] += worker.alive
+            for queue in serving if worker.alive else ():
+                serving[queue] += worker.serves(queue)
         self._peers = min(serving.values(), default=0)
 
     def polled(self) -> None:

@@ -20,6 +20,7 @@ from holdfast.errors import HoldfastError, SlotsLost, WorkerFrozen, WorkerStalle
 from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
+from holdfast.job.serving import is_pattern
 from holdfast.store.contract.records import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker import health
@@ -108,7 +109,8 @@ class Worker:
             pipeline.finisher.listen(listener)
         pipeline.telling.start()
         try:
-            await self._store.queues.ensure(dict.fromkeys(self.options.queues, QueueSettings()))
+            named = [queue for queue in self.options.queues if not is_pattern(queue)]
+            await self._store.queues.ensure(dict.fromkeys(named, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
             await pipeline.identity.begin()
             for service in self._services:

@@ -31,6 +31,11 @@ class Queues(Protocol):
         """Replace the settings of a queue (made if absent)."""
         ...
 
+    async def waiting(self) -> Sequence[str]:
+        """The names of the queues that have a ready job, in order. It is asked for all day long
+        by workers that serve whatever queues there are, so it costs by queues, not by jobs."""
+        ...
+
     async def list(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         """Every queue that is known or has live jobs, by name; or only those named."""
         ...

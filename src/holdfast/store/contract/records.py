@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Job, Progress
+from holdfast.job.serving import choice_of
 from holdfast.job.state import JobState
 
 
@@ -171,8 +172,16 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     def alive(self) -> bool:
         return self.expires_in is not None and self.expires_in > 0
 
+    def serves(self, queue: str) -> bool:
+        return choice_of(queue, self.queues) is not None
+
+    def slots_for(self, queue: str) -> int:
+        """The slots of the queue; those of a pattern are shared by all queues that it fits."""
+        choice = choice_of(queue, self.queues)
+        return 0 if choice is None else self.queues[choice]
+
     def usable_slots(self, queue: str) -> int:
-        return self.queues[queue] - self.stuck.get(queue, 0)
+        return self.slots_for(queue) - self.stuck.get(queue, 0)
 
 
 _counts = msgspec.json.Decoder(dict[str, int])

@@ -32,6 +32,9 @@ class PostgresQueues:
     async def tune(self, name: str, settings: QueueSettings) -> None:
         await self._connections.fetch("queues/tune", name, settings.to_json())
 
+    async def waiting(self) -> Sequence[str]:
+        return [row["queue"] for row in await self._connections.fetch("queues/waiting")]
+
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         found = await self._connections.timed("queues/list", [*names] or None)
         return [rows.queue_info(row) for row in found]

@@ -32,6 +32,11 @@ class SqliteQueues(Verbs):
 
         await self._writer.write(work)
 
+    async def waiting(self) -> Sequence[str]:
+        return await self._writer.read(
+            lambda tx: [name for (name,) in tx.rows(script("queues/waiting"))]
+        )
+
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         return await self._writer.read(lambda tx: _list(tx, names))
 

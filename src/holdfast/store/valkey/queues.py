@@ -34,6 +34,11 @@ class ValkeyQueues(ValkeyVerbs):
     async def tune(self, name: str, settings: QueueSettings) -> None:
         await self._connections.everywhere("queues/tune", name=name, row=queue_row(settings))
 
+    async def waiting(self) -> Sequence[str]:
+        counted = await counts(self._connections)
+        lines = (line for by_line in counted for line in by_line)
+        return sorted({queue for state, queue, _ in lines if state is JobState.READY})
+
     async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
         rows = await self._rows()
         counted, oldest = await self._live(names)
