@@ -11,6 +11,7 @@ from holdfast.context import AttemptLost, Context, CurrentJob, current_job
 from holdfast.declaring.tasks import Tasks
 from holdfast.errors import (
     AccessRefused,
+    AlreadyOpen,
     BadArguments,
     BadImport,
     BadOption,
@@ -29,6 +30,7 @@ from holdfast.errors import (
     NotFilledIn,
     NotIncluded,
     NotOpen,
+    NoTransaction,
     PartlyInserted,
     PayloadTooLarge,
     Refused,
@@ -78,6 +80,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessRefused",
     "Action",
+    "AlreadyOpen",
     "App",
     "AttemptLost",
     "BadArguments",
@@ -111,6 +114,7 @@ __all__ = [
     "JobState",
     "KeyHeld",
     "LedgerEntry",
+    "NoTransaction",
     "NotCapable",
     "NotFilledIn",
     "NotIncluded",

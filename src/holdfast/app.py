@@ -21,6 +21,7 @@ from holdfast.background.backoff import Backoff, jittered
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.client.client import Client
+from holdfast.client.joining import Ambient, WithinBlock
 from holdfast.client.portal import Opened, Pending, Portals, Verb
 from holdfast.client.sync import SyncClient
 from holdfast.clock import Clock
@@ -28,13 +29,14 @@ from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
-from holdfast.errors import NotOpen, StoreFull, WrongLoop
+from holdfast.errors import AlreadyOpen, NotCapable, NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Registry
 from holdfast.hooks import AroundAttempt, Hooks, InThread, OnEnqueue
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
 from holdfast.services import make_services
+from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.task import Task
@@ -95,7 +97,8 @@ class App(Tasks):
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
-        self._portals = Portals(self._new_store, self._new_client)
+        self.ambient = Ambient()
+        self._portals = Portals(self._new_store, self._new_client, self.ambient)
         self._sync = SyncClient(self)
 
     # Declaring ---------------------------------------------------------------------------
@@ -231,6 +234,16 @@ class App(Tasks):
         if running is not self._loop:
             raise WrongLoop.of_another()
 
+    def within(self, connection: object) -> WithinBlock:
+        """Let every enqueue, and every verb on one job, join the open transaction of this
+        connection inside the block: `with app.within(connection):` or `async with`. The caller
+        commits or rolls back. The innermost block counts; `within(None)` and
+        `task.using(connection=None)` join none."""
+        store = self.unopened_store
+        if Capability.JOIN_TRANSACTION not in store.capabilities:
+            raise NotCapable(store.kind, Capability.JOIN_TRANSACTION.value)
+        return self.ambient.within(connection)
+
     # Without a loop ------------------------------------------------------------------------
 
     @property
@@ -267,7 +280,7 @@ class App(Tasks):
         self._portals.close()
 
     def _new_client(self, store: Store) -> Client:
-        return Client(store, self.providers, self.events)
+        return Client(store, self.providers, self.events, self.ambient)
 
     def _new_store(self) -> Store:
         return open_store(self.settings.url, clock=self._clock)
@@ -323,11 +336,11 @@ class App(Tasks):
         """Use another store inside the `with` block, as tests do. Synchronous calls go to that
         store too. The app must not be open when the block begins."""
         if self._users:
-            raise NotOpen
+            raise AlreadyOpen
         before = self.settings, self._clock, self._unopened, self._portals
         self.settings = replace(self.settings, url=url)
         self._clock, self._unopened = clock, None
-        self._portals = Portals(self._new_store, self._new_client)
+        self._portals = Portals(self._new_store, self._new_client, self.ambient)
         try:
             yield
         finally:

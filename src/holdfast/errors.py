@@ -23,6 +23,8 @@
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
     ├── KeyHeld               a unique key that an open transaction holds
+    ├── NoTransaction         there is no open transaction of the caller to join
+    ├── AlreadyOpen           the app is open, and must not be for what was asked
     ├── NotOpen               the app is used outside `async with app`
     ├── NotFilledIn           a resource is used where no worker has filled it in
     ├── WrongLoop             the app is used in an event loop that it does not serve
@@ -303,6 +305,29 @@ class NotFilledIn(HoldfastError, AttributeError):
         return type(self), (self.resource,)
 
 
+class NoTransaction(HoldfastError):
+    """A verb was to join the caller's transaction, and there is none that is open."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}: nothing was done; {advice}")
+
+    @classmethod
+    def not_begun(cls, begin: str) -> NoTransaction:
+        """The driver would commit each statement by itself."""
+        return cls(
+            "the connection commits every statement by itself, so there is no transaction to join",
+            f"begin one ({begin}), or leave the connection out",
+        )
+
+    @classmethod
+    def block_ended(cls) -> NoTransaction:
+        """A task or thread that was started inside the block has outlived it."""
+        return cls(
+            "this code was started inside a block 'app.within(connection)' that has ended since",
+            "wait for it before the block ends, or let it use task.using(connection=None)",
+        )
+
+
 class NotOpen(HoldfastError):
     """The app is used before `async with app` or after it."""
 
@@ -316,6 +341,16 @@ class NotOpen(HoldfastError):
     @classmethod
     def meanwhile(cls) -> NotOpen:
         return cls("the app was closed, or its event loop ended, before the call was answered")
+
+
+class AlreadyOpen(HoldfastError):
+    """The app is open, and its store cannot be replaced meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the app is open, and would go on with its old store: call using_store before "
+            "'async with app:' begins or after it has ended"
+        )
 
 
 class WrongLoop(HoldfastError):

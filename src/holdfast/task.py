@@ -22,8 +22,11 @@ from typing import (
     cast,
 )
 
+from msgspec import UNSET
+
 from holdfast.client.client import Client
 from holdfast.client.inserting import stands
+from holdfast.client.joining import WITHIN, Ambient
 from holdfast.client.portal import Pending, Verb
 from holdfast.client.results import result_at_once
 from holdfast.client.sync import SyncClient
@@ -79,6 +82,8 @@ class TaskHost(Protocol):
     def eager_jobs(self) -> EagerJobs: ...
     @property
     def sync(self) -> SyncClient: ...
+    @property
+    def ambient(self) -> Ambient: ...
     def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
 
 
@@ -209,12 +214,20 @@ class Task(Generic[P, R]):
         job, app = self._new_job(args, kwargs), self.app
         if app.eager_jobs.on:
             inserted = await app.eager_jobs.run(self.handler, job)
-        elif self.options.connection is not None:
-            [inserted] = await app.store.jobs.insert_within(self.options.connection, [job])
-            stands(job, inserted)
-        else:
+        elif WITHIN.get() is None and self.options.connection is UNSET:  # as nearly always
             inserted = await app.client.insert(job)
+        else:
+            inserted = await self._insert(job)
         return JobHandle(self, inserted)
+
+    async def _insert(self, job: NewJob) -> Inserted:
+        app = self.app
+        if app.eager_jobs.on:
+            return await app.eager_jobs.run(self.handler, job)
+        if (connection := self._joins()) is None:
+            return await app.client.insert(job)
+        [inserted] = await app.store.jobs.within(connection, lambda on: on.insert([job]))
+        return stands(job, inserted)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """`enqueue` for programs without an event loop."""
@@ -224,9 +237,10 @@ class Task(Generic[P, R]):
         app = self.app
         if app.eager_jobs.on:
             return app.eager_jobs.run_sync(self.handler, job)
-        if self.options.connection is None:
+        if (connection := self._joins()) is None:
             return app.sync.insert(job)
-        [inserted] = app.unopened_store.jobs.insert_within_sync(self.options.connection, [job])
+        jobs = app.unopened_store.jobs
+        [inserted] = jobs.within_sync(connection, lambda on: on.insert([job]))
         return stands(job, inserted)
 
     async def enqueue_many(self, calls: Calls) -> list[JobHandle[R]]:
@@ -239,37 +253,48 @@ class Task(Generic[P, R]):
         was written.
         """
         self._refuse_one_id()
-        ahead = self.options.connection is None
-        inserted = await write_all(calls, self._job_for, self._write, ahead=ahead)
+        connection = self._joins()
+
+        async def write(jobs: list[NewJob]) -> list[Inserted]:
+            if self.app.eager_jobs.on:
+                return [await self._insert(job) for job in jobs]
+            if connection is None:
+                return await self.client.insert_many(jobs)
+            return await self.app.store.jobs.within(connection, lambda on: on.insert(jobs))
+
+        inserted = await write_all(calls, self._job_for, write, ahead=connection is None)
         return [JobHandle(self, one) for one in inserted]
 
     def enqueue_many_sync(self, calls: Iterable[object]) -> list[JobHandle[R]]:
         """`enqueue_many` for programs without an event loop. The calls are read in this thread, a
         chunk at a time, while the chunk before is written."""
         self._refuse_one_id()
-        ahead = self.options.connection is None
-        inserted = write_all_sync(calls, self._job_for, self._begin_write, ahead=ahead)
+        connection = self._joins()
+
+        def begin(jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
+            if self.app.eager_jobs.on:
+                return lambda: [self._insert_sync(job) for job in jobs]
+            if connection is None:
+                return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
+            on = self.app.unopened_store.jobs
+            inserted = on.within_sync(connection, lambda on: on.insert(jobs))
+            return lambda: inserted
+
+        inserted = write_all_sync(calls, self._job_for, begin, ahead=connection is None)
         return [JobHandle(self, one) for one in inserted]
 
     def _refuse_one_id(self) -> None:
         if self.options.id is not None:
             raise BadOption("id", "left out of enqueue_many: many jobs cannot share one", "an id")
 
-    async def _write(self, jobs: list[NewJob]) -> list[Inserted]:
-        if self.app.eager_jobs.on:
-            return [await self.app.eager_jobs.run(self.handler, job) for job in jobs]
-        if self.options.connection is not None:
-            return await self.app.store.jobs.insert_within(self.options.connection, jobs)
-        return await self.client.insert_many(jobs)
-
-    def _begin_write(self, jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
-        if self.app.eager_jobs.on:
-            return lambda: [self._insert_sync(job) for job in jobs]
-        if self.options.connection is not None:
-            within = self.app.unopened_store.jobs.insert_within_sync
-            inserted = within(self.options.connection, jobs)
-            return lambda: inserted
-        return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
+    def _joins(self) -> object | None:
+        """The caller's connection that jobs are written on; None for the store's own. An option
+        that was given, even as None, counts before the ambient transaction."""
+        given = self.options.connection
+        if given is not UNSET:
+            return cast("object | None", given)
+        joined = None if WITHIN.get() is None else self.app.ambient.joined()
+        return None if joined is None else joined.connection
 
     def _job_for(self, call: object) -> NewJob:
         match call:
@@ -303,8 +328,7 @@ class Task(Generic[P, R]):
     async def enqueue_json(self, text: str) -> JobHandle[R]:
         """Enqueue a call whose arguments are JSON already, from a command line or a web form."""
         self._codec.check(text)
-        [inserted] = await self._write([self._job_of(text)])
-        return JobHandle(self, inserted)
+        return JobHandle(self, await self._insert(self._job_of(text)))
 
     def scheduled(
         self, cron: str | timedelta | None = None, /, **options: Unpack[ScheduleCall]

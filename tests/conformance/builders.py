@@ -26,6 +26,7 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
+from holdfast.store.contract.joining import Joining
 from holdfast.store.contract.records import ALL, Verdict, Want, WorkerInfo
 from holdfast.store.contract.store import Store
 
@@ -224,3 +225,11 @@ class Scene:
 
 REACHABLE = tuple(JobState)
 SNOOZED = Snoozed(60.0)
+
+
+async def insert_within(jobs: Joining, connection: object, new: Sequence[NewJob]) -> list[Inserted]:
+    return await jobs.within(connection, lambda on: on.insert(new))
+
+
+def insert_within_sync(jobs: Joining, connection: object, new: Sequence[NewJob]) -> list[Inserted]:
+    return jobs.within_sync(connection, lambda on: on.insert(new))

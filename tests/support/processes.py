@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -138,3 +139,13 @@ def fleet_on(url: str, folder: Path, **env: str) -> Iterator[Fleet]:
 
 def tail(log: Path, size: int = 3_000) -> str:
     return log.read_text(errors="replace")[-size:]
+
+
+async def run_python(code: str, *arguments: str) -> tuple[int, str]:
+    """Run this code in a program of its own; answers its exit code and what it complained of."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, *arguments, cwd=ROOT, stderr=asyncio.subprocess.PIPE
+    )
+    _, told = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, told.decode()

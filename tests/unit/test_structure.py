@@ -25,7 +25,10 @@ from holdfast.reconcile.standard import STANDARD
 from tests.support.source import PACKAGE, ROOT, classes, methods, modules
 
 BACKENDS = {"sqlite": "sql", "postgres": "sql", "valkey": "lua"}
-JOBS = ("inserting", "claiming", "finishing", "progressing", "sweeping", "operating", "reading")
+JOBS = (
+    *("inserting", "claiming", "finishing", "progressing", "sweeping", "operating", "reading"),
+    "joining",
+)
 CONFORMANCE = ROOT / "tests" / "conformance"
 
 TOP_LEVEL = {
@@ -38,8 +41,8 @@ TOP_LEVEL = {
 """What a user meets, and folders named by nouns; the last six are still to come."""
 
 NO_SCRIPT = {
-    "jobs.insert_within": "runs the scripts of insert on the caller's connection",
-    "jobs.insert_within_sync": "as insert_within",
+    "jobs.within": "runs the scripts of other verbs on the caller's connection",
+    "jobs.within_sync": "as within",
     "store.open": "connects",
     "store.close": "disconnects",
     "store.sibling": "makes an object",
@@ -75,7 +78,7 @@ SCRIPT_ELSEWHERE = {
 """What a store runs for a verb instead of a script of its name."""
 
 TESTED_IN = {
-    "jobs.insert_within_sync": "test_insert_within",
+    "jobs.within_sync": "test_within",
     "jobs.next_deadline_in": "test_past_deadline",
     "jobs.due": "test_promote",
     "health.check": "test_health",

@@ -8,12 +8,13 @@ states, is said in `holdfast.client.verbs`.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from holdfast.client.acting import Acts
 from holdfast.client.inserting import Inserter
+from holdfast.client.joining import Ambient
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
 from holdfast.client.schedules import ScheduleVerbs
@@ -49,17 +50,25 @@ from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
+from holdfast.store.contract.joining import Work
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
+
+T = TypeVar("T")
 
 
 class Client:
     """The verbs of one opened store: those on jobs here, the others under their noun."""
 
     def __init__(
-        self, store: Store, providers: Providers | None = None, events: Events | None = None
+        self,
+        store: Store,
+        providers: Providers | None = None,
+        events: Events | None = None,
+        ambient: Ambient | None = None,
     ) -> None:
         self._acts = Acts(events)
+        self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
         self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
@@ -71,6 +80,10 @@ class Client:
     async def aclose(self) -> None:
         await self._inserter.aclose()
         await self._results.aclose()
+
+    async def _on_jobs(self, work: Work[T]) -> T:
+        """Run verbs on jobs by their ids, in the ambient transaction if there is one."""
+        return await self._ambient.run(self._jobs, work)
 
     # Enqueue -----------------------------------------------------------------------------
 
@@ -88,7 +101,8 @@ class Client:
 
     async def get(self, job_id: str) -> Job:
         """Everything the store holds about one job; raises `UnknownJob` if it holds nothing."""
-        found = await self._jobs.get([known_job_id(job_id)])
+        known = known_job_id(job_id)
+        found = await self._on_jobs(lambda jobs: jobs.get([known]))
         if not found:
             raise UnknownJob(job_id)
         return found[0]
@@ -131,7 +145,7 @@ class Client:
         that. `actor` says who wants it, and is reported in the event `operator.acted`."""
         checked = row.checked(value)
         job = await self.get(job_id)
-        changed = await row.change_one(self._jobs, job, checked)
+        changed = await self._on_jobs(lambda jobs: row.change_one(jobs, job, checked))
         self._acts.report(actor, Noun.JOBS, row.verb, job.id, value=checked, changed=int(changed))
 
     async def cancel(self, job_id: str, *, actor: str | None = None) -> JobState:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.client.client import Client
+from holdfast.client.joining import Ambient, Joined
 from holdfast.errors import NotOpen, WrongLoop
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
@@ -70,6 +71,18 @@ class Pending(Generic[T]):
         except TimeoutError:
             return self._future.done()
         return True
+
+
+class LentPending(Pending[T]):
+    """A verb that joins the caller's transaction. It starts when it is waited for: meanwhile the
+    waiting thread runs what the verb does on the caller's connection, which may belong to it."""
+
+    def __init__(self, joined: Joined, begin: Callable[[], Pending[T]]) -> None:
+        self._joined = joined
+        self._begin = begin
+
+    def wait(self, patience: float | None = None) -> T:
+        return self._joined.lend_to(lambda: self._begin().wait(patience))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +159,14 @@ class Portals:
     """
 
     def __init__(
-        self, new_store: Callable[[], Store], new_client: Callable[[Store], Client]
+        self,
+        new_store: Callable[[], Store],
+        new_client: Callable[[Store], Client],
+        ambient: Ambient,
     ) -> None:
         self._new_store = new_store
         self._new_client = new_client
+        self._ambient = ambient
         self.forget()
         _all.add(self)
 
@@ -160,9 +177,16 @@ class Portals:
 
     def begin(self, opened: Opened | None, verb: Verb[T]) -> Pending[T]:
         """Start one verb where it can be served."""
+        if opened is not None and opened.serves and _running_loop() is opened.loop:
+            raise WrongLoop.on_its_own_thread()
+        if (joined := self._ambient.joined()) is None:
+            return self._begin(opened, verb)
+        if joined.is_lent:
+            raise WrongLoop.inside_run_sync()
+        return LentPending(joined, lambda: self._begin(opened, verb))
+
+    def _begin(self, opened: Opened | None, verb: Verb[T]) -> Pending[T]:
         if opened is not None and opened.serves:
-            if _running_loop() is opened.loop:
-                raise WrongLoop.on_its_own_thread()
             try:
                 return Pending(verb, opened.client, opened.loop)
             except RuntimeError:

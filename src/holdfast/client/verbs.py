@@ -23,13 +23,13 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Job, Live
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.store import Store
 
 CANCEL_ROUNDS = 10
 """How often a cancel reads a job again that moved between the read and the write."""
 
-Change = Callable[[Jobs, Sequence[JobId], Any], Awaitable[list[JobId]]]
+Change = Callable[[JobsWithin, Sequence[JobId], Any], Awaitable[list[JobId]]]
 """Applies a verb with its checked value to jobs; answers with the ids of the jobs it changed."""
 
 
@@ -71,7 +71,7 @@ class JobVerb:
             raise BadOption(f"value of {self.verb}", "left out: the verb takes none", value)
         return None
 
-    async def change_one(self, jobs: Jobs, job: Job, value: Any) -> bool:
+    async def change_one(self, jobs: JobsWithin, job: Job, value: Any) -> bool:
         """Apply the verb to one job that was just read. Answers whether the job was changed;
         a verb that refuses raises `Refused` instead of answering False."""
         changed = await self.change(jobs, [job.id], value)
@@ -87,7 +87,7 @@ class JobVerb:
         return f"job {job.id} was {job.state} and has moved meanwhile: nothing was changed"
 
 
-async def _cancel(jobs: Jobs, ids: Sequence[JobId], _: None) -> list[JobId]:
+async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId]:
     """End waiting jobs and mark running ones. A job that moves between the read and the write is
     read again, at most `CANCEL_ROUNDS` times."""
     done: list[JobId] = []
@@ -106,7 +106,7 @@ async def _cancel(jobs: Jobs, ids: Sequence[JobId], _: None) -> list[JobId]:
     return done
 
 
-async def _end_waiting(jobs: Jobs, waiting: Sequence[Live]) -> list[JobId]:
+async def _end_waiting(jobs: JobsWithin, waiting: Sequence[Live]) -> list[JobId]:
     verdicts = await jobs.finish([decide(job, Cancelled()) for job in waiting])
     return [verdict.id for verdict in verdicts if verdict.accepted]
 

@@ -48,7 +48,11 @@ class EnqueueOptions(TypedDict, total=False):
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Checked options. `using` gives a copy with some replaced."""
+    """Checked options. `using` gives a copy with some replaced.
+
+    `connection` is UNSET unless it was given: then the enqueue joins the ambient transaction, if
+    there is one. None means that it joins none.
+    """
 
     queue: str = "default"
     priority: int = 0
@@ -65,7 +69,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     keep_result: bool = True
     id: str | UUID | None = None
-    connection: Any = None
+    connection: Any = msgspec.UNSET
 
     def using(self, given: Mapping[str, Any]) -> JobOptions:
         unknown = set(given) - set(self.__struct_fields__)

@@ -91,7 +91,7 @@ def _define(
     chosen: ScheduleOptions,
 ) -> Definition:
     for name in NOT_FOR_SCHEDULES:
-        if getattr(options, name) is not None:
+        if getattr(options, name) not in (None, msgspec.UNSET):
             raise BadOption(f"schedule of task {task!r}: {name}", "left to the schedule", name)
     for name in TEXT_OPTIONS:
         if not isinstance(chosen.get(name, ""), str):

@@ -18,7 +18,7 @@ from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
-from tests.conformance.builders import new_job
+from tests.conformance.builders import insert_within, insert_within_sync, new_job
 from tests.stores.postgres.shared import connected, opened, until_blocked
 
 
@@ -27,7 +27,7 @@ async def holding(url: str, store: PostgresStore, *keys: str) -> AsyncIterator[l
     """Somebody's open transaction, which has enqueued jobs with these keys."""
     async with connected(url) as connection, connection.transaction():
         jobs = [new_job(unique=Unique(key)) for key in keys]
-        yield await store.jobs.insert_within(connection, jobs)
+        yield await insert_within(store.jobs, connection, jobs)
 
 
 @asynccontextmanager
@@ -90,13 +90,13 @@ async def test_a_callers_own_transaction_waits_for_a_key_as_long_and_keeps_its_s
         async with holding(url, store, "k"):
             with pytest.raises(KeyHeld, match="'k'"):
                 async with connection.transaction():
-                    await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+                    await insert_within(store.jobs, connection, [new_job(unique=Unique("k"))])
             with psycopg.connect(url) as blocking, pytest.raises(KeyHeld, match="'k'"):
-                store.jobs.insert_within_sync(blocking, [new_job(unique=Unique("k"))])
+                insert_within_sync(store.jobs, blocking, [new_job(unique=Unique("k"))])
         for own in ("0", "7s"):
             async with connection.transaction():
                 await connection.execute(f"set local lock_timeout = '{own}'")
-                await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+                await insert_within(store.jobs, connection, [new_job(unique=Unique("k"))])
                 assert await connection.fetchval("show lock_timeout") == own
 
 
@@ -104,5 +104,6 @@ async def test_a_callers_own_lock_timeout_is_the_one_that_counts(url: str) -> No
     async with opened(url) as store, connected(url) as connection, holding(url, store, "k"):
         await connection.execute("set lock_timeout = '50ms'")
         with pytest.raises(KeyHeld) as failure:
-            await store.jobs.insert_within(connection, [new_job(unique=Unique("k"))])
+            async with connection.transaction():
+                await insert_within(store.jobs, connection, [new_job(unique=Unique("k"))])
         assert isinstance(failure.value.__cause__, asyncpg.LockNotAvailableError)

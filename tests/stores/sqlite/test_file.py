@@ -17,6 +17,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
+from tests.conformance.builders import insert_within_sync
 from tests.support.backends import opened
 from tests.support.leaks import nothing_leaks
 from tests.support.waiting import wait_until
@@ -256,4 +257,4 @@ def test_a_callers_connection_to_a_deleted_file_is_refused(path: Path, url: str)
         own.execute("select * from holdfast_job").fetchall()
         remove(path)
         with pytest.raises(StoreUnavailable, match="is gone"):
-            open_store(url).jobs.insert_within_sync(own, [new_job()])
+            insert_within_sync(open_store(url).jobs, own, [new_job()])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -32,8 +31,10 @@ from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.transaction import Transaction
+from tests.conformance.builders import insert_within, insert_within_sync
 from tests.support.backends import opened
 from tests.support.leaks import nothing_leaks
+from tests.support.processes import run_python
 from tests.support.waiting import wait_until
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sqlite_schema.sql"
@@ -86,15 +87,6 @@ def tx() -> Iterator[Transaction]:
         yield tx
 
 
-async def run_python(code: str, *arguments: str) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, *arguments, stderr=asyncio.subprocess.PIPE
-    )
-    _, told = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, told.decode()
-
-
 async def test_eight_processes_share_a_file_and_none_hears_of_a_lock(url: str) -> None:
     ends = await asyncio.gather(*(run_python(WORK, url) for _ in range(8)))
     assert ends == [(0, "")] * 8
@@ -137,12 +129,12 @@ async def test_a_rolled_back_transaction_takes_its_jobs_along(url: str) -> None:
         with closing(sqlite3.connect(path_of(url))) as own:
             own.execute("create table mine (n)")
             own.execute("insert into mine values (1)")
-            store.jobs.insert_within_sync(own, [new_job()])
+            insert_within_sync(store.jobs, own, [new_job()])
             own.rollback()
             assert own.execute("select count(*) from mine").fetchone() == (0,)
             assert await store.jobs.count(JobFilter()) == {}
             own.execute("insert into mine values (2)")
-            store.jobs.insert_within_sync(own, [new_job()])
+            insert_within_sync(store.jobs, own, [new_job()])
             own.commit()
         assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
 
@@ -151,7 +143,7 @@ async def test_a_caller_may_read_rows_by_name_and_be_outside_any_transaction(url
     async with opened(url) as store:
         with closing(sqlite3.connect(path_of(url))) as own:
             own.row_factory = sqlite3.Row
-            await store.jobs.insert_within(own, [new_job()])
+            await insert_within(store.jobs, own, [new_job()])
             assert own.in_transaction
             own.commit()
         assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
@@ -161,10 +153,10 @@ async def test_a_sqlalchemy_session_commits_or_rolls_back(url: str) -> None:
     engine = create_engine(url)
     async with opened(url) as store:
         with Session(engine) as session:
-            store.jobs.insert_within_sync(session, [new_job()])
+            insert_within_sync(store.jobs, session, [new_job()])
             session.rollback()
             assert await store.jobs.count(JobFilter()) == {}
-            await store.jobs.insert_within(session, [new_job()])
+            await insert_within(store.jobs, session, [new_job()])
             session.commit()
         assert await store.jobs.count(JobFilter()) == {JobState.READY: 1}
     engine.dispose()
@@ -177,7 +169,7 @@ async def test_a_transaction_that_lost_its_turn_is_told_to_start_again(url: str)
             own.execute("select * from holdfast_job").fetchall()
             await store.jobs.insert([new_job()])
             with pytest.raises(StoreUnavailable, match="roll back and try again"):
-                store.jobs.insert_within_sync(own, [new_job()])
+                insert_within_sync(store.jobs, own, [new_job()])
 
 
 async def test_a_file_that_stays_locked_is_reported_as_out_of_reach(url: str) -> None:

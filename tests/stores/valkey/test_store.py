@@ -13,6 +13,8 @@ from holdfast.store.contract.records import (
 from tests.conformance.builders import (
     Scene,
     ids,
+    insert_within,
+    insert_within_sync,
     new_job,
 )
 
@@ -28,8 +30,8 @@ async def test_many_late_jobs_do_not_hide_later_ones_from_a_sweep(
 
 
 async def test_an_enqueue_inside_a_transaction_is_a_declared_lack(scene: Scene) -> None:
-    assert Capability.TRANSACTIONAL_ENQUEUE not in scene.store.capabilities
+    assert Capability.JOIN_TRANSACTION not in scene.store.capabilities
     with pytest.raises(NotCapable, match="caller's transaction"):
-        await scene.store.jobs.insert_within(object(), [new_job()])
+        await insert_within(scene.store.jobs, object(), [new_job()])
     with pytest.raises(NotCapable):
-        scene.store.jobs.insert_within_sync(object(), [new_job()])
+        insert_within_sync(scene.store.jobs, object(), [new_job()])

@@ -20,15 +20,3 @@ class Inserting(Protocol):
         waits a bounded time for it, and keeps no other insert waiting meanwhile.
         """
         ...
-
-    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """Add jobs in the caller's open transaction: theirs to commit or roll back. Delays
-        and deadlines count from this call, not from the transaction's beginning.
-
-        `connection` is any that the backend knows; an unknown one is a BadOption.
-        """
-        ...
-
-    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """The same for connections whose driver does not use a loop."""
-        ...

@@ -7,10 +7,13 @@ from typing import Protocol
 from holdfast.store.contract.claiming import Claiming
 from holdfast.store.contract.finishing import Finishing
 from holdfast.store.contract.inserting import Inserting
+from holdfast.store.contract.joining import Joining
 from holdfast.store.contract.operating import Operating
 from holdfast.store.contract.progressing import Progressing
 from holdfast.store.contract.reading import Reading
 from holdfast.store.contract.sweeping import Sweeping
 
 
-class Jobs(Inserting, Claiming, Finishing, Progressing, Sweeping, Operating, Reading, Protocol): ...
+class Jobs(
+    Inserting, Claiming, Finishing, Progressing, Sweeping, Operating, Reading, Joining, Protocol
+): ...

@@ -15,7 +15,7 @@ from holdfast.store.contract.records import (
 )
 
 
-class Reading(Protocol):
+class ReadingById(Protocol):
     async def get(self, ids: Sequence[JobId]) -> list[Job]:
         """Whole records with error history (oldest first), in any order; unknown ids
         are left out."""
@@ -29,6 +29,8 @@ class Reading(Protocol):
         """The outcomes of those that have ended, in any order."""
         ...
 
+
+class Reading(ReadingById, Protocol):
     async def ahead(self, job_id: JobId) -> int:
         """How many ready jobs of its queue stand before a ready job, counted up to 1000;
         0 for a job that is not ready."""

@@ -17,7 +17,7 @@ from holdfast.job.state import JobState
 class Capability(StrEnum):
     """What a kind of store may lack; a caller asks before it relies on one."""
 
-    TRANSACTIONAL_ENQUEUE = "enqueue inside the caller's transaction"
+    JOIN_TRANSACTION = "join the caller's transaction"
     MANY_PROCESSES = "be shared by several processes"
 
 

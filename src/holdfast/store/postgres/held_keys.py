@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import asyncpg
 
 from holdfast.job.record import NewJob
+from holdfast.store.borrowing import sqlstate_of
 from holdfast.store.postgres.connection import Connections, Session
 
 KEY_TRY_SECONDS = 0.1
@@ -32,8 +33,7 @@ def milliseconds(seconds: float) -> str:
 
 def waited_in_vain(error: BaseException) -> bool:
     """Whether a lock was not to be had in time, whichever driver or layer reports it."""
-    reports = (error, error.__cause__, getattr(error, "orig", None))
-    return any(getattr(report, "sqlstate", None) == LOCK_NOT_AVAILABLE for report in reports)
+    return sqlstate_of(error) == LOCK_NOT_AVAILABLE
 
 
 def keys_of(jobs: Sequence[NewJob]) -> list[str]:

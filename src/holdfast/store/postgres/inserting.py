@@ -7,24 +7,20 @@ A batch takes one of four ways:
     insert        any other jobs without unique keys: one general statement
     unique_keys   jobs with unique keys: several statements in one transaction
 
-All but COPY also run on a caller's own connection (`insert_within`). They are coroutines over
-anything that runs a script by its name. On a connection whose driver needs no loop they never wait,
-and are run to their end without one.
+All but COPY also run on a caller's own connection (`joining.py`). They are coroutines over anything
+that runs a script by its name.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import asyncpg
 
 from holdfast.errors import KeyHeld, RowRefused, StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, NewJob
-from holdfast.store import borrowing
 from holdfast.store.postgres.batch import Batch, RunsScripts, columns, fields
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import can_copy, copy_jobs
@@ -81,42 +77,6 @@ class PostgresInserting(JobVerbs):
                 if held := await held_among(self._connections, keys_of(jobs)):
                     raise KeyHeld(held, patience) from error
 
-    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return await self._insert_borrowing(borrowing.recognise(connection), jobs)
-
-    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        borrowed = borrowing.recognise_sync(connection)
-        return borrowing.run_without_loop(self._insert_borrowing(borrowed, jobs))
-
-    async def _insert_borrowing(
-        self, borrowed: borrowing.Borrowed, jobs: Sequence[NewJob]
-    ) -> list[Inserted]:
-        """The caller's own bound on waiting for locks counts if there is one, and is afterwards
-        what it was before."""
-        if not jobs:
-            return []
-        on = _OnBorrowed(borrowed, self._connections)
-        wait = self._connections.options.key_timeout
-        if all(job.unique is None for job in jobs):
-            return await insert_on(on, self._connections, jobs)
-        with self._naming_keys(jobs):
-            [(own, _)] = await on.fetch("keys/lock_timeout", None)
-            bound = milliseconds(wait) if own == "0" else own
-            answers = await insert_on(on, self._connections, jobs, bound)
-            await on.fetch("keys/lock_timeout", own)
-            return answers
-
-    @contextmanager
-    def _naming_keys(self, jobs: Sequence[NewJob]) -> Iterator[None]:
-        """Raise a wait in vain as `KeyHeld`. The caller's transaction cannot go on after it, so the
-        server cannot be asked any more which of several keys it was."""
-        try:
-            yield
-        except Exception as error:
-            if waited_in_vain(error):
-                raise KeyHeld(keys_of(jobs), self._connections.options.key_timeout) from error
-            raise
-
 
 async def insert_on(
     on: RunsScripts,
@@ -151,14 +111,3 @@ async def _insert_distinct(batch: Batch, jobs: list[NewJob]) -> None:
         await batch.acknowledge(jobs, [job for job in jobs if job.id not in created_ids])
     else:
         await insert_keyed(batch, jobs)
-
-
-class _OnBorrowed:
-    """Runs our scripts on a caller's connection."""
-
-    def __init__(self, borrowed: borrowing.Borrowed, connections: Connections) -> None:
-        self._borrowed = borrowed
-        self._scripts = connections.scripts
-
-    def fetch(self, verb: str, *values: object) -> Awaitable[Sequence[Any]]:
-        return self._borrowed.fetch(self._scripts[verb], values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.store.postgres.claiming import PostgresClaiming
 from holdfast.store.postgres.finishing import PostgresFinishing
 from holdfast.store.postgres.inserting import PostgresInserting
+from holdfast.store.postgres.joining import PostgresJoining
 from holdfast.store.postgres.operating import PostgresOperating
 from holdfast.store.postgres.progressing import PostgresProgressing
 from holdfast.store.postgres.reading import PostgresReading
@@ -19,5 +20,6 @@ class PostgresJobs(
     PostgresSweeping,
     PostgresOperating,
     PostgresReading,
+    PostgresJoining,
 ):
     """See `holdfast.store.contract.jobs.Jobs` for what each verb promises."""

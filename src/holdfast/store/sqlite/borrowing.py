@@ -1,9 +1,9 @@
-"""Enqueue inside the caller's own transaction, on a connection the caller opened.
+"""A connection that the caller opened on the store's own file, and its transaction.
 
-Known are `sqlite3.Connection` and SQLAlchemy's Session, Connection and their async kinds;
-they are recognised by their class's module, so SQLAlchemy need not be installed. The
-statements are those of `insert`; the caller commits or rolls back. Other stores notice the
-commit as they notice any commit of another connection.
+Known are `sqlite3.Connection`, aiosqlite's, the Session and Connection of SQLAlchemy and SQLModel
+with their async and scoped kinds, and Django's connection. They are recognised by their class's
+module, so none of these packages need be installed. The caller commits or rolls back. Other stores
+notice the commit as they notice any commit of another connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from holdfast.errors import BadOption, NotCapable, StoreUnavailable
+from holdfast.errors import (
+    BadOption,
+    NotCapable,
+    NoTransaction,
+    SchemaMissing,
+    StoreUnavailable,
+)
+from holdfast.store.borrowing import is_a, is_of_django, require_atomic, session_of
 from holdfast.store.contract.records import Capability
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.options import Location
@@ -22,79 +29,84 @@ from holdfast.store.sqlite.transaction import Transaction
 
 T = TypeVar("T")
 
-_EXPECTED = "an open sqlite3.Connection, or a SQLAlchemy Session or Connection on SQLite"
+_EXPECTED = (
+    "an open sqlite3.Connection, a SQLAlchemy or SQLModel Session, scoped_session or Connection, "
+    "or Django's connection, on SQLite (and for 'enqueue' also their async kinds or aiosqlite's)"
+)
 
 
 async def run_on(connection: Any, work: Callable[[Any], T]) -> T:
-    """Run `work` with a connection that needs no loop. A connection of SQLAlchemy's async kind
-    runs it on its own greenlet."""
+    """Run `work` with a connection that needs no loop. A connection of an async kind runs it where
+    it runs its own statements: in a greenlet of SQLAlchemy, in the thread of aiosqlite."""
+    connection = session_of(connection)
+    answer: T
     if _is_from_sqlalchemy(connection) and hasattr(connection, "run_sync"):
-        answer: T = await connection.run_sync(work)
-        return answer
-    return work(connection)
+        answer = await connection.run_sync(work)
+    elif is_a(connection, "aiosqlite", "Connection"):
+        answer = await connection._execute(lambda: work(connection._conn))
+    else:
+        answer = work(connection)
+    return answer
 
 
 @contextmanager
 def borrow(connection: Any, location: Location) -> Iterator[Lent]:
     """Use the caller's connection, which has to be open on the store's own file."""
     if location.path is None:
-        raise NotCapable("sqlite in memory", Capability.TRANSACTIONAL_ENQUEUE.value)
+        raise NotCapable("sqlite in memory", Capability.JOIN_TRANSACTION.value)
     lent = _recognise(connection)
     try:
+        lent.require_transaction()
         _require_same_file(lent.cursor, location)
-        yield lent
+        with _named_errors(location):
+            yield lent
     finally:
         lent.cursor.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """A cursor of the driver's connection, and how the connection stands."""
+    """A cursor of the driver's connection, and the driver itself."""
 
     cursor: Any
-    in_transaction: bool
-    autocommit: bool
+    driver: Any
 
-    @classmethod
-    def of(cls, connection: Any, driver: Any) -> Lent:
-        autocommit = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
-        return cls(connection.cursor(), driver.in_transaction, autocommit)
+    def require_transaction(self) -> None:
+        """Raise if the driver begins no transaction by itself, and the caller has begun none. Its
+        `commit()` would do nothing."""
+        driver = self.driver
+        alone = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        if alone and not driver.in_transaction:
+            raise NoTransaction.not_begun("BEGIN IMMEDIATE, or Django's transaction.atomic()")
 
     @contextmanager
     def transaction(self, now: int) -> Iterator[Transaction]:
         """A transaction for a verb. Like any write of the store it leaves word for other processes,
         who hear of it when the caller commits."""
-        with _named_lock(), self._begun():
-            tx = Transaction(self.cursor, now)
-            yield tx
-            tx.bump_counters()
+        self._begin()
+        tx = Transaction(self.cursor, now)
+        yield tx
+        tx.bump_counters()
 
-    @contextmanager
-    def _begun(self) -> Iterator[None]:
-        """The caller's transaction, which is begun if there is none. It takes the write lock at
-        once: a transaction that begins by reading may find the lock taken later. A driver in
-        autocommit makes every statement a transaction, and `commit()` does nothing there: so
-        the enqueue is a transaction of its own."""
-        if self.in_transaction:
-            yield
-            return
-        self.cursor.execute("BEGIN IMMEDIATE")
-        if not self.autocommit:
-            yield
-            return
-        try:
-            yield
-        except BaseException:
-            self.cursor.execute("ROLLBACK")
-            raise
-        self.cursor.execute("COMMIT")
+    def reading(self, now: int) -> Transaction:
+        """For a verb that only reads. It begins nothing, and so leaves no lock behind."""
+        return Transaction(self.cursor, now)
+
+    def _begin(self) -> None:
+        """Begin the caller's transaction if there is none, as the driver itself would before a
+        write. It takes the write lock at once: a transaction that begins by reading may find the
+        lock taken later."""
+        if not self.driver.in_transaction:
+            self.cursor.execute("BEGIN IMMEDIATE")
 
 
 @contextmanager
-def _named_lock() -> Iterator[None]:
+def _named_errors(location: Location) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "no such table: holdfast_" in str(error):
+            raise SchemaMissing(location.shown) from error
         if "locked" not in str(error):
             raise
         raise StoreUnavailable(
@@ -104,16 +116,21 @@ def _named_lock() -> Iterator[None]:
 
 
 def _recognise(connection: Any) -> Lent:
+    if is_of_django(connection) and connection.vendor == "sqlite":
+        require_atomic(connection)
+        connection.ensure_connection()
+        connection = connection.connection
     if isinstance(connection, sqlite3.Connection):
-        return Lent.of(connection, connection)
+        return Lent(connection.cursor(), connection)
     if _is_from_sqlalchemy(connection):
+        connection = session_of(connection)
         if hasattr(connection, "get_bind"):
             connection = connection.connection()
         if getattr(getattr(connection, "dialect", None), "name", "") == "sqlite":
             # SQLAlchemy commits only a transaction that a statement of its own has begun.
             connection.exec_driver_sql("PRAGMA database_list").close()
             pooled = connection.connection
-            return Lent.of(pooled.dbapi_connection, pooled.driver_connection)
+            return Lent(pooled.dbapi_connection.cursor(), pooled.driver_connection)
     raise BadOption("connection", _EXPECTED, type(connection).__qualname__)
 
 

@@ -13,7 +13,6 @@ from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 from holdfast.store.body import body_reader
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.borrowing import borrow, run_on
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
 from holdfast.store.sqlite.operating import reschedule
@@ -34,16 +33,6 @@ class SqliteInserting(Verbs):
         if not jobs:
             return []
         return await self._writer.write(lambda tx: insert(tx, jobs), small=is_small(jobs))
-
-    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        return await run_on(connection, lambda inner: self.insert_within_sync(inner, jobs))
-
-    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        with borrow(connection, self._writer.location) as lent:
-            if not jobs:
-                return []
-            with lent.transaction(self._writer.now()) as tx:
-                return insert(tx, jobs)
 
 
 def is_small(jobs: Sequence[NewJob]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.store.sqlite.claiming import SqliteClaiming
 from holdfast.store.sqlite.finishing import SqliteFinishing
 from holdfast.store.sqlite.inserting import SqliteInserting
+from holdfast.store.sqlite.joining import SqliteJoining
 from holdfast.store.sqlite.operating import SqliteOperating
 from holdfast.store.sqlite.progressing import SqliteProgressing
 from holdfast.store.sqlite.reading import SqliteReading
@@ -19,4 +20,5 @@ class SqliteJobs(
     SqliteSweeping,
     SqliteOperating,
     SqliteReading,
+    SqliteJoining,
 ): ...

@@ -22,11 +22,10 @@ from typing import cast
 
 import msgspec
 
-from holdfast.errors import BadOption, NotCapable, PartlyInserted, StoreError, StoreUnavailable
+from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavailable
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
-from holdfast.store.contract.records import Capability
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
 from holdfast.store.valkey.moments import finite, to_micros
@@ -56,12 +55,6 @@ class ValkeyInserting(ValkeyVerbs):
             if refusals:
                 break
         return _all_taken(answers, refusals)
-
-    async def insert_within(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        raise NotCapable("valkey", Capability.TRANSACTIONAL_ENQUEUE.value)
-
-    def insert_within_sync(self, connection: object, jobs: Sequence[NewJob]) -> list[Inserted]:
-        raise NotCapable("valkey", Capability.TRANSACTIONAL_ENQUEUE.value)
 
     async def _insert_round(self, jobs: Sequence[NewJob], refusals: list[StoreError]) -> Answers:
         base = await self._connections.arrivals(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.store.valkey.claiming import ValkeyClaiming
 from holdfast.store.valkey.finishing import ValkeyFinishing
 from holdfast.store.valkey.inserting import ValkeyInserting
+from holdfast.store.valkey.joining import ValkeyJoining
 from holdfast.store.valkey.operating import ValkeyOperating
 from holdfast.store.valkey.progressing import ValkeyProgressing
 from holdfast.store.valkey.reading import ValkeyReading
@@ -19,4 +20,5 @@ class ValkeyJobs(
     ValkeySweeping,
     ValkeyOperating,
     ValkeyReading,
+    ValkeyJoining,
 ): ...

@@ -1,4 +1,4 @@
-"""Jobs.insert_within: an enqueue that is the caller's to commit or to roll back."""
+"""Jobs.within: verbs on jobs that are the caller's to commit or to roll back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import timedelta
-from typing import Literal
+from functools import partial
 
 import asyncpg
 import msgspec
@@ -17,16 +17,21 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
 from holdfast.clock import ManualClock
-from holdfast.errors import BadOption, NotCapable
+from holdfast.errors import BadOption, NotCapable, NoTransaction, SchemaMissing
+from holdfast.job.ends import Returned
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import Capability, Topic
-from tests.conformance.builders import QUEUE, Scene, new_job
+from holdfast.store.open import open_store
+from tests.conformance.builders import QUEUE, Scene, insert_within, insert_within_sync, new_job
 from tests.conformance.test_wakeups import listening
 from tests.support.backends import PostgresDatabase, SqliteFile, opened
 from tests.support.pooled import direct
 
-TRANSACTIONAL = Capability.TRANSACTIONAL_ENQUEUE
+TRANSACTIONAL = Capability.JOIN_TRANSACTION
 
 
 class Place:
@@ -56,21 +61,35 @@ async def on_server(database: PostgresDatabase, clock: ManualClock) -> AsyncIter
         yield Place(await Scene.on(store, clock), url)
 
 
+@pytest.fixture(params=["sqlite-file", "postgres"])
+async def place(
+    request: pytest.FixtureRequest, database: PostgresDatabase, clock: ManualClock
+) -> AsyncIterator[Place]:
+    """Each kind of store that a caller's transaction can be joined on."""
+    if request.param == "postgres":
+        url = address = await database.empty()
+    else:
+        url = SqliteFile(request).fresh()
+        address = str(SqliteFile.path(url))
+    async with opened(url, clock) as store:
+        yield Place(await Scene.on(store, clock), address)
+
+
 async def test_an_unknown_connection_is_refused(scene: Scene) -> None:
     expected = BadOption if TRANSACTIONAL in scene.store.capabilities else NotCapable
     with pytest.raises(expected):
-        await scene.store.jobs.insert_within(object(), [new_job()])
+        await insert_within(scene.store.jobs, object(), [new_job()])
     with pytest.raises(expected):
-        scene.store.jobs.insert_within_sync(object(), [new_job()])
+        insert_within_sync(scene.store.jobs, object(), [new_job()])
     assert await scene.claim() == []
 
 
 async def test_sqlite3_commits_or_rolls_back(in_file: Place) -> None:
     jobs, scene = in_file.scene.store.jobs, in_file.scene
     with closing(sqlite3.connect(in_file.url)) as connection:
-        lost = jobs.insert_within_sync(connection, [new_job()])[0].id
+        lost = insert_within_sync(jobs, connection, [new_job()])[0].id
         connection.rollback()
-        kept = jobs.insert_within_sync(connection, [new_job(), new_job(delay=5.0)])
+        kept = insert_within_sync(jobs, connection, [new_job(), new_job(delay=5.0)])
         connection.commit()
     assert await scene.state(lost) is None
     assert await scene.states([one.id for one in kept]) == [JobState.READY, JobState.SCHEDULED]
@@ -78,51 +97,42 @@ async def test_sqlite3_commits_or_rolls_back(in_file: Place) -> None:
 
 async def test_sqlite3_on_another_file_is_refused(in_file: Place) -> None:
     with closing(sqlite3.connect(":memory:")) as connection, pytest.raises(BadOption):
-        in_file.scene.store.jobs.insert_within_sync(connection, [new_job()])
+        insert_within_sync(in_file.scene.store.jobs, connection, [new_job()])
 
 
 async def test_sqlite3_wakes_on_commit(in_file: Place) -> None:
     async with listening(in_file.scene.store) as ear:
         with closing(sqlite3.connect(in_file.url)) as connection, connection:
-            in_file.scene.store.jobs.insert_within_sync(connection, [new_job()])
+            insert_within_sync(in_file.scene.store.jobs, connection, [new_job()])
         assert await ear.hears(Topic.READY, QUEUE)
 
 
 async def test_sqlite3_honours_unique_keys(in_file: Place) -> None:
     holder = await in_file.scene.enqueue(unique=Unique("k"))
     with closing(sqlite3.connect(in_file.url)) as connection, connection:
-        insert = in_file.scene.store.jobs.insert_within_sync
+        insert = partial(insert_within_sync, in_file.scene.store.jobs)
         [answer] = insert(connection, [new_job(unique=Unique("k"))])
     assert (answer.how, answer.id) == ("existing", holder)
 
 
 @pytest.mark.parametrize("rows", ["before", "none", "after"])
-async def test_sqlite3_in_driver_autocommit_keeps_the_job_and_the_callers_rows(
+async def test_sqlite3_in_driver_autocommit_is_refused_and_keeps_the_callers_rows(
     in_file: Place, rows: str
 ) -> None:
     """As Django and many others open it: every statement is a transaction of its own."""
-    jobs = in_file.scene.store.jobs
+    jobs, refused = in_file.scene.store.jobs, new_job()
     with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
         connection.execute("create table mine (n)")
         if rows == "before":
             connection.execute("insert into mine values (1)")
-        [kept] = jobs.insert_within_sync(connection, [new_job()])
+        with pytest.raises(NoTransaction, match="BEGIN IMMEDIATE"):
+            insert_within_sync(jobs, connection, [refused])
         assert not connection.in_transaction
         if rows == "after":
             connection.execute("insert into mine values (1)")
     with closing(sqlite3.connect(in_file.url)) as later:
         assert later.execute("select count(*) from mine").fetchone() == (int(rows != "none"),)
-    assert await in_file.scene.state(kept.id) is JobState.READY
-
-
-async def test_sqlite3_in_driver_autocommit_writes_all_jobs_or_none(in_file: Place) -> None:
-    jobs, taken = in_file.scene.store.jobs, new_job()
-    broken = msgspec.structs.replace(new_job(), args=object())
-    with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
-        with pytest.raises(sqlite3.Error):
-            jobs.insert_within_sync(connection, [taken, broken])
-        assert not connection.in_transaction
-    assert await in_file.scene.state(taken.id) is None
+    assert await in_file.scene.state(refused.id) is None
 
 
 async def test_sqlite3_in_driver_autocommit_is_the_callers_inside_a_transaction(
@@ -131,24 +141,39 @@ async def test_sqlite3_in_driver_autocommit_is_the_callers_inside_a_transaction(
     jobs = in_file.scene.store.jobs
     with closing(sqlite3.connect(in_file.url, isolation_level=None)) as connection:
         connection.execute("begin")
-        [lost] = jobs.insert_within_sync(connection, [new_job()])
+        [lost] = insert_within_sync(jobs, connection, [new_job()])
         connection.execute("rollback")
         connection.execute("begin")
-        [kept] = jobs.insert_within_sync(connection, [new_job()])
+        [kept] = insert_within_sync(jobs, connection, [new_job()])
         connection.execute("commit")
     assert await in_file.scene.states([lost.id, kept.id]) == [None, JobState.READY]
 
 
-@pytest.mark.parametrize("level", ["SERIALIZABLE", "AUTOCOMMIT"])
 async def test_a_sqlalchemy_connection_on_sqlite_that_has_not_begun_commits(
-    in_file: Place, level: Literal["SERIALIZABLE", "AUTOCOMMIT"]
+    in_file: Place,
 ) -> None:
-    engine = create_engine(f"sqlite:///{in_file.url}", isolation_level=level)
+    engine = create_engine(f"sqlite:///{in_file.url}")
     with engine.connect() as connection:
-        [kept] = in_file.scene.store.jobs.insert_within_sync(connection, [new_job()])
+        [kept] = insert_within_sync(in_file.scene.store.jobs, connection, [new_job()])
         connection.commit()
     engine.dispose()
     assert await in_file.scene.state(kept.id) is JobState.READY
+
+
+async def test_a_sqlalchemy_connection_on_sqlite_in_autocommit_is_refused(in_file: Place) -> None:
+    engine = create_engine(f"sqlite:///{in_file.url}", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, pytest.raises(NoTransaction):
+        insert_within_sync(in_file.scene.store.jobs, connection, [new_job()])
+    engine.dispose()
+
+
+async def test_asyncpg_outside_a_transaction_is_refused(on_server: Place) -> None:
+    connection = await asyncpg.connect(direct(on_server.url))
+    try:
+        with pytest.raises(NoTransaction, match=r"connection.transaction\(\)"):
+            await insert_within(on_server.scene.store.jobs, connection, [new_job()])
+    finally:
+        await connection.close()
 
 
 async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:
@@ -157,11 +182,11 @@ async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:
     try:
         transaction = connection.transaction()
         await transaction.start()
-        [lost] = await jobs.insert_within(connection, [new_job()])
+        [lost] = await insert_within(jobs, connection, [new_job()])
         await transaction.rollback()
         async with listening(scene.store) as ear:
             async with connection.transaction():
-                [kept] = await jobs.insert_within(connection, [new_job()])
+                [kept] = await insert_within(jobs, connection, [new_job()])
                 assert await scene.state(kept.id) is None
             assert await ear.hears(Topic.READY, QUEUE)
     finally:
@@ -186,7 +211,7 @@ async def test_asyncpg_counts_deadline_and_delay_from_the_call_not_from_the_begi
                 new_job(delay=10.0, unique=waiting),
             ]
             for job in jobs:
-                await store.jobs.insert_within(connection, [job])
+                await insert_within(store.jobs, connection, [job])
             due = await connection.fetch("select due_at from holdfast.scheduled")
             deadlines = await connection.fetch("select at from holdfast.deadline")
             made = await connection.fetch("select created_at from holdfast.job")
@@ -203,7 +228,7 @@ async def test_sqlite3_counts_deadline_and_delay_from_the_call_not_from_the_begi
     with closing(sqlite3.connect(in_file.url)) as connection, connection:
         connection.execute("begin immediate")
         in_file.scene.clock.advance(60)
-        insert = in_file.scene.store.jobs.insert_within_sync
+        insert = partial(insert_within_sync, in_file.scene.store.jobs)
         [dated] = insert(connection, [new_job(deadline_in=10.0, delay=5.0)])
     in_file.scene.clock.advance(4)
     assert (await in_file.scene.store.jobs.promote_due(1)).count == 0
@@ -218,7 +243,7 @@ async def test_asyncpg_honours_unique_keys(on_server: Place) -> None:
     connection = await asyncpg.connect(direct(on_server.url))
     try:
         async with connection.transaction():
-            insert = on_server.scene.store.jobs.insert_within
+            insert = partial(insert_within, on_server.scene.store.jobs)
             [answer] = await insert(connection, [new_job(unique=Unique("k"))])
     finally:
         await connection.close()
@@ -228,9 +253,9 @@ async def test_asyncpg_honours_unique_keys(on_server: Place) -> None:
 async def test_psycopg_commits_or_rolls_back(on_server: Place) -> None:
     jobs = on_server.scene.store.jobs
     with psycopg.connect(direct(on_server.url)) as connection:
-        [lost] = jobs.insert_within_sync(connection, [new_job()])
+        [lost] = insert_within_sync(jobs, connection, [new_job()])
         connection.rollback()
-        [kept] = jobs.insert_within_sync(connection, [new_job(tags=("a",), headers="{}")])
+        [kept] = insert_within_sync(jobs, connection, [new_job(tags=("a",), headers="{}")])
         connection.commit()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
 
@@ -238,9 +263,9 @@ async def test_psycopg_commits_or_rolls_back(on_server: Place) -> None:
 async def test_async_psycopg_commits_or_rolls_back(on_server: Place) -> None:
     jobs = on_server.scene.store.jobs
     async with await psycopg.AsyncConnection.connect(on_server.url) as connection:
-        [lost] = await jobs.insert_within(connection, [new_job()])
+        [lost] = await insert_within(jobs, connection, [new_job()])
         await connection.rollback()
-        [kept] = await jobs.insert_within(connection, [new_job(deadline_in=9.0)])
+        [kept] = await insert_within(jobs, connection, [new_job(deadline_in=9.0)])
         await connection.commit()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
 
@@ -249,9 +274,9 @@ async def test_a_sqlalchemy_session_commits_or_rolls_back(on_server: Place) -> N
     jobs = on_server.scene.store.jobs
     engine = create_engine(on_server.url.replace("postgres://", "postgresql+psycopg://"))
     with Session(engine) as session:
-        [lost] = jobs.insert_within_sync(session, [new_job()])
+        [lost] = insert_within_sync(jobs, session, [new_job()])
         session.rollback()
-        [kept] = jobs.insert_within_sync(session, [new_job()])
+        [kept] = insert_within_sync(jobs, session, [new_job()])
         session.commit()
     engine.dispose()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
@@ -261,27 +286,109 @@ async def test_an_async_sqlalchemy_connection_commits_or_rolls_back(on_server: P
     jobs = on_server.scene.store.jobs
     engine = create_async_engine(on_server.url.replace("postgres://", "postgresql+asyncpg://"))
     async with engine.connect() as connection:
-        [lost] = await jobs.insert_within(connection, [new_job()])
+        [lost] = await insert_within(jobs, connection, [new_job()])
         await connection.rollback()
-        [kept] = await jobs.insert_within(connection, [new_job()])
+        [kept] = await insert_within(jobs, connection, [new_job()])
         await connection.commit()
     await engine.dispose()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
 
 
-async def test_an_id_that_another_call_has_is_refused_within_a_transaction(
-    in_file: Place, on_server: Place
+async def test_an_id_that_another_call_has_is_refused_within_a_transaction(place: Place) -> None:
+    jobs = place.scene.store.jobs
+    holder = new_job()
+    await jobs.insert([holder])
+    other = new_job(id=holder.id, args='{"name":"Eve"}')
+    with closing(_connected(place)) as connection:
+        answers = insert_within_sync(jobs, connection, [new_job(), other, holder, new_job()])
+        connection.commit()
+    assert [answer.how for answer in answers] == ["created", "taken", "created", "created"]
+    assert (await place.scene.job(holder.id)).args_json == holder.args
+
+
+async def test_what_is_not_committed_is_read_on_the_callers_connection(place: Place) -> None:
+    jobs = place.scene.store.jobs
+    new = new_job(tags=("a",), headers="{}", delay=60.0, deadline_in=90.0)
+    with closing(_connected(place)) as connection:
+        insert_within_sync(jobs, connection, [new])
+        assert await jobs.get([new.id]) == []
+        [seen] = jobs.within_sync(connection, lambda on: on.get([new.id]))
+        [live] = jobs.within_sync(connection, lambda on: on.live([new.id]))
+        connection.commit()
+    assert [seen] == await jobs.get([new.id])
+    assert [live] == await jobs.live([new.id])
+
+
+async def test_a_read_leaves_no_transaction_behind_on_sqlite(in_file: Place) -> None:
+    with closing(sqlite3.connect(in_file.url)) as connection:
+        found = in_file.scene.store.jobs.within_sync(connection, lambda on: on.get([new_job().id]))
+        assert (found, connection.in_transaction) == ([], False)
+
+
+async def test_a_finish_stands_only_if_the_caller_commits(place: Place) -> None:
+    scene, jobs = place.scene, place.scene.store.jobs
+    await scene.enqueue()
+    [claimed] = await scene.claim()
+    move = decide(claimed, Returned('"done"'))
+    with closing(_connected(place)) as connection:
+        [rolled_back] = jobs.within_sync(connection, lambda on: on.finish([move]))
+        connection.rollback()
+        assert await scene.state(claimed.id) is JobState.RUNNING
+        [committed] = jobs.within_sync(connection, lambda on: on.finish([move]))
+        [again] = jobs.within_sync(connection, lambda on: on.finish([move]))
+        connection.commit()
+    assert [rolled_back.accepted, committed.accepted, again.accepted] == [True, True, False]
+    assert (again.state, again.fence) == (JobState.SUCCEEDED, claimed.fence)
+    assert (await scene.job(claimed.id)).result == "done"
+
+
+async def test_a_finish_with_an_old_fence_is_refused(place: Place) -> None:
+    scene, jobs = place.scene, place.scene.store.jobs
+    await scene.enqueue()
+    [claimed] = await scene.claim()
+    old = msgspec.structs.replace(decide(claimed, Returned(None)), fence=claimed.fence - 1)
+    with closing(_connected(place)) as connection:
+        [verdict] = jobs.within_sync(connection, lambda on: on.finish([old]))
+        connection.commit()
+    assert (verdict.accepted, verdict.state) == (False, JobState.RUNNING)
+
+
+async def test_what_operators_do_is_the_callers_to_commit(place: Place) -> None:
+    scene, jobs = place.scene, place.scene.store.jobs
+    waiting = await scene.enqueue(delay=60.0)
+    running = await scene.enqueue()
+    await scene.claim()
+    with closing(_connected(place)) as connection:
+
+        async def change(on: JobsWithin) -> list[list[JobId]]:
+            return [
+                await on.reprioritise([waiting], 7),
+                await on.request_cancel([running]),
+            ]
+
+        assert jobs.within_sync(connection, change) == [[waiting], [running]]
+        connection.rollback()
+        assert (await scene.job(waiting)).priority == 0
+        assert (await scene.job(running)).cancel_requested_at is None
+        jobs.within_sync(connection, change)
+        connection.commit()
+    assert (await scene.job(waiting)).priority == 7
+    assert (await scene.job(running)).cancel_requested_at is not None
+
+
+async def test_a_database_without_our_schema_is_named(
+    request: pytest.FixtureRequest, database: PostgresDatabase
 ) -> None:
-    for place in (in_file, on_server):
-        jobs = place.scene.store.jobs
-        holder = new_job()
-        await jobs.insert([holder])
-        other = new_job(id=holder.id, args='{"name":"Eve"}')
-        with closing(_connected(place)) as connection:
-            answers = jobs.insert_within_sync(connection, [new_job(), other, holder, new_job()])
-            connection.commit()
-        assert [answer.how for answer in answers] == ["created", "taken", "created", "created"]
-        assert (await place.scene.job(holder.id)).args_json == holder.args
+    unmigrated = database.fresh()
+    with psycopg.connect(direct(unmigrated)) as connection:
+        with pytest.raises(SchemaMissing, match=r"of this connection.*holdfast migrate"):
+            insert_within_sync(open_store(unmigrated).jobs, connection, [new_job()])
+        connection.rollback()
+    url = SqliteFile(request).fresh()
+    with closing(sqlite3.connect(SqliteFile.path(url))) as connection_to_file:
+        connection_to_file.execute("create table mine (n)")
+        with pytest.raises(SchemaMissing, match="holdfast migrate"):
+            insert_within_sync(open_store(url).jobs, connection_to_file, [new_job()])
 
 
 def _connected(place: Place) -> sqlite3.Connection | psycopg.Connection[tuple[object, ...]]:

@@ -1,0 +1,54 @@
+"""Verbs on jobs in the caller's own transaction, on SQLite.
+
+The verbs are those of the store, run over a `BorrowedWriter`: its transaction is the caller's. They
+never wait for a loop, so one way serves all kinds of connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from holdfast.store.borrowing import run_without_loop
+from holdfast.store.contract.joining import Work
+from holdfast.store.sqlite.borrowing import Lent, borrow, run_on
+from holdfast.store.sqlite.finishing import SqliteFinishing
+from holdfast.store.sqlite.inserting import SqliteInserting
+from holdfast.store.sqlite.operating import SqliteOperating
+from holdfast.store.sqlite.reading import SqliteReading
+from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Verbs, Writer
+
+T = TypeVar("T")
+
+
+class SqliteJoining(Verbs):
+    """See `holdfast.store.contract.joining.Joining` for what each verb promises."""
+
+    async def within(self, connection: object, work: Work[T]) -> T:
+        return await run_on(connection, lambda inner: self.within_sync(inner, work))
+
+    def within_sync(self, connection: object, work: Work[T]) -> T:
+        with borrow(connection, self._writer.location) as lent:
+            # It has those two methods of a writer that these verbs use.
+            writer = cast("Writer", BorrowedWriter(lent, self._writer.now))
+            return run_without_loop(work(SqliteJobsWithin(writer)))
+
+
+class SqliteJobsWithin(SqliteInserting, SqliteFinishing, SqliteOperating, SqliteReading):
+    """See `holdfast.store.contract.joining.JobsWithin`."""
+
+
+class BorrowedWriter:
+    """Runs work in the caller's transaction, in place of the store's own writer."""
+
+    def __init__(self, lent: Lent, now: Callable[[], int]) -> None:
+        self._lent = lent
+        self._now = now
+
+    async def write(self, work: Callable[[Transaction], T], *, small: bool = False) -> T:
+        with self._lent.transaction(self._now()) as tx:
+            return work(tx)
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return work(self._lent.reading(self._now()))
