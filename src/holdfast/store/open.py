@@ -42,7 +42,25 @@ def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True)
                 ) from missing
             return ValkeyStore(url, clock=clock)
         case scheme:
-            raise BadOption("store URL", f"one of {SCHEMES}", f"{scheme}://…")
+            raise BadOption("store URL", f"one of {SCHEMES}{_advice(url, scheme)}", _shown(url))
+
+
+def _advice(url: str, scheme: str) -> str:
+    """What to write instead, where it can be told from what was written."""
+    plain, plus, driver = scheme.partition("+")
+    if plus and plain in ("sqlite", "postgres", "postgresql"):
+        return f"; leave out '+{driver}': the store has a driver of its own"
+    if "://" in url or "@" in url or not url:
+        return ""
+    return f"; for a file write 'sqlite:///{url.removeprefix('sqlite:').lstrip('/')}'"
+
+
+def _shown(url: str) -> str:
+    """What was written, but for what may be a password."""
+    scheme, there, _ = url.partition("://")
+    if there:
+        return f"{scheme}://…"
+    return f"{url.partition(':')[0]}:…" if "@" in url else url
 
 
 async def drop_store(url: str) -> None:

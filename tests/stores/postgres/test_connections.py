@@ -12,6 +12,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     StoreError,
+    StoreRefuses,
     StoreUnavailable,
 )
 from holdfast.job.ends import Raised, WasSuspended
@@ -194,3 +195,25 @@ class Wiper:
         assert pool is not None
         await pool.use(lambda connection: connection.execute("discard all"))
         return answer
+
+
+async def as_pgbouncer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers a login as PgBouncer does that is not told to ignore unknown settings."""
+    ssl_request = 80877103
+    while (length := int.from_bytes(await reader.readexactly(4))) and (
+        int.from_bytes((await reader.readexactly(length - 4))[:4]) == ssl_request
+    ):
+        writer.write(b"N")
+    fields = b"SFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0"
+    writer.write(b"E" + (len(fields) + 4).to_bytes(4) + fields)
+    writer.close()
+
+
+async def test_a_pooler_that_refuses_our_settings_is_recognised() -> None:
+    server = await asyncio.start_server(as_pgbouncer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    store = PostgresStore(f"postgres://ann@127.0.0.1:{port}/shop")
+    async with server:
+        with pytest.raises(StoreRefuses, match=r"is a pooler.*add \?pooler=true"):
+            await store.open()
+    await store.close()

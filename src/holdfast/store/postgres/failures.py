@@ -78,9 +78,16 @@ _BAD_SETTING = (
 
 def connection_lost(error: Exception) -> bool:
     """Whether the connection itself is gone, not the server or the statement."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) or is_of_pooler(error):
         return False
     return isinstance(error, CONNECTION_LOST) or _closed_under_us(error)
+
+
+def is_of_pooler(error: Exception) -> bool:
+    """Whether PgBouncer or its like refused to connect because of a setting that it does not know:
+    a server knows them all."""
+    refused = isinstance(error, asyncpg.ProtocolViolationError)
+    return refused and "startup parameter" in str(error)
 
 
 def translated(error: Exception, where: str) -> StoreError | None:
@@ -88,6 +95,11 @@ def translated(error: Exception, where: str) -> StoreError | None:
 
     Driver messages are kept: they name neither password nor URL.
     """
+    if is_of_pooler(error):
+        return StoreRefuses(
+            f"{where} is a pooler, which does not pass our settings on ({error}): "
+            "add ?pooler=true to the URL"
+        )
     if isinstance(error, _AWAY) or _closed_under_us(error):
         return StoreUnavailable(f"{where} is out of reach: {_message(error)}")
     if isinstance(error, _OF_THE_ROW) and not _ends_the_session(error):
