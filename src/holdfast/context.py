@@ -67,6 +67,15 @@ class AttemptLink(Protocol):
         """The same for a handler outside the event loop."""
         ...
 
+    async def finish_within(self, connection: object, result: object) -> bool:
+        """End the attempt as succeeded in the open transaction of this connection. False if the
+        attempt is not this worker's any more."""
+        ...
+
+    def finish_within_sync(self, connection: object, result: object) -> bool:
+        """The same for a handler outside the event loop."""
+        ...
+
 
 class CurrentJob(msgspec.Struct, frozen=True):
     """The job a handler is running, as the handler may read it."""
@@ -179,6 +188,24 @@ class Context:
     ) -> None:
         """`progress` for plain functions, in a thread or a process."""
         self._granted(self._link.ask_sync(_progress(fraction, message, checkpoint)))
+
+    async def finish_within(self, connection: object, result: object = None) -> None:
+        """Record in the open transaction of this connection that the job has succeeded: your rows
+        and the end of the job are committed together, or neither is.
+
+        What the handler returns afterwards is not kept: `result` is. If the transaction is
+        rolled back, the attempt has failed, and is tried again as the job's policy says. Raises
+        `AttemptLost` when the attempt is no longer this worker's own: roll back then.
+        """
+        self._still_own(await self._link.finish_within(connection, result))
+
+    def finish_within_sync(self, connection: object, result: object = None) -> None:
+        """`finish_within` for plain functions in a thread, whose drivers need no loop."""
+        self._still_own(self._link.finish_within_sync(connection, result))
+
+    def _still_own(self, own: bool) -> None:
+        if not own:
+            raise AttemptLost(self._claimed.id, self._claimed.fence)
 
     def _granted(self, answer: Answer) -> ProgressKept:
         """The answer, if the worker did what it was asked for; every other answer is raised."""

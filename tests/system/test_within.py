@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import App, BadOption, NotCapable, NoTransaction, UnknownJob
+from holdfast import App, BadOption, NotCapable, NoTransaction, UnknownJob, WrongLoop
 from holdfast.errors import AlreadyOpen
 from holdfast.job.state import JobState
 from holdfast.task import JobHandle, Task
@@ -59,7 +59,7 @@ async def test_every_enqueue_inside_joins_and_using_none_does_not(
             many = await ship.enqueue_many([(2,), {"order": 3}])
             text = await ship.enqueue_json('{"order": 4}')
             assert await app.client.count() == {JobState.READY: 1}
-            assert (await one.get()).args == '{"order":1}'
+            assert (await one.get()).args_json == '{"order":1}'
             with app.within(None), pytest.raises(UnknownJob):
                 await one.get()
         own.rollback()
@@ -80,10 +80,10 @@ def test_sync_enqueues_and_verbs_join_in_the_callers_own_thread(
     """sqlite3 refuses a connection in any other thread, so what works here ran in this one."""
     waiting = ship.using(delay=60).enqueue_sync(0)
     with app.within(own):
-        new = ship.enqueue_sync(1)
-        assert app.run_sync(lambda client: client.get(new.id)).state is JobState.READY
-        state = app.run_sync(lambda client: client.cancel(waiting.id))
-        assert state is JobState.CANCELLED
+        new, *_ = [ship.enqueue_sync(1), *ship.enqueue_many_sync([(2,), (3,)])]
+        assert new.get_sync().state is JobState.READY
+        assert app.sync.get(new.id).state is JobState.READY
+        assert waiting.cancel_sync() is JobState.CANCELLED
         assert counted(app) == {JobState.SCHEDULED: 1}  # lists and counts are the store's own
     own.rollback()
     assert counted(app) == {JobState.SCHEDULED: 1}
@@ -93,6 +93,20 @@ def test_sync_enqueues_and_verbs_join_in_the_callers_own_thread(
             app.run_sync(lambda client: client.get(new.id))
     own.commit()
     assert counted(app) == {JobState.CANCELLED: 1}
+
+
+async def test_a_sync_verb_in_another_thread_joins_while_the_loop_of_the_app_serves_it(
+    app: App, ship: Task[[int], None], path: Path
+) -> None:
+    def place_order() -> JobState:
+        with closing(sqlite3.connect(path)) as own, own, app.within(own):
+            return ship.enqueue_sync(1).get_sync().state
+
+    async with app:
+        assert await asyncio.to_thread(place_order) is JobState.READY
+        with app.within(object()), pytest.raises(WrongLoop):
+            app.sync.count()
+        assert await app.client.count() == {JobState.READY: 1}
 
 
 async def test_a_cancel_inside_happens_only_if_the_caller_commits(

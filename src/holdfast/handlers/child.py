@@ -17,7 +17,7 @@ from socket import socket
 from typing import Any
 
 from holdfast.context import HOLDER, Context, JobHolder
-from holdfast.errors import BadArguments, BadResult, BadTask
+from holdfast.errors import BadArguments, BadOption, BadResult, BadTask
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.wire import Call, encode, read_answer, read_call, write_end
@@ -63,6 +63,13 @@ class _PipeLink:
 
     async def ask(self, request: Request) -> Answer:
         return self.ask_sync(request)
+
+    async def finish_within(self, connection: object, result: object) -> bool:
+        return self.finish_within_sync(connection, result)
+
+    def finish_within_sync(self, connection: object, result: object) -> bool:
+        where = "called in a handler on the loop or in a thread: a child process has no store"
+        raise BadOption("finish_within", where, "process=True")
 
 
 def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:

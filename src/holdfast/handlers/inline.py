@@ -33,6 +33,7 @@ class InlineAttempt:
         self._handler = handler
         self.claimed = _claimed(job, utcnow())
         self.reports: list[Progress] = []
+        self._finished: list[object] = []
         self._context = Context(self.claimed, self)
 
     async def ask(self, request: Request) -> Answer:
@@ -44,6 +45,14 @@ class InlineAttempt:
                 self.reports.append(progress)
                 return ProgressKept()
         assert_never(request)
+
+    async def finish_within(self, connection: object, result: object) -> bool:
+        return self.finish_within_sync(connection, result)
+
+    def finish_within_sync(self, connection: object, result: object) -> bool:
+        """There is no job in a store to end: only the result is kept."""
+        self._finished = [result]
+        return True
 
     @property
     def progress(self) -> Progress | None:
@@ -68,7 +77,7 @@ class InlineAttempt:
 
         with self._being_current():
             value = await (call({}) if around is None else around.run(self._context, call))
-        return handler.signature.encode_result(value)
+        return self._encoded(value)
 
     def run_plain(self) -> str:
         """The same without a loop, for a plain function that takes no resources and whose app has
@@ -76,6 +85,11 @@ class InlineAttempt:
         function, around = self._function(), self._handler.surroundings
         with self._being_current():
             value = (function if around is None else around.inside(self._context, function))()
+        return self._encoded(value)
+
+    def _encoded(self, value: object) -> str:
+        """The result as JSON text: what the handler finished with counts before its return."""
+        [value] = self._finished or [value]
         return self._handler.signature.encode_result(value)
 
     def _function(self) -> Callable[..., Any]:

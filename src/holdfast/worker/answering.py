@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.enqueue.batcher import Batcher
-from holdfast.errors import RowRefused
+from holdfast.errors import PayloadTooLarge, RowRefused
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Progress
 from holdfast.job.requests import (
     Answer,
@@ -16,7 +19,7 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
 )
-from holdfast.store.contract.records import ProgressReport
+from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.setup import WorkerSetup
 
@@ -29,6 +32,7 @@ class Answering:
     def __init__(self, setup: WorkerSetup) -> None:
         self._jobs = setup.store.jobs
         self._outage = setup.outage
+        self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
         self._batcher: Batcher[ProgressReport, bool] = Batcher(setup.store.jobs.report_progress)
 
@@ -47,6 +51,30 @@ class Answering:
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
         """The same for a handler in a thread, which waits for the answer."""
         return asyncio.run_coroutine_threadsafe(self.answer(attempt, request), self._loop).result()
+
+    async def finish_within(self, attempt: Attempt, connection: object, result: object) -> bool:
+        """Write the end of the attempt in the handler's own transaction. False if the attempt is
+        no longer this worker's own."""
+        move = self._success(attempt, result)
+        return attempt.stop is not Stop.LOST and _taken(
+            attempt, move, await self._jobs.within(connection, lambda jobs: jobs.finish([move]))
+        )
+
+    def finish_within_sync(self, attempt: Attempt, connection: object, result: object) -> bool:
+        """The same in the handler's own thread: its connection may belong to that thread."""
+        move = self._success(attempt, result)
+        return attempt.stop is not Stop.LOST and _taken(
+            attempt, move, self._jobs.within_sync(connection, lambda jobs: jobs.finish([move]))
+        )
+
+    def _success(self, attempt: Attempt, result: object) -> Transition:
+        if not attempt.policy.keep_result:
+            return decide(attempt.job, Returned(None))
+        text = attempt.handler.signature.encode_result(result)
+        if (size := len(text.encode())) > self._max_result:
+            what = f"task {attempt.job.task!r}: the result"
+            raise PayloadTooLarge(what, size, self._max_result)
+        return decide(attempt.job, Returned(text))
 
     async def aclose(self) -> None:
         await self._batcher.aclose()
@@ -76,3 +104,10 @@ class Answering:
             [kept] = await self._jobs.report_progress([report])
         self._outage.answered(PROGRESS)
         return kept
+
+
+def _taken(attempt: Attempt, move: Transition, verdicts: Sequence[Verdict]) -> bool:
+    [verdict] = verdicts
+    if verdict.accepted:
+        attempt.taken = move
+    return verdict.accepted

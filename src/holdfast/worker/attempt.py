@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from holdfast.handlers.registry import Handler, Mode
+from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
@@ -49,6 +50,10 @@ class Answers(Protocol):
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer: ...
 
+    async def finish_within(self, attempt: Attempt, connection: object, result: object) -> bool: ...
+
+    def finish_within_sync(self, attempt: Attempt, connection: object, result: object) -> bool: ...
+
 
 class Attempt:
     """A claimed job with its handler; also the `AttemptLink` of its context.
@@ -58,7 +63,8 @@ class Attempt:
     function was called: before that, the attempt may wait for a slot, a thread or a child. `stuck`
     says that the attempt was ended while its handler still holds its slot. `on_loop` says that a
     plain function is not running: hooks or resources around it are, on the loop. `observed` is
-    there only while somebody subscribes to job events.
+    there only while somebody subscribes to job events. `taken` is the end that the
+    handler itself has written in a transaction of its own, which may be open still.
     """
 
     __slots__ = (
@@ -75,6 +81,7 @@ class Attempt:
         "since",
         "stop",
         "stuck",
+        "taken",
         "task",
     )
 
@@ -90,6 +97,7 @@ class Attempt:
         self.ended = False
         self.stuck = False
         self.on_loop = False
+        self.taken: Transition | None = None
         self.task: asyncio.Task[None] | None = None
         self.observed: Observed | None = None
         timeout = self.policy.timeout
@@ -154,3 +162,9 @@ class Attempt:
 
     def ask_sync(self, request: Request) -> Answer:
         return self._answers.answer_sync(self, request)
+
+    async def finish_within(self, connection: object, result: object) -> bool:
+        return await self._answers.finish_within(self, connection, result)
+
+    def finish_within_sync(self, connection: object, result: object) -> bool:
+        return self._answers.finish_within_sync(self, connection, result)

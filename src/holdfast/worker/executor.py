@@ -31,6 +31,11 @@ from holdfast.worker.options import WorkerOptions
 if TYPE_CHECKING:
     from holdfast.handlers.surroundings import Surroundings
 
+NOT_COMMITTED = Raised(
+    "NotCommitted", "the transaction in which the handler finished its job was not committed"
+)
+"""The end of an attempt whose handler wrote its own end and then rolled it back."""
+
 
 class Executor:
     """Knows the three modes that a handler can run in, and owns the pools of two of them.
@@ -189,6 +194,8 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
     None when the attempt is no longer this worker's to end."""
     if attempt.stop is Stop.LOST:
         return None
+    if attempt.taken is not None and isinstance(end, Returned):
+        end = NOT_COMMITTED  # refused by the store, which has the end already, if it was committed
     if isinstance(end, Returned):  # it stands, also if a stop came too late for it
         return decide(attempt.job, end)
     return decided(attempt, _given_stop(attempt, end))

@@ -75,6 +75,7 @@ class Finisher:
         self._flying: Sequence[Transition] = ()
         self._listeners: tuple[Listener, ...] = ()
         self._attempts: dict[tuple[JobId, int], Attempt] = {}
+        self._taken: dict[tuple[JobId, int], Transition] = {}
         self._since = 0.0
         self._flying_since = math.inf
         self._flush: asyncio.Task[None] | None = None
@@ -101,6 +102,10 @@ class Finisher:
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
+
+    def expect(self, taken: Transition) -> None:
+        """The handler of the end that is added next has written this end in its own transaction."""
+        self._taken[taken.id, taken.fence] = taken
 
     @property
     def unwritten(self) -> int:
@@ -226,6 +231,9 @@ class Finisher:
         counters = self.counters
         if repeated:
             verdicts = [_own_is_accepted(end, it) for end, it in zip(batch, verdicts, strict=True)]
+        if self._taken:
+            ends = [self._as_taken(*end) for end in zip(batch, verdicts, strict=True)]
+            batch, verdicts = [end for end, _ in ends], [verdict for _, verdict in ends]
         for transition, verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
                 self._refused(transition, verdict)
@@ -237,6 +245,19 @@ class Finisher:
         if self._listeners:
             for transition, verdict in zip(batch, verdicts, strict=True):
                 self._tell(transition, verdict)
+
+    def _as_taken(self, transition: Transition, verdict: Verdict) -> tuple[Transition, Verdict]:
+        """What became of an attempt whose handler wrote the end in a transaction of its own. A
+        store that refuses another end and has the job as succeeded, or no more, says that the
+        transaction was committed. One that accepts says that it was rolled back."""
+        taken = self._taken.pop((transition.id, transition.fence), None)
+        if taken is None:
+            return transition, verdict
+        if verdict.accepted:
+            self._events.warning("job.not_committed", job=taken.id, next=transition.to)
+        elif verdict.state is None or (verdict.state, verdict.fence) == (taken.to, taken.fence):
+            return taken, Verdict(taken.id, accepted=True)
+        return transition, verdict
 
     def _tell(self, transition: Transition, verdict: Verdict) -> None:
         attempt = self._attempts.pop((transition.id, transition.fence), None)

@@ -101,8 +101,8 @@ class Identity:
             self.on_order(order)
 
     def _lose(self, attempt: Attempt) -> None:
-        if attempt.stop is Stop.LOST:
-            return
+        if attempt.stop is Stop.LOST or attempt.taken is not None:
+            return  # a handler that ended its own job may go on: the end is committed
         job = attempt.job
         self._events.warning("job.lost", job=job.id, queue=job.queue, attempt=job.attempt)
         self._runner.stop(attempt, Stop.LOST)

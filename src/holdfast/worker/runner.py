@@ -203,10 +203,12 @@ class Runner:
         if transition is None:
             self.discarded += 1
         else:
+            if attempt.taken is not None:
+                self._finisher.expect(attempt.taken)
             self._finisher.add(attempt, transition)
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)
-            if transition.error is not None:
+            if transition.error is not None and attempt.taken is None:
                 self._report_failure(attempt, transition)
         if not self.running:
             self.quiet.set()
