@@ -195,6 +195,16 @@ async def test_a_burst_of_several_processes_ends_too(shell: Shell, store: Store)
     assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 50}
 
 
+async def test_children_serve_the_patterns_of_their_parent(shell: Shell, store: Store) -> None:
+    queues = [f"tenant-{number}" for number in range(5)]
+    await store.jobs.insert([new_job("greet", queue=queue) for queue in queues])
+    call = ["worker", "shop:app", "--queues", "tenant*:2,default", "--strict"]
+    code, _, err = shell.run(*call, "--burst", "--processes", "2")
+    assert code == 0, err
+    assert "queues tenant*:2, default:50" in err
+    assert await store.jobs.count(JobFilter()) == {JobState.SUCCEEDED: 5}
+
+
 async def test_a_killed_child_is_replaced_and_a_signal_ends_them_all(
     shell: Shell, store: Store
 ) -> None:

@@ -45,6 +45,16 @@ def test_a_call_that_met_its_unique_key_says_so_beside_the_id(desk: Desk) -> Non
     assert "no new job" in again.err
 
 
+def test_a_queue_that_no_worker_of_the_task_serves_is_told_beside_the_id(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.hire(queues={"mail*": 5}, tasks=("deliver",)))
+    lost = desk.on_store("enqueue", "deliver")
+    assert "no live worker with task 'deliver' serves queue 'default'" in lost.err
+    assert "(served: mail*)" in lost.err
+    assert desk.json("jobs", "show", lost.out.strip())["queue"] == "default"
+    assert desk.on_store("enqueue", "deliver", "--queue", "mail-eu").err == ""
+    assert desk.on_store("enqueue", "nobody-has-it").err == ""
+
+
 def test_with_an_app_text_stays_text_and_the_tasks_own_options_hold(desk: Desk) -> None:
     app = f"{desk.shop()}:app"
     answer = desk.run("enqueue", "send", "-a", "to=007", "-a", "copies=3", "--app", app, "--json")

@@ -107,7 +107,22 @@ async def _by_name(
     own = check_job_id(options["id"]) if "id" in options else None
     job = JobMaker(task, JobOptions().using(options)).make(text, own)
     async with session.client(may_create=True) as client:
-        await _answer(session, client, await client.insert(job), patience)
+        inserted = await client.insert(job)
+        if not session.as_json:
+            await _note_unserved(client, task, job.queue)
+        await _answer(session, client, inserted, patience)
+
+
+async def _note_unserved(client: Client, task: str, queue: str) -> None:
+    """Without the app nobody knows to which queue the task sends its jobs. Live workers do not
+    tell either, but they show whether the job would only wait."""
+    able = [one for one in await client.workers.all() if one.alive and task in one.tasks]
+    if able and not any(one.serves(queue) for one in able):
+        served = ", ".join(sorted({name for one in able for name in one.queues}))
+        complain(
+            f"no live worker with task {task!r} serves queue {queue!r}: give --app for the task's "
+            f"own queue, or --queue (served: {served})"
+        )
 
 
 async def _answer(
