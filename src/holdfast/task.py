@@ -116,10 +116,13 @@ class JobHandle(Generic[R]):
     async def result(self, timeout: Seconds | None = None) -> R:
         """Wait for the job to end. Returns what the function returned; raises a typed error if
         the job ended without a result."""
+        return self._task.read_result(await self.result_json(timeout))
+
+    async def result_json(self, timeout: Seconds | None = None) -> str | None:
+        """The same as JSON text."""
         if (ran := self._ran) is not None:
-            return self._task.read_result(result_at_once(ran))
-        text = await self._task.client.result_json(self.id, timeout)
-        return self._task.read_result(text)
+            return result_at_once(ran)
+        return await self._task.client.result_json(self.id, timeout)
 
     async def get(self) -> Job:
         """Everything the store holds about the job."""

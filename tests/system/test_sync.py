@@ -27,7 +27,7 @@ from holdfast import (
     WrongLoop,
 )
 from holdfast.enqueue.bulk import WRITE_BATCH
-from tests.support.backends import Backend, SqliteFile
+from tests.support.backends import Backend
 
 
 class Shop:
@@ -325,10 +325,8 @@ def run(code: str, url: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("code", [FORKED_BESIDE_A_LOOP, FORKED_IN_AN_ENQUEUE])
-def test_a_forked_child_has_a_portal_of_its_own(
-    code: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    child = run(code, SqliteFile(request).fresh())
+def test_a_forked_child_has_a_portal_of_its_own(code: str, backend: Backend) -> None:
+    child = run(code, asyncio.run(backend.empty()))
     _, said = child.communicate(timeout=60)
     assert child.returncode == 0, said
 

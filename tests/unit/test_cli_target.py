@@ -22,6 +22,14 @@ def test_a_module_alone_means_its_only_app(desk: Desk) -> None:
     assert answer.json["how"] == "created"
 
 
+def test_an_eager_app_answers_with_the_result_at_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_EAGER", "1")
+    call = ["enqueue", "send", "-a", "to=ann", "--app", desk.shop(), "--json", "--wait", "5s"]
+    assert desk.run(*call).json["result"] == "ann"
+
+
 def test_a_module_that_is_not_there_is_named_with_the_folder(desk: Desk) -> None:
     answer = desk.run("worker", "nowhere:app")
     assert answer.code == 2

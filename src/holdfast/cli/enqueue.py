@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,7 +86,8 @@ async def _checked(
     with session.on_store(app):
         async with app:
             handle = await task.enqueue_json(text)
-            await _answer(session, app.client, Inserted(handle.id, handle.how), patience)
+            inserted = Inserted(handle.id, handle.how)
+            await _answer(session, handle.result_json, inserted, patience)
 
 
 async def _by_name(
@@ -110,7 +112,7 @@ async def _by_name(
         inserted = await client.insert(job)
         if not session.as_json:
             await _note_unserved(client, task, job.queue)
-        await _answer(session, client, inserted, patience)
+        await _answer(session, partial(client.result_json, inserted.id), inserted, patience)
 
 
 async def _note_unserved(client: Client, task: str, queue: str) -> None:
@@ -126,12 +128,15 @@ async def _note_unserved(client: Client, task: str, queue: str) -> None:
 
 
 async def _answer(
-    session: CommandSession, client: Client, inserted: Inserted, patience: float | None
+    session: CommandSession,
+    result_json: Callable[[float], Awaitable[str | None]],
+    inserted: Inserted,
+    patience: float | None,
 ) -> None:
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]
     if patience is not None:
-        result = await client.result_json(inserted.id, patience)
+        result = await result_json(patience)
         document["result"] = None if result is None else msgspec.json.decode(result)
         lines = [result or "null"]
     elif inserted.how != "created" and not session.as_json:
