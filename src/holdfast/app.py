@@ -280,7 +280,14 @@ class App(Tasks):
         self._portals.close()
 
     def _new_client(self, store: Store) -> Client:
-        return Client(store, self.providers, self.events, self.ambient)
+        return Client(
+            store,
+            self.providers,
+            self.events,
+            self.ambient,
+            self.registry,
+            self.settings.max_payload,
+        )
 
     def _new_store(self) -> Store:
         return open_store(self.settings.url, clock=self._clock)

@@ -24,6 +24,16 @@ async def test_a_waiting_job_is_made_due_later(scene: Scene, state: JobState) ->
     assert await scene.claim(10) == []
 
 
+@pytest.mark.parametrize("state", MOVABLE)
+async def test_a_waiting_job_is_made_due_at_a_moment(scene: Scene, state: JobState) -> None:
+    job = await scene.in_state(state)
+    assert await scene.store.jobs.reschedule([job], scene.after(90)) == [job]
+    moved = await scene.job(job)
+    assert (moved.state, moved.due_at) == (JobState.SCHEDULED, scene.after(90))
+    assert await scene.store.jobs.reschedule([job], scene.after(-5)) == [job]
+    assert await scene.state(job) is JobState.READY
+
+
 async def test_a_scheduled_job_is_made_ready_now(scene: Scene) -> None:
     job = await scene.in_state(JobState.SCHEDULED)
     assert await scene.store.jobs.reschedule([job], 0) == [job]

@@ -48,7 +48,7 @@ from tests.support.backends import Backend
 T = TypeVar("T")
 LEASE = 30.5
 SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers"]
-VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "delete"]
+VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "edit", "delete"]
 VERBS += ["release", "postpone_release", "skip"]
 
 
@@ -319,6 +319,10 @@ class StoreMachine(RuleBasedStateMachine):
     def _move(self, job: JobId) -> None:
         expected = [job] * self.model.change(job, queue=QUEUES[0])
         assert self.do(self.store.jobs.move([job], QUEUES[0])) == expected
+
+    def _edit(self, job: JobId) -> None:
+        expected = [job] * self.model.change(job)
+        assert self.do(self.store.jobs.edit([job], '{"edited":true}', ["edited"])) == expected
 
     def _delete(self, job: JobId) -> None:
         expected = self.model.remove(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from holdfast.client.selection import job_filter
 from holdfast.client.verbs import JOB_VERBS
 from holdfast.clock import ManualClock
 from holdfast.errors import (
+    BadArguments,
     BadOption,
     JobCancelled,
     JobExpired,
@@ -157,6 +158,72 @@ async def test_a_delay_that_no_clock_can_count_is_refused(
         await client.reschedule(job, delay)
     with pytest.raises(BadOption, match="delay must be"):
         await client.reschedule_all(delay, queue=QUEUE)
+
+
+async def test_a_job_is_made_due_at_a_time(client: Client, scene: Scene) -> None:
+    job = await scene.enqueue()
+    at = scene.after(90)
+    await client.reschedule(job, at=at.astimezone(timezone(timedelta(hours=5))))
+    assert (await client.get(job)).due_at == at
+    assert (await client.reschedule_all(at=scene.after(60), queue=QUEUE)).changed == 1
+    assert (await client.get(job)).due_at == scene.after(60)
+    await client.reschedule(job, timedelta(minutes=3))
+    assert (await client.get(job)).due_at == scene.after(180)
+
+
+@pytest.mark.parametrize(
+    ("when", "named"),
+    [
+        ({}, "delay and at must be one of the two"),
+        ({"delay": 5, "at": datetime(2030, 1, 1, tzinfo=UTC)}, "must be one of the two"),
+        ({"at": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
+        ({"at": "tomorrow"}, "delay must be"),
+    ],
+)
+async def test_a_time_that_is_none_is_refused(
+    client: Client, scene: Scene, when: dict[str, Any], named: str
+) -> None:
+    job = await scene.enqueue()
+    with pytest.raises(BadOption, match=named):
+        await client.reschedule(job, **when)
+
+
+async def test_a_waiting_job_is_edited_by_name_of_its_arguments(
+    client: Client, scene: Scene
+) -> None:
+    job = await scene.enqueue(args='{"name":"Ada","times":1}', tags=("old",))
+    await client.edit(job, args={"name": "Grace"})
+    await client.edit(job, tags=["mended"])
+    edited = await scene.job(job)
+    assert edited.args == {"name": "Grace", "times": 1}
+    assert edited.tags == ("mended",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, BadOption),
+        ({"args": "x"}, BadOption),
+        ({"args": {5: "x"}}, BadOption),
+        ({"tags": "mail"}, BadOption),
+        ({"args": {"name": object()}}, BadArguments),
+    ],
+)
+async def test_an_edit_that_makes_no_sense_is_refused(
+    client: Client, scene: Scene, changes: dict[str, Any], error: type[Exception]
+) -> None:
+    job = await scene.enqueue()
+    with pytest.raises(error):
+        await client.edit(job, **changes)
+
+
+async def test_only_a_waiting_job_can_be_edited(client: Client, scene: Scene) -> None:
+    running, ended = await scene.running(), await scene.ended()
+    for job in (running.id, ended.id):
+        with pytest.raises(Refused, match="only a waiting job can be edited"):
+            await client.edit(job, tags=["late"])
+    with pytest.raises(UnknownJob):
+        await client.edit(new_job_id(), tags=["late"])
 
 
 async def test_a_priority_out_of_range_is_refused(client: Client, scene: Scene) -> None:

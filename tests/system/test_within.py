@@ -124,6 +124,22 @@ async def test_a_cancel_inside_happens_only_if_the_caller_commits(
         assert (await job.get()).state is JobState.CANCELLED
 
 
+async def test_an_edit_inside_happens_only_if_the_caller_commits(
+    app: App, ship: Task[[int], None], own: sqlite3.Connection
+) -> None:
+    async with app:
+        job = await ship.enqueue(1)
+        async with app.within(own):
+            await app.client.edit(job.id, tags=["mended"])
+            assert (await job.get()).tags == ("mended",)
+        own.rollback()
+        assert (await job.get()).tags == ()
+        async with app.within(own):
+            await app.client.edit(job.id, tags=["mended"])
+        own.commit()
+        assert (await job.get()).tags == ("mended",)
+
+
 def test_the_innermost_block_counts_and_other_apps_know_nothing_of_it(
     app: App, ship: Task[[int], None], own: sqlite3.Connection, path: Path
 ) -> None:

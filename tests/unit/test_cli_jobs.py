@@ -184,7 +184,7 @@ def test_jobs_are_moved_reprioritised_resumed_run_and_deleted(desk: Desk) -> Non
 
 def test_a_dry_run_counts_and_changes_nothing(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue_many(3))
-    document = desk.json("jobs", "cancel", "--all", "--dry-run")
+    document = desk.json("jobs", "cancel", "--everything", "--dry-run")
     assert document == {"matched": 3, "changed": 0, "dry_run": True}
     assert desk.look(lambda store: store.jobs.count(JobFilter())) == {JobState.READY: 3}
 
@@ -216,12 +216,12 @@ def test_every_verb_works_on_all_that_match(
     desk: Desk, verb: list[str], state: JobState, becomes: JobState | None
 ) -> None:
     job = desk.seed(lambda scene: scene.in_state(state))
-    assert desk.json("jobs", *verb, "--all", "--yes")["changed"] == 1
+    assert desk.json("jobs", *verb, "--everything", "--yes")["changed"] == 1
     found = desk.look(lambda store: store.jobs.get([job]))
     assert [each.state for each in found] == ([] if becomes is None else [becomes])
 
 
-@pytest.mark.parametrize("which", [[], ["--all", "--yes"]], ids=["one", "all"])
+@pytest.mark.parametrize("which", [[], ["--everything", "--yes"]], ids=["one", "all"])
 def test_a_change_is_reported_with_who_typed_the_command(
     desk: Desk, caplog: pytest.LogCaptureFixture, which: list[str]
 ) -> None:
@@ -246,7 +246,7 @@ def test_every_verb_of_the_table_is_a_command(desk: Desk) -> None:
 
 def test_many_are_not_changed_without_a_yes(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue_many(3))
-    answer = desk.on_store("jobs", "cancel", "--all")
+    answer = desk.on_store("jobs", "cancel", "--all", "--state", "ready")
     assert answer.code == 2
     assert "this would cancel 3 jobs: add --yes" in answer.err
     assert desk.look(lambda store: store.jobs.count(JobFilter())) == {JobState.READY: 3}
@@ -257,6 +257,11 @@ def test_many_are_not_changed_without_a_yes(desk: Desk) -> None:
     [
         (["jobs", "cancel"], "give ids of jobs, or --all"),
         (["jobs", "cancel", NOBODY, "--all"], "give ids of jobs, or --all"),
+        (["jobs", "cancel", "--all", "--everything"], "give ids of jobs, or --all"),
+        (["jobs", "cancel", "--all", "--yes"], "--all needs a filter such as --queue"),
+        (["jobs", "cancel", "--everything", "--queue", "mail"], "left out beside a filter"),
+        (["jobs", "reschedule", NOBODY], "give --delay or --at"),
+        (["jobs", "edit", NOBODY], "give --arg NAME=VALUE, --tag or --no-tags"),
         (["jobs", "cancel", NOBODY, "--queue", "mail"], "filters and --dry-run go with --all"),
         (["jobs", "cancel", "not-an-id"], "job id must be a UUID"),
         (["jobs", "list", "--state", "asleep"], "state must be one of"),
@@ -269,6 +274,23 @@ def test_a_wrong_call_says_what_was_expected(desk: Desk, arguments: list[str], s
     answer = desk.on_store(*arguments)
     assert answer.code == 2
     assert said in answer.err
+
+
+def test_a_job_is_made_due_at_a_time(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue())
+    desk.json("jobs", "reschedule", job, "--at", "2999-01-01T00:00:00Z")
+    assert desk.json("jobs", "show", job)["due_at"] == "2999-01-01T00:00:00Z"
+    desk.json("jobs", "reschedule", job, "--delay", "0s")
+    assert state_of(desk, job) is JobState.READY
+
+
+def test_a_waiting_job_is_edited(desk: Desk) -> None:
+    job = desk.seed(lambda scene: scene.enqueue(args='{"name":"Ada","times":1}'))
+    desk.json("jobs", "edit", job, "--arg", "name=Grace", "--tag", "mended")
+    shown = desk.json("jobs", "show", job)
+    assert (shown["args"], shown["tags"]) == ({"name": "Grace", "times": 1}, ["mended"])
+    desk.json("jobs", "edit", job, "--no-tags")
+    assert desk.json("jobs", "show", job)["tags"] == []
 
 
 def test_a_job_without_limits_is_shown_as_one(desk: Desk) -> None:

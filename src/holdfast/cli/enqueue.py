@@ -41,6 +41,7 @@ _NOTES = {
 @wait_option("--delay", help="Run after: 90s, 15m, 2h.")
 @due_option("--run-at", help="Run at an ISO time, local unless it says otherwise.")
 @wait_option("--deadline", help="Expire if not done within.")
+@wait_option("--start-by", help="Expire if not begun within.")
 @wait_option("--timeout", help="Of each attempt.")
 @click.option("--priority", type=int, help="Lower runs first.")
 @click.option("--unique", metavar="KEY", help="Only one live job of it.")

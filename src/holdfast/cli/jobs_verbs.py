@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from holdfast.cli.asking import confirm, progress_bar
-from holdfast.cli.filters import JobFilters, all_of, job_filters
+from holdfast.cli.enqueue import read_arguments
+from holdfast.cli.filters import JobFilters, all_of, due_option, job_filters, wait_option
 from holdfast.cli.output import counted, make_text, state_text
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
 from holdfast.client.selection import BulkReport
+from holdfast.client.verbs import RESCHEDULE
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
 from holdfast.insights.redaction import redact
@@ -37,22 +40,32 @@ class Choice:
 
     filters: JobFilters
     ids: tuple[str, ...]
+    matching: bool
     everything: bool
     dry_run: bool
     yes: bool
 
     def __post_init__(self) -> None:
-        if bool(self.ids) == self.everything:
-            got = "both" if self.ids else "neither"
-            raise UsageProblem(f"give ids of jobs, or --all with filters; got {got}")
+        chosen = (bool(self.ids), self.matching, self.everything)
+        if sum(chosen) != 1:
+            got = "several of them" if any(chosen) else "none of them"
+            raise UsageProblem(
+                f"give ids of jobs, or --all with filters, or --everything; got {got}"
+            )
         if self.ids and (self.filters.words or self.dry_run):
             raise UsageProblem("filters and --dry-run go with --all, not with ids")
+        if self.matching and not self.filters.words:
+            raise UsageProblem(
+                "--all needs a filter such as --queue or --state; every job of the store is "
+                "--everything"
+            )
 
 
 chosen = all_of(
     job_filters,
     click.argument("ids", metavar="[ID]...", nargs=-1),
-    click.option("--all", "everything", is_flag=True, help="All jobs that match the filters."),
+    click.option("--all", "matching", is_flag=True, help="All jobs that match the filters."),
+    click.option("--everything", is_flag=True, help="All jobs of the store, without a filter."),
     click.option("--dry-run", is_flag=True, help="Only count what would change."),
     click.option("--yes", "-y", is_flag=True, help="Do not ask before changing many."),
 )
@@ -77,9 +90,44 @@ for _command in JOB_COMMANDS.values():
     _add(_command)
 
 
+@jobs_group.command("reschedule", help=RESCHEDULE.about)
+@wait_option("--delay", help="From now: 90s, 15m, 2h.")
+@due_option("--at", help="An ISO time, local unless it says otherwise.")
+@chosen
+async def reschedule(
+    session: CommandSession, delay: float | None, at: datetime | None, **choice: Any
+) -> None:
+    if (delay is None) == (at is None):
+        raise UsageProblem("give --delay or --at")
+    command = JobCommand(RESCHEDULE, "reschedule", RESCHEDULE.about, RESCHEDULE.done, at or delay)
+    await _apply(session, command, Choice(**choice))
+
+
+@jobs_group.command("edit")
+@click.argument("job_id", metavar="ID")
+@click.option("--arg", "-a", multiple=True, metavar="NAME=VALUE", help="Replace one argument.")
+@click.option("--tag", "tags", multiple=True, help="Instead of its tags (repeatable).")
+@click.option("--no-tags", is_flag=True, help="Remove its tags.")
+async def edit(
+    session: CommandSession, job_id: str, arg: tuple[str, ...], tags: tuple[str, ...], no_tags: bool
+) -> None:
+    """Change arguments or tags of a waiting job. With an app (--app, HOLDFAST_APP) the arguments
+    are checked."""
+    if not (arg or tags or no_tags) or (tags and no_tags):
+        raise UsageProblem("give --arg NAME=VALUE, --tag or --no-tags")
+    app = None if session.locator is None else session.app()
+    async with session.client(app) as client:
+        known = None if app is None else app.tasks.get((await client.get(job_id)).task)
+        changes: dict[str, Any] = {"args": read_arguments(None, arg, known)} if arg else {}
+        if tags or no_tags:
+            changes["tags"] = tags
+        await client.edit(job_id, actor=session.actor, **changes)
+    session.answer({"id": job_id, "edited": sorted(changes)}, lambda: [f"{job_id} edited"])
+
+
 async def _apply(session: CommandSession, command: JobCommand, choice: Choice) -> None:
     async with session.client() as client:
-        if choice.everything:
+        if not choice.ids:
             await _apply_to_all(session, command, choice, client)
         else:
             await _apply_to_each(session, command, choice.ids, client)
@@ -137,7 +185,7 @@ async def _apply_to_all(
     session: CommandSession, command: JobCommand, choice: Choice, client: Client
 ) -> None:
     words, row = choice.filters.words, command.row
-    every = not words
+    every = choice.everything
     report = await client.apply_all(row, command.value, everything=every, dry_run=True, **words)
     if report.matched and not choice.dry_run:
         what = f"{command.word} {counted(report.matched, 'job')}"

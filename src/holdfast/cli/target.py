@@ -123,9 +123,14 @@ class CommandSession:
             await store.close()
 
     @asynccontextmanager
-    async def client(self, *, may_create: bool = False) -> AsyncIterator[Client]:
+    async def client(
+        self, app: App | None = None, *, may_create: bool = False
+    ) -> AsyncIterator[Client]:
+        """The client of the store. With an `app` it knows the app's tasks."""
         async with self.store(may_create=may_create) as store:
-            client = Client(store)
+            tasks = None if app is None else app.registry
+            limit = None if app is None else app.settings.max_payload
+            client = Client(store, tasks=tasks, max_payload=limit)
             try:
                 yield client
             finally:

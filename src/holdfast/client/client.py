@@ -7,12 +7,14 @@ states, is said in `holdfast.client.verbs`.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from holdfast.client.acting import Acts
+from holdfast.client.editing import Editor
 from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient
 from holdfast.client.queues import QueueVerbs
@@ -40,9 +42,10 @@ from holdfast.client.verbs import (
 )
 from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
-from holdfast.errors import UnknownJob
+from holdfast.errors import BadOption, UnknownJob
 from holdfast.events import Events
-from holdfast.insights.actions import Noun
+from holdfast.handlers.registry import Handler
+from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, known_job_id
@@ -66,7 +69,10 @@ class Client:
         providers: Providers | None = None,
         events: Events | None = None,
         ambient: Ambient | None = None,
+        tasks: Mapping[str, Handler] | None = None,
+        max_payload: int | None = None,
     ) -> None:
+        """`tasks` are those that this program knows, for checking arguments."""
         self._acts = Acts(events)
         self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
@@ -76,6 +82,7 @@ class Client:
         self._jobs = store.jobs
         self._inserter = Inserter(store.jobs)
         self._results = ResultWaiter(store.jobs)
+        self._editor = Editor(tasks or {}, max_payload)
 
     async def aclose(self) -> None:
         await self._inserter.aclose()
@@ -166,9 +173,32 @@ class Client:
         """Put a waiting job in another queue."""
         await self.apply(MOVE, job_id, queue, actor=actor)
 
-    async def reschedule(self, job_id: str, delay: Seconds, *, actor: str | None = None) -> None:
-        """Make a ready or scheduled job due after `delay` seconds; 0 means now."""
-        await self.apply(RESCHEDULE, job_id, delay, actor=actor)
+    async def reschedule(
+        self,
+        job_id: str,
+        delay: Seconds | None = None,
+        *,
+        at: datetime | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """Make a ready or scheduled job due after `delay` seconds (0 means now), or `at` a time,
+        of which the store's clock decides whether it has come."""
+        await self.apply(RESCHEDULE, job_id, _one_of(delay, at), actor=actor)
+
+    async def edit(
+        self,
+        job_id: str,
+        *,
+        args: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """Change arguments or tags of a waiting job. Arguments that `args` does not name stay as
+        they are. They are checked as a call, if this program knows the job's task. The job's
+        unique key stays, also one that was made of arguments."""
+        meant = known_job_id(job_id)
+        changes = await self._on_jobs(lambda jobs: self._editor.edit(jobs, meant, args, tags))
+        self._acts.report(actor, Noun.JOBS, Verb.EDIT, job_id, value=changes)
 
     async def resume(self, job_id: str, *, actor: str | None = None) -> None:
         """Let a suspended job go on as the same attempt."""
@@ -236,11 +266,25 @@ class Client:
         """Give every waiting job that matches another priority."""
         return await self.apply_all(REPRIORITISE, priority, **which)
 
-    async def reschedule_all(self, delay: Seconds, /, **which: Unpack[BulkCall]) -> BulkReport:
-        """Make every scheduled or ready job that matches due after `delay` seconds (scheduled
-        ones, unless states are named)."""
-        return await self.apply_all(RESCHEDULE, delay, **which)
+    async def reschedule_all(
+        self,
+        delay: Seconds | None = None,
+        /,
+        *,
+        at: datetime | None = None,
+        **which: Unpack[BulkCall],
+    ) -> BulkReport:
+        """Make every scheduled or ready job that matches due after `delay` seconds, or `at` a time
+        (scheduled ones, unless states are named)."""
+        return await self.apply_all(RESCHEDULE, _one_of(delay, at), **which)
 
     async def resume_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Let every suspended job that matches go on now."""
         return await self.apply_all(RESUME, **which)
+
+
+def _one_of(delay: Seconds | None, at: datetime | None) -> object:
+    if (delay is None) == (at is None):
+        got = "neither" if delay is None else "both"
+        raise BadOption("delay and at", "one of the two", got)
+    return delay if at is None else at

@@ -120,6 +120,7 @@ class SyncClient(_SyncVerbs):
     reprioritise = _plain(Client.reprioritise)
     move = _plain(Client.move)
     reschedule = _plain(Client.reschedule)
+    edit = _plain(Client.edit)
     resume = _plain(Client.resume)
     delete = _plain(Client.delete)
     apply_all = _plain(Client.apply_all)

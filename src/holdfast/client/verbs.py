@@ -4,14 +4,15 @@ Each row on jobs says which states its verb applies to, how it changes jobs, and
 beside them. `Client.apply` uses a row on one job, `Client.apply_all` on every job of a filter, with
 a dry run that only counts. A row on a queue or a schedule applies to one name.
 
-A verb that takes more than one value (`queues.tune`, `schedules.create`, `edit`, `trigger`,
-`backfill`) has no row: its form is its method.
+A verb that takes more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`,
+`trigger`, `backfill`) has no row: its form is its method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from holdfast.errors import BadOption, Refused
@@ -121,6 +122,12 @@ def _priority(value: object) -> object:
     return value
 
 
+def _due(value: object) -> float | datetime:
+    if isinstance(value, datetime):
+        return checks.moment("at", value)
+    return checks.wait("delay", value)
+
+
 CANCEL = JobVerb(
     Verb.CANCEL,
     "Cancel live jobs: waiting ones end now, running ones are told to.",
@@ -149,15 +156,13 @@ RESUME = JobVerb(
 )
 RESCHEDULE = JobVerb(
     Verb.RESCHEDULE,
-    "Make scheduled or ready jobs due after a delay.",
+    "Make scheduled or ready jobs due after a delay, or at a time.",
     "rescheduled",
     "a ready or scheduled job",
     frozenset({JobState.READY, JobState.SCHEDULED}),
-    lambda jobs, ids, delay: jobs.reschedule(ids, delay),
+    lambda jobs, ids, due: jobs.reschedule(ids, due),
     by_default=frozenset({JobState.SCHEDULED}),
-    parameter=Parameter(
-        "delay", "Seconds from now.", float, lambda value: checks.wait("delay", value)
-    ),
+    parameter=Parameter("due", "Seconds from now, or an aware datetime.", float, _due),
 )
 DELETE = JobVerb(
     Verb.DELETE,

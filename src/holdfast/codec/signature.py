@@ -112,6 +112,20 @@ class Signature:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
         self._take(text, f"it takes {self.parameters}")
 
+    def edit(self, text: str | bytes, changes: Mapping[str, Any]) -> str:
+        """The same call with some arguments replaced, as JSON that is proven to fit."""
+        given: dict[str, Raw] = msgspec.json.decode(text, type=dict[str, Raw])
+        for name, value in changes.items():
+            adapter = self._adapters.get(name)
+            try:
+                given[name] = Raw(adapter.write(value) if adapter else _ENCODER.encode(value))
+            except Exception as exc:
+                # Any exception: serializers are the user's code.
+                raise BadArguments(self.task, f"{name!r}: {unwritable(exc)}") from exc
+        edited = _ENCODER.encode(given).decode()
+        self.check(edited)
+        return edited
+
     def completed(self, text: str | bytes) -> dict[str, Any]:
         """All arguments of a call as plain JSON values, with the function's defaults filled in. Two
         calls that mean the same give the same answer.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from holdfast.job.ids import JobId
@@ -25,8 +26,18 @@ class Operating(Protocol):
         named gets it. Returns those requeued."""
         ...
 
-    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
-        """Make scheduled or ready jobs due after `delay` seconds; 0 means ready now."""
+    async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
+        """Make scheduled or ready jobs due after so many seconds, or at that moment. 0 means ready
+        now, and so does a moment that has come."""
+        ...
+
+    async def edit(
+        self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
+    ) -> list[JobId]:
+        """Replace the arguments (JSON), the tags, or both of waiting jobs; None leaves them as
+        they are. Returns those changed: a claim that comes later gives the new ones. A unique key
+        stays as it is, also one that was made of arguments; an insert that is repeated with the
+        former arguments is answered `taken`."""
         ...
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from holdfast.job.ids import JobId
 from holdfast.store.postgres.job_verbs import JobVerbs
@@ -20,12 +21,19 @@ class PostgresOperating(JobVerbs):
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._change("jobs/requeue", self._now(), self._channel, list(ids))
 
-    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
+    async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
         distinct = list(dict.fromkeys(ids))
-        no_time, delays = [None] * len(distinct), [delay] * len(distinct)
+        run_at, delay = (due, None) if isinstance(due, datetime) else (None, due)
+        times, delays = [run_at] * len(distinct), [delay] * len(distinct)
         return await self._change(
-            "jobs/reschedule", self._now(), self._channel, distinct, no_time, delays
+            "jobs/reschedule", self._now(), self._channel, distinct, times, delays
         )
+
+    async def edit(
+        self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
+    ) -> list[JobId]:
+        new_tags = None if tags is None else list(tags)
+        return await self._change("jobs/edit", list(ids), args, new_tags)
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
         return await self._change("jobs/reprioritise", list(ids), priority)

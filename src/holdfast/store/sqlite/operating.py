@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import WAITING, JobState
@@ -18,7 +19,7 @@ from holdfast.store.sqlite.places import (
     make_ready,
     note_return,
 )
-from holdfast.store.sqlite.rows import after, to_json
+from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import MANY, Transaction
@@ -35,8 +36,13 @@ class SqliteOperating(Verbs):
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._operate(lambda tx: requeue(tx, ids), ids)
 
-    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
-        return await self._operate(lambda tx: reschedule(tx, ids, after(tx.now, delay)), ids)
+    async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
+        return await self._operate(lambda tx: reschedule(tx, ids, _moment(tx.now, due)), ids)
+
+    async def edit(
+        self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
+    ) -> list[JobId]:
+        return await self._operate(lambda tx: edit(tx, ids, args, tags), ids)
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
         return await self._operate(lambda tx: reprioritise(tx, ids, priority), ids)
@@ -93,6 +99,17 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
         tx.each(steps("parts/enter")[JobState.SCHEDULED], rows)
         tx.wake(Topic.DUE)
     return [JobId(row.job_id) for _, row in jobs]
+
+
+def _moment(now: int, due: float | datetime) -> int:
+    return to_micros(due) if isinstance(due, datetime) else after(now, due)
+
+
+def edit(
+    tx: Transaction, ids: Iterable[JobId], args: str | None, tags: Sequence[str] | None
+) -> list[JobId]:
+    values = (to_json(ids), args, None if tags is None else to_json(tags))
+    return [JobId(job_id) for (job_id,) in tx.rows(script("jobs/edit"), values)]
 
 
 def reprioritise(tx: Transaction, ids: Iterable[JobId], priority: int) -> list[JobId]:

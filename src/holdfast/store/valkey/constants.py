@@ -12,7 +12,7 @@ import msgspec
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
-from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Record, ScheduleRow, width
+from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Body, Record, ScheduleRow, width
 from holdfast.store.valkey.moments import LATEST
 from holdfast.store.valkey.spread import SPREADS
 
@@ -27,6 +27,7 @@ def constants() -> dict[str, str]:
     fresh = msgspec.structs.asdict(QueueSettings())
     return positions | {
         "RECORD_WIDTH": str(width(Record)),
+        "BODY_WIDTH": str(width(Body)),
         "SCHEDULE_WIDTH": str(width(ScheduleRow)),
         "LIVE": _set(LIVE),
         "WAITING": _set(WAITING),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from holdfast.job.ids import JobId
 from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
-from holdfast.store.valkey.moments import finite
+from holdfast.store.valkey.moments import finite, to_micros
 from holdfast.store.valkey.replies import ids_of
+from holdfast.store.valkey.rows import pack
 
 CHOSEN_BATCH = 500
 
@@ -24,8 +26,16 @@ class ValkeyOperating(ValkeyVerbs):
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._arriving("jobs/requeue", ids)
 
-    async def reschedule(self, ids: Sequence[JobId], delay: float) -> list[JobId]:
-        return await self._arriving("jobs/reschedule", ids, delay=finite(delay))
+    async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
+        if isinstance(due, datetime):
+            return await self._arriving("jobs/reschedule", ids, run_at=to_micros(due), delay="")
+        return await self._arriving("jobs/reschedule", ids, run_at="", delay=finite(due))
+
+    async def edit(
+        self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
+    ) -> list[JobId]:
+        new_tags = "" if tags is None else pack(tuple(tags))
+        return await self._each("jobs/edit", ids, args=args or "", tags=new_tags)
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
         return await self._each("jobs/reprioritise", ids, priority=priority)
