@@ -33,6 +33,7 @@ _AS_IT_IS = (str, bytes, int, float)
 _NAME = re.compile(r"[a-z_]+\Z")
 _NO_CODE = re.compile(r"--[^\n]*|'[^'\n]*'")
 _CAPITALS = re.compile(r"\b[A-Z][A-Z_]*\b")
+_PIECES = re.compile(f"{_NO_CODE.pattern}|{_CAPITALS.pattern}")
 _OWN_CONSTANTS = re.compile(r"^\s*local ([A-Z][A-Z_, ]*) =", re.MULTILINE)
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -61,12 +62,14 @@ def script(verb: str) -> Script:
     text = _read(f"{verb}.lua")
     keys, arguments = _declared(verb, text, "KEYS"), _declared(verb, text, "ARGV")
     code = "\n".join([*(_read(f"parts/{part}.lua") for part in _parts(verb, text)), text])
+    shared = _constants(verb, code)
+    numbers = {name: value for name, value in shared.items() if value.isdigit()}
     whole = "\n".join(
         [
             *(f"local {name} = KEYS[{n}]" for n, name in enumerate(keys, 1)),
             *(f"local {name} = ARGV[{n}]" for n, name in enumerate(arguments, 1)),
-            *(f"local {name} = {value}" for name, value in _constants(verb, code).items()),
-            code,
+            *(f"local {name} = {value}" for name, value in shared.items() if name not in numbers),
+            _PIECES.sub(lambda found: numbers.get(found[0], found[0]), code),
         ]
     )
     digest = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()
@@ -90,8 +93,8 @@ def _parts(verb: str, text: str) -> list[str]:
 
 
 def _constants(verb: str, code: str) -> dict[str, str]:
-    """The constants that a text uses without declaring them. All of them would be too many: a
-    script may have 200 local names."""
+    """The constants that a text uses without declaring them. A number is written where it is used,
+    because a script may have 200 local names only."""
     bare = _NO_CODE.sub("", code)
     own = {name for names in _OWN_CONSTANTS.findall(bare) for name in names.split(", ")}
     shared = constants()
