@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.job.ends import WasThrottled
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, QueueSettings
-from tests.conformance.builders import QUEUE, Scene
+from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, jobs_of
+from tests.conformance.builders import QUEUE, TASK, Scene
 
 TUNED = QueueSettings(2.0, 60.0, 1.0, 2.0, 3.0)
 
@@ -127,3 +127,69 @@ async def test_resume_ends_a_cool_down(scene: Scene) -> None:
     await scene.store.queues.resume([QUEUE])
     assert (await info(scene)).cooling_for is None
     assert len(await scene.claim()) == 1
+
+
+# Pausing more than one queue -----------------------------------------------------------------
+
+
+async def test_nothing_is_paused_at_first(scene: Scene) -> None:
+    assert await scene.store.queues.paused() == Paused()
+
+
+async def test_all_queues_give_nothing_while_everything_is_paused(scene: Scene) -> None:
+    before = await scene.enqueue()
+    running = await scene.claim_one()
+    await scene.store.queues.pause([EVERY_QUEUE])
+    assert await scene.store.queues.paused() == Paused(everything=True)
+    after = await scene.enqueue(queue="of-tomorrow")
+    assert await scene.claim(10, queue="of-tomorrow") == []
+    assert await scene.claim(10) == []
+    assert (await scene.finish(running, WasThrottled(0.0, "slow"))).accepted
+    await scene.store.queues.resume([EVERY_QUEUE])
+    assert await scene.store.queues.paused() == Paused()
+    assert [job.id for job in await scene.claim(10, queue="of-tomorrow")] == [after]
+    assert before == running.id
+
+
+async def test_a_queue_that_is_paused_itself_stays_so_when_all_are_resumed(scene: Scene) -> None:
+    await scene.enqueue()
+    await scene.store.queues.pause([QUEUE, EVERY_QUEUE])
+    await scene.store.queues.resume([EVERY_QUEUE])
+    assert await scene.claim(10) == []
+    await scene.store.queues.resume([QUEUE])
+    assert len(await scene.claim(10)) == 1
+
+
+async def test_a_paused_task_is_passed_over_in_every_queue(scene: Scene) -> None:
+    held = [await scene.enqueue("send"), await scene.enqueue("send", queue="mail")]
+    others = await scene.enqueue_many(3)
+    await scene.store.queues.pause([jobs_of("send"), jobs_of("send")])
+    assert await scene.store.queues.paused() == Paused(tasks=("send",))
+    tasks = ["send", TASK]
+    assert [job.id for job in await scene.claim(10, tasks=tasks)] == others
+    assert await scene.claim(10, queue="mail", tasks=tasks) == []
+    assert await scene.states(held) == [JobState.READY] * 2
+    await scene.store.queues.resume([jobs_of("send")])
+    scene.clock.advance(60)
+    claimed = [
+        *await scene.claim(10, tasks=tasks),
+        *await scene.claim(10, queue="mail", tasks=tasks),
+    ]
+    assert [job.id for job in claimed] == held
+
+
+async def test_a_worker_that_knows_only_paused_tasks_gets_nothing(scene: Scene) -> None:
+    await scene.enqueue()
+    await scene.store.queues.pause([jobs_of(TASK)])
+    assert await scene.claim(10) == []
+    await scene.store.queues.resume([jobs_of(TASK)])
+    assert len(await scene.claim(10)) == 1
+
+
+async def test_what_stands_for_many_is_no_queue(scene: Scene) -> None:
+    await scene.store.queues.ensure({"mail": QueueSettings()})
+    names = [EVERY_QUEUE, jobs_of("send")]
+    await scene.store.queues.pause(names)
+    assert [queue.name for queue in await scene.store.queues.list()] == ["mail"]
+    assert await scene.store.queues.list(names) == []
+    await scene.store.queues.resume(names)

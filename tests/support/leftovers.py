@@ -2,8 +2,8 @@
 
 All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
 are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
-version, the queues, roles that somebody led, and schedules with their cursors. When these are
-deleted too, nothing of them may be left.
+version, the queues and what is paused, roles that somebody led, and schedules with their cursors.
+When these are deleted too, nothing of them may be left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
-KEPT = ("meta", "queues", "leaders", "wake_counters")
+KEPT = ("meta", "queues", "paused", "leaders", "wake_counters")
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)

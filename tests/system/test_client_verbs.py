@@ -10,6 +10,7 @@ import pytest
 from holdfast.client.client import Client
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.tasks import TaskVerbs
 from holdfast.client.verbs import JOB_VERBS, NAME_VERBS, JobVerb, NameVerb
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownSchedule
@@ -154,7 +155,7 @@ async def test_who_changed_a_queue_or_a_schedule_is_reported(
     client: Client, scene: Scene, seen: list[Event], row: NameVerb
 ) -> None:
     await client.schedules.create("mail", definition())
-    noun: Any = client.queues if row.noun is Noun.QUEUES else client.schedules
+    noun: Any = getattr(client, row.noun)
     await noun.apply(row, "mail", actor="ann")
     assert [event.fields["verb"] for event in seen] == [f"{row.noun}.{row.verb}"]
 
@@ -173,12 +174,18 @@ async def test_the_verbs_that_take_more_are_reported_too(
 ) -> None:
     now = await scene.store.now()
     await client.queues.tune("mail", actor="ann", throttle_cap=30.0)
+    await client.queues.pause_all(actor="ann")
+    await client.queues.resume_all(actor="ann")
+    await client.edit(await scene.enqueue(), tags=["mended"], actor="ann")
     await client.schedules.create("ticks", definition(), actor="ann")
     await client.schedules.edit("ticks", actor="ann", cap=3)
     await client.schedules.trigger("ticks", actor="ann")
     await client.schedules.backfill("ticks", now, now, actor="ann")
     assert [event.fields["verb"] for event in seen] == [
         "queues.tune",
+        "queues.pause",
+        "queues.resume",
+        "jobs.edit",
         "schedules.create",
         "schedules.edit",
         "schedules.trigger",
@@ -190,7 +197,7 @@ def test_every_row_of_the_table_has_its_methods() -> None:
     for verb in JOB_VERBS:
         assert callable(getattr(Client, verb))
         assert callable(getattr(Client, f"{verb}_all"))
-    nouns = {Noun.QUEUES: QueueVerbs, Noun.SCHEDULES: ScheduleVerbs}
+    nouns = {Noun.QUEUES: QueueVerbs, Noun.TASKS: TaskVerbs, Noun.SCHEDULES: ScheduleVerbs}
     for noun, verb in NAME_VERBS:
         assert callable(getattr(nouns[noun], verb))
 

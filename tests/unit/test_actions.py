@@ -40,6 +40,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
             "holdfast jobs cancel --all '--task=it'\"'\"'s odd'",
         ),
         (Action(Noun.QUEUES, Verb.RESUME, "mail"), "holdfast queues resume mail"),
+        (Action(Noun.QUEUES, Verb.RESUME, "*"), "holdfast queues resume --all"),
+        (Action(Noun.TASKS, Verb.RESUME, "mail.send"), "holdfast tasks resume mail.send"),
         (Action(Noun.SCHEDULES, Verb.DELETE, "nightly"), "holdfast schedules delete nightly"),
         (START_WORKER, "holdfast worker app:app"),
         (Action(Noun.WORKERS, Verb.START, "mail"), "holdfast worker app:app --queues mail"),

@@ -142,6 +142,22 @@ def test_a_paused_queue_shows_it_until_it_is_resumed(desk: Desk) -> None:
     assert paused == {"default": False, "mail": True}
 
 
+def test_all_queues_and_single_tasks_are_paused_and_resumed(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    assert desk.json("queues", "pause", "--all") == {"paused": ["*"]}
+    assert desk.json("tasks", "pause", "greet", "mail.send") == {"paused": ["greet", "mail.send"]}
+    assert desk.json("queues", "list")["all_paused"] is True
+    assert "every queue is paused" in desk.on_store("queues", "list").out
+    assert desk.json("tasks", "paused") == {"paused": ["greet", "mail.send"]}
+    desk.json("queues", "resume", "--all")
+    desk.json("tasks", "resume", "greet", "mail.send")
+    assert desk.json("queues", "list")["all_paused"] is False
+    assert "no task is paused" in desk.on_store("tasks", "paused").out
+    for wrong in (["pause"], ["resume", "mail", "--all"]):
+        answer = desk.on_store("queues", *wrong)
+        assert (answer.code, "give names of queues, or --all" in answer.err) == (2, True)
+
+
 def test_tuning_changes_what_is_named_and_leaves_the_rest(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue())
     desk.json("queues", "tune", "default", "--retain-failed", "2d", "--throttle-base", "5")

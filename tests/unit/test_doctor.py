@@ -11,7 +11,7 @@ from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
-from holdfast.store.contract.records import Severity
+from holdfast.store.contract.records import EVERY_QUEUE, Severity, jobs_of
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened
@@ -94,6 +94,19 @@ async def test_a_paused_queue_with_work_is_worth_a_warning(clock: ManualClock) -
         [finding] = await findings(scene, "queues")
         assert finding.severity is WARNING
         assert finding.actions == (Action(Noun.QUEUES, Verb.RESUME, "default"),)
+
+
+async def test_a_pause_of_everything_or_of_a_task_is_worth_a_warning(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue()
+        await store.queues.pause([EVERY_QUEUE, jobs_of("mail.send")])
+        queues, tasks = await findings(scene, "queues"), await findings(scene, "tasks")
+        assert [finding.saw for finding in queues if finding.severity is WARNING] == [
+            "every queue is paused, while 1 jobs are ready"
+        ]
+        [paused] = [finding for finding in tasks if finding.severity is WARNING]
+        assert paused.actions == (Action(Noun.TASKS, Verb.RESUME, "mail.send"),)
 
 
 async def test_a_queue_that_lags_is_worth_a_warning(clock: ManualClock) -> None:

@@ -13,12 +13,14 @@ from holdfast.client.client import Client
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.sync import SyncClient
+from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
 
 NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (Client, lambda sync: sync),
     (QueueVerbs, lambda sync: sync.queues),
+    (TaskVerbs, lambda sync: sync.tasks),
     (ScheduleVerbs, lambda sync: sync.schedules),
     (WorkerVerbs, lambda sync: sync.workers),
 ]
@@ -38,7 +40,7 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
 ) -> None:
     found = pick(App("sqlite://").sync)
     public = {name for name in dir(found) if not name.startswith("_")}
-    assert public - {"queues", "schedules", "workers"} == set(verbs(noun))
+    assert public - {"queues", "tasks", "schedules", "workers"} == set(verbs(noun))
     for name, signature in verbs(noun).items():
         _, *parameters = signature.parameters.values()
         verb = getattr(found, name)

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from holdfast.cli.words import JOB_COMMANDS
 from holdfast.insights.actions import Action, Noun
+from holdfast.store.contract.records import EVERY_QUEUE
 
 
 def advice_text(advice: str, actions: Iterable[Action]) -> str:
@@ -30,7 +31,9 @@ def _arguments(action: Action) -> list[str]:
     match action.noun:
         case Noun.JOBS:
             return ["jobs", *_on_jobs(action)]
-        case Noun.QUEUES | Noun.SCHEDULES:
+        case Noun.QUEUES if action.target == EVERY_QUEUE:
+            return [action.noun, action.verb, "--all"]
+        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES:
             return [action.noun, action.verb, action.target]
         case Noun.WORKERS:
             return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]

@@ -1,4 +1,4 @@
-"""`holdfast queues|schedules pause|resume|delete NAME…`: one command for each row on names."""
+"""`holdfast queues|tasks|schedules pause|resume|delete NAME…`: one command for each row on names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import click
 
 from holdfast.cli.asking import confirm
 from holdfast.cli.command import Group
-from holdfast.cli.target import CommandSession
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
 from holdfast.client.verbs import NAME_VERBS, NameVerb
-from holdfast.insights.actions import Noun
+from holdfast.insights.actions import Noun, Verb
+from holdfast.store.contract.records import EVERY_QUEUE
 
 
 def add_name_commands(group: Group, noun: Noun) -> None:
@@ -24,9 +25,31 @@ def _add(group: Group, row: NameVerb) -> None:
         confirm(session, f"{row.verb} {', '.join(names)} with their history", yes)
         await _apply(session, row, names)
 
+    if row.noun is Noun.QUEUES:
+        _add_with_all(group, row)
+        return
     asking = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     naming = click.argument("names", metavar="NAME...", nargs=-1, required=True)
     group.command(row.verb, help=row.about)(naming(asking(body) if row.destroys else body))
+
+
+def _add_with_all(group: Group, row: NameVerb) -> None:
+    """A verb on queues knows all of them at once, also those that do not exist yet."""
+
+    async def body(session: CommandSession, names: tuple[str, ...], every: bool) -> None:
+        if bool(names) == every:
+            raise UsageProblem("give names of queues, or --all")
+        if names:
+            await _apply(session, row, names)
+            return
+        async with session.client() as client:
+            verbs = {Verb.PAUSE: client.queues.pause_all, Verb.RESUME: client.queues.resume_all}
+            await verbs[row.verb](actor=session.actor)
+        session.answer({row.done: [EVERY_QUEUE]}, lambda: [f"{row.done} all queues"])
+
+    naming = click.argument("names", metavar="[NAME]...", nargs=-1)
+    every = click.option("--all", "every", is_flag=True, help="All queues, also those to come.")
+    group.command(row.verb, help=row.about)(naming(every(body)))
 
 
 async def _apply(session: CommandSession, row: NameVerb, names: tuple[str, ...]) -> None:
@@ -40,6 +63,8 @@ async def _apply_to(client: Client, row: NameVerb, name: str, actor: str) -> Non
     match row.noun:
         case Noun.QUEUES:
             await client.queues.apply(row, name, actor=actor)
+        case Noun.TASKS:
+            await client.tasks.apply(row, name, actor=actor)
         case Noun.SCHEDULES:
             await client.schedules.apply(row, name, actor=actor)
         case Noun.JOBS | Noun.WORKERS:

@@ -13,6 +13,7 @@ MODULES = {
     "enqueue": ["enqueue"],
     "jobs": ["jobs", "jobs_verbs"],
     "queues": ["queues"],
+    "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
     "workers": ["workers"],
     "migrate": ["migrate"],
@@ -50,5 +51,6 @@ def _group(name: str, about: str) -> Group:
 
 jobs_group = _group("jobs", "Look at jobs and change them.")
 queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
+tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
 workers_group = _group("workers", "Look at workers.")

@@ -28,12 +28,14 @@ async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     """List queues with what waits in them: all, or those named."""
     async with session.client() as client:
         queues = await client.queues.all(*names)
+        all_paused = await client.queues.all_paused()
         workers = [worker for worker in await client.workers.all() if worker.alive]
     serving = {
         queue.name for queue in queues if any(worker.serves(queue.name) for worker in workers)
     }
-    document = {"queues": [_document(queue, queue.name in serving) for queue in queues]}
-    session.answer(document, lambda: _draw(queues, serving))
+    shown = [_document(queue, queue.name in serving) for queue in queues]
+    document = {"queues": shown, "all_paused": all_paused}
+    session.answer(document, lambda: _draw(queues, serving, all_paused))
 
 
 def _document(queue: QueueInfo, served: bool) -> dict[str, Any]:
@@ -41,7 +43,9 @@ def _document(queue: QueueInfo, served: bool) -> dict[str, Any]:
     return document | {"settings": every_field(queue.settings), "served": served}
 
 
-def _draw(queues: list[QueueInfo], serving: set[str]) -> Iterator[RenderableType]:
+def _draw(queues: list[QueueInfo], serving: set[str], all_paused: bool) -> Iterator[RenderableType]:
+    if all_paused:
+        yield make_text("every queue is paused: holdfast queues resume --all", "yellow")
     if not queues:
         yield "no queues yet"
         return

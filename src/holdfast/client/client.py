@@ -1,8 +1,8 @@
 """The client: every verb of an opened store, for programs, the command line and HTTP.
 
-The verbs on jobs are methods of `Client`. The verbs on queues, schedules and workers are methods of
-`client.queues`, `client.schedules` and `client.workers`. What each verb on jobs does, and in which
-states, is said in `holdfast.client.verbs`.
+The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules and workers are
+methods of `client.queues`, `client.tasks`, `client.schedules` and `client.workers`. What each verb
+on jobs does, and in which states, is said in `holdfast.client.verbs`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from holdfast.client.selection import (
     change_all,
     job_filter,
 )
+from holdfast.client.tasks import TaskVerbs
 from holdfast.client.verbs import (
     CANCEL,
     DELETE,
@@ -76,6 +77,7 @@ class Client:
         self._acts = Acts(events)
         self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
+        self.tasks = TaskVerbs(store, self._acts)
         self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
         self._store = store

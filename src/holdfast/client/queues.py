@@ -12,7 +12,7 @@ from holdfast.errors import BadOption
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.store.contract.records import QueueInfo, QueueSettings
+from holdfast.store.contract.records import EVERY_QUEUE, QueueInfo, QueueSettings
 from holdfast.store.contract.store import Store
 
 
@@ -40,6 +40,20 @@ class QueueVerbs:
     async def resume(self, name: str, *, actor: str | None = None) -> None:
         """Allow claims again, and end a cool-down of the queue."""
         await self.apply(NAME_VERBS[Noun.QUEUES, Verb.RESUME], name, actor=actor)
+
+    async def pause_all(self, *, actor: str | None = None) -> None:
+        """Stop all claims, also from queues that do not exist yet; running jobs go on."""
+        await self._store.queues.pause([EVERY_QUEUE])
+        self._acts.report(actor, Noun.QUEUES, Verb.PAUSE, EVERY_QUEUE)
+
+    async def resume_all(self, *, actor: str | None = None) -> None:
+        """End `pause_all`. A queue that was paused by its name, and a paused task, stay paused."""
+        await self._store.queues.resume([EVERY_QUEUE])
+        self._acts.report(actor, Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
+
+    async def all_paused(self) -> bool:
+        """Whether `pause_all` stops every claim."""
+        return (await self._store.queues.paused()).everything
 
     async def tune(
         self, /, name: str, *, actor: str | None = None, **changes: Any

@@ -14,6 +14,7 @@ from holdfast.client.client import Client
 from holdfast.client.portal import Pending, Verb
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import ResultTimeout
@@ -73,7 +74,19 @@ class SyncQueueVerbs(_SyncVerbs):
     apply = _plain(QueueVerbs.apply)
     pause = _plain(QueueVerbs.pause)
     resume = _plain(QueueVerbs.resume)
+    pause_all = _plain(QueueVerbs.pause_all)
+    resume_all = _plain(QueueVerbs.resume_all)
+    all_paused = _plain(QueueVerbs.all_paused)
     tune = _plain(QueueVerbs.tune)
+
+
+class SyncTaskVerbs(_SyncVerbs):
+    """Pause tasks and resume them."""
+
+    paused = _plain(TaskVerbs.paused)
+    apply = _plain(TaskVerbs.apply)
+    pause = _plain(TaskVerbs.pause)
+    resume = _plain(TaskVerbs.resume)
 
 
 class SyncScheduleVerbs(_SyncVerbs):
@@ -105,6 +118,7 @@ class SyncClient(_SyncVerbs):
     def __init__(self, app: Begins) -> None:
         super().__init__(app, lambda client: client)
         self.queues = SyncQueueVerbs(app, lambda client: client.queues)
+        self.tasks = SyncTaskVerbs(app, lambda client: client.tasks)
         self.schedules = SyncScheduleVerbs(app, lambda client: client.schedules)
         self.workers = SyncWorkerVerbs(app, lambda client: client.workers)
 

@@ -25,6 +25,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Job, Live
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.store.contract.joining import JobsWithin
+from holdfast.store.contract.records import jobs_of
 from holdfast.store.contract.store import Store
 
 CANCEL_ROUNDS = 10
@@ -198,7 +199,7 @@ JOB_VERBS: Mapping[Verb, JobVerb] = {
 
 @dataclass(frozen=True, slots=True)
 class NameVerb:
-    """A verb on one queue or one schedule. `change` answers with the names that it changed; on
+    """A verb on one queue, task or schedule. `change` answers with the names that it changed; on
     queues it answers None, because a queue that is absent is made. A verb that `destroys` is
     asked about first where a person can answer."""
 
@@ -224,6 +225,20 @@ _NAME_ROWS = (
         "Allow claims again, and end any cool-down.",
         "resumed",
         lambda store, names: store.queues.resume(names),
+    ),
+    NameVerb(
+        Noun.TASKS,
+        Verb.PAUSE,
+        "Stop claims of jobs of these tasks, in every queue; running jobs go on.",
+        "paused",
+        lambda store, names: store.queues.pause([jobs_of(name) for name in names]),
+    ),
+    NameVerb(
+        Noun.TASKS,
+        Verb.RESUME,
+        "Allow claims of jobs of these tasks again.",
+        "resumed",
+        lambda store, names: store.queues.resume([jobs_of(name) for name in names]),
     ),
     NameVerb(
         Noun.SCHEDULES,

@@ -18,6 +18,7 @@ class Noun(StrEnum):
 
     JOBS = "jobs"
     QUEUES = "queues"
+    TASKS = "tasks"
     SCHEDULES = "schedules"
     WORKERS = "workers"
 

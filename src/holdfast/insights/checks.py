@@ -14,7 +14,7 @@ from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.job.outcome import LEFT, has_started_in_time
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import JobFilter, QueueInfo, WorkerInfo
+from holdfast.store.contract.records import EVERY_QUEUE, JobFilter, QueueInfo, WorkerInfo
 from holdfast.store.contract.store import Store
 
 OVERDUE_SECONDS = 60.0
@@ -117,6 +117,23 @@ def _about_queue(queue: QueueInfo, facts: Facts) -> Iterator[Diagnosis]:
     elif facts.alive and not queue.paused and (queue.oldest_ready_age or 0.0) > LAGGING_SECONDS:
         saw = f"queue {name!r} lags: its oldest ready job has waited {queue.oldest_ready_age:.0f} s"
         yield Diagnosis("queues", WARNING, saw, "add workers or slots, or look for slow tasks")
+
+
+async def check_pauses(store: Store, facts: Facts) -> list[Diagnosis]:
+    """Jobs that wait because all queues are paused, or their task is."""
+    paused, found = await store.queues.paused(), []
+    if paused.everything:
+        ready = sum(queue.counts.get(JobState.READY, 0) for queue in facts.queues)
+        saw = f"every queue is paused, while {ready:,} jobs are ready"
+        resume = Action(Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
+        found.append(
+            Diagnosis("queues", WARNING, saw, "resume them if the pause is over", (resume,))
+        )
+    for task in paused.tasks:
+        resume = Action(Noun.TASKS, Verb.RESUME, task)
+        saw = f"task {task!r} is paused"
+        found.append(Diagnosis("tasks", WARNING, saw, "resume it if the pause is over", (resume,)))
+    return found
 
 
 async def check_tasks(store: Store, facts: Facts) -> list[Diagnosis]:

@@ -15,6 +15,7 @@ from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.insights.checks import (
     Facts,
+    check_pauses,
     check_policies,
     check_queues,
     check_running,
@@ -65,6 +66,7 @@ async def _examine(store: Store) -> list[Diagnosis]:
         clock,
         *check_workers(facts),
         *check_queues(facts),
+        *await check_pauses(store, facts),
         *await check_tasks(store, facts),
         *await check_running(store, facts),
         *await check_waiting(store, facts),

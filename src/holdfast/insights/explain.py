@@ -19,7 +19,7 @@ from holdfast.job.outcome import has_started_in_time
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, WorkerInfo
+from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, WorkerInfo
 from holdfast.store.contract.store import Store
 
 
@@ -152,10 +152,24 @@ async def _about_ready(store: Store, job: Job) -> list[Reason]:
     serving = [w for w in await store.workers.list() if w.alive]
     ahead = await store.jobs.ahead(job.id)
     reasons = [
+        *_about_pauses(job, await store.queues.paused()),
         *_about_queue(job, queue),
         *(_about_service(job, serving) or _about_room(job, queue, serving, ahead)),
     ]
     return reasons or [Reason("next", "a worker claims it with its next claim", Who.WORKER)]
+
+
+def _about_pauses(job: Job, paused: Paused) -> list[Reason]:
+    reasons = []
+    if paused.everything:
+        resume = Action(Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
+        fact = "every queue is paused"
+        reasons.append(Reason("all-paused", fact, Who.OPERATOR, "resume all queues", resume))
+    if job.task in paused.tasks:
+        resume = Action(Noun.TASKS, Verb.RESUME, job.task)
+        fact = f"task {job.task!r} is paused"
+        reasons.append(Reason("task-paused", fact, Who.OPERATOR, "resume the task", resume))
+    return reasons
 
 
 def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:

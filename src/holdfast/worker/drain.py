@@ -74,13 +74,17 @@ async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ..
     """Ready and running jobs are counted by one statement: a job that is claimed between two
     statements would be seen by neither."""
     queues = await store.queues.list(tuple(served))
-    closed = {queue.name for queue in queues if queue.paused or queue.cooling_for}
+    paused = await store.queues.paused()
+    closed = {
+        queue.name for queue in queues if queue.paused or queue.cooling_for or paused.everything
+    }
+    runnable = tuple(task for task in tasks if task not in paused.tasks)
     questions = (
-        (set(served) - closed, {JobState.READY, JobState.RUNNING}),
-        (closed, {JobState.RUNNING}),
+        (set(served) - closed, runnable, {JobState.READY, JobState.RUNNING}),
+        (set(served) if closed or paused.tasks else set(), tasks, {JobState.RUNNING}),
     )
-    for names, states in questions:
-        these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=tasks)
-        if names and await store.jobs.count(these):
+    for names, of_tasks, states in questions:
+        these = JobFilter(states=frozenset(states), queues=tuple(names), tasks=of_tasks)
+        if names and of_tasks and await store.jobs.count(these):
             return True
     return False

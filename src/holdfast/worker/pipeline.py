@@ -15,7 +15,7 @@ from typing import assert_never
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.store.contract.records import Order, Resize, Topic, Wakeup
+from holdfast.store.contract.records import EVERY_QUEUE, Order, Resize, Topic, Wakeup
 from holdfast.worker.admission import Admission
 from holdfast.worker.answering import Answering
 from holdfast.worker.executor import Executor
@@ -75,12 +75,25 @@ class Pipeline:
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         if wakeup.topic is Topic.READY:
-            self._adopt((wakeup.name,))
-            self.fetcher.wake(wakeup.name)
-        elif wakeup.topic is Topic.PAUSED and wakeup.name in self.permits.slots:
-            self.runner.close_queue(wakeup.name)
+            self._wake(wakeup.name)
+        elif wakeup.topic is Topic.PAUSED:
+            self._close(wakeup.name)
         elif wakeup.topic is Topic.CANCEL and wakeup.name in ("", self.identity.id):
             self.identity.heartbeat.beat_now()
+
+    def _wake(self, name: str) -> None:
+        """A name that stands for more than one queue was resumed: any queue may have work."""
+        queue = "" if name.startswith(EVERY_QUEUE) else name
+        self._adopt((queue,))
+        self.fetcher.wake(queue)
+
+    def _close(self, paused: str) -> None:
+        """Give back what was claimed of a paused queue and has not begun. All queues give back
+        where all are paused, or a task: the next claim brings what may run."""
+        every = paused.startswith(EVERY_QUEUE)
+        for queue in tuple(self.permits.slots) if every else (paused,):
+            if queue in self.permits.slots:
+                self.runner.close_queue(queue)
 
     def resize(self, queue: str, slots: int) -> None:
         """Serve this queue with so many slots from now on, or with 0 no longer. Nothing that runs

@@ -19,9 +19,9 @@ class Claiming(Protocol):
         """Give ready jobs of these queues and tasks to a worker: lowest priority number
         first, then arrival.
 
-        Nothing is given from a paused or cooling queue, nor to a worker whose own lease
-        has lapsed or who is not registered. Jobs of other tasks are left alone and must not
-        slow the scan. The fence grows, and its last six bits by one (`times_taken`).
+        Nothing is given from a paused or cooling queue, nor of a paused task, nor to a worker
+        whose own lease has lapsed or who is not registered. Jobs of other tasks are left alone and
+        must not slow the scan. The fence grows, and its last six bits by one (`times_taken`).
         `timeout_at` is set from the policy's timeout. What is given beyond `Want.free` is marked
         as claimed ahead.
         """

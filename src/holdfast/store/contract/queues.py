@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from holdfast.store.contract.records import (
+    Paused,
     QueueInfo,
     QueueSettings,
 )
@@ -20,7 +21,15 @@ class Queues(Protocol):
 
     async def pause(self, names: Sequence[str]) -> None:
         """Stop claims from these queues (made if absent); running jobs go on. Workers hear of
-        it (PAUSED) and give back what they claimed and have not begun."""
+        it (PAUSED) and give back what they claimed and have not begun.
+
+        The name `EVERY_QUEUE` stops claims from all queues, also from those to come, and
+        `jobs_of(task)` those of one task's jobs. A queue that is paused itself stays so when
+        they are resumed."""
+        ...
+
+    async def paused(self) -> Paused:
+        """What is paused beyond single queues."""
         ...
 
     async def resume(self, names: Sequence[str]) -> None:
@@ -37,7 +46,8 @@ class Queues(Protocol):
         ...
 
     async def list(self, names: Sequence[str] = ()) -> list[QueueInfo]:
-        """Every queue that is known or has live jobs, by name; or only those named."""
+        """Every queue that is known or has live jobs, by name; or only those named. `EVERY_QUEUE`
+        and `jobs_of(task)` are no queues, and never listed."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -127,6 +127,29 @@ class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     def from_json(cls, text: str) -> QueueSettings:
         """A setting that this version does not know is left alone."""
         return msgspec.json.decode(text, type=cls)
+
+
+EVERY_QUEUE = "*"
+"""Stands for all queues, also for those to come. No queue and no task can have such a name."""
+
+
+def jobs_of(task: str) -> str:
+    """Stands for the jobs of one task, in whichever queue they are, where queues are named."""
+    return EVERY_QUEUE + task
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """What is paused beyond single queues: all of them, and tasks by name."""
+
+    everything: bool = False
+    tasks: tuple[str, ...] = ()
+
+    @classmethod
+    def named(cls, names: Iterable[str]) -> Paused:
+        """From the names that stand for all queues, or for the jobs of a task."""
+        found = set(names)
+        tasks = sorted(name.removeprefix(EVERY_QUEUE) for name in found - {EVERY_QUEUE})
+        return cls(EVERY_QUEUE in found, tuple(tasks))
 
 
 class QueueInfo(msgspec.Struct, frozen=True):

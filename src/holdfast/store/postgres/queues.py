@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.contract.records import QueueInfo, QueueSettings
+from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 
@@ -28,6 +28,9 @@ class PostgresQueues:
     async def resume(self, names: Sequence[str]) -> None:
         channel = self._connections.options.channel
         await self._connections.fetch("queues/resume", channel, sorted(set(names)))
+
+    async def paused(self) -> Paused:
+        return Paused.named(row["name"] for row in await self._connections.fetch("queues/paused"))
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
         await self._connections.fetch("queues/tune", name, settings.to_json())

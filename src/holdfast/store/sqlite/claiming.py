@@ -20,7 +20,7 @@ from datetime import datetime
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
-from holdfast.store.contract.records import Want
+from holdfast.store.contract.records import EVERY_QUEUE, Want, jobs_of
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,
@@ -83,7 +83,10 @@ class MarkedLines:
         [(trusted, returns, names)] = tx.rows(steps("jobs/claim")["gate"], (worker, tx.now))
         if not trusted:
             return []
-        known, closed = to_json(tasks), set(to_texts(names))
+        closed = set(to_texts(names))
+        if EVERY_QUEUE in closed:
+            return []
+        known = to_json(task for task in tasks if jobs_of(task) not in closed)
         marks = self._marks_for(known, returns)
         claimed: list[Claimed] = []
         for want in wants:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, QueueSettings, Topic
+from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.places import TABLES, at
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
@@ -24,6 +24,11 @@ class SqliteQueues(Verbs):
 
     async def resume(self, names: Sequence[str]) -> None:
         await self._change("resume", names, Topic.READY)
+
+    async def paused(self) -> Paused:
+        return await self._writer.read(
+            lambda tx: Paused.named(name for (name,) in tx.rows(script("queues/paused")))
+        )
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
@@ -58,7 +63,7 @@ def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
 
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     sql = steps("queues/list")
-    known = {row[0]: row for row in tx.rows(sql["settings"])}
+    known = {row[0]: row for row in tx.rows(sql["settings"], (EVERY_QUEUE,))}
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
     for place in TABLES:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import QueueInfo, QueueSettings
+from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.reading import counts
@@ -30,6 +30,11 @@ class ValkeyQueues(ValkeyVerbs):
 
     async def resume(self, names: Sequence[str]) -> None:
         await self._change("queues/resume", names)
+
+    async def paused(self) -> Paused:
+        key = self._connections.key(0, "paused")
+        found = await self._connections.command("SMEMBERS", key)
+        return Paused.named(name.decode() for name in found)
 
     async def tune(self, name: str, settings: QueueSettings) -> None:
         await self._connections.everywhere("queues/tune", name=name, row=queue_row(settings))

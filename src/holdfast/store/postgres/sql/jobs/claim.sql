@@ -10,7 +10,8 @@
 -- Every step is shaped so that the generic plan of a prepared statement is right with good,
 -- missing or outdated statistics; the reasons stand at the steps.
 with asked as materialized (
-    -- the gate: a worker whose own lease has lapsed gets no job, and a paused or cooling queue gives none
+    -- the gate: a worker whose own lease has lapsed gets no job, and a paused or cooling queue gives
+    -- none; a star stands for every queue
     select wanted.queue, wanted.slots, wanted.free
     from unnest($5::text[], $6::int[], $11::int[]) as wanted (queue, slots, free)
     where exists (
@@ -19,9 +20,14 @@ with asked as materialized (
     )
     and not exists (
         select from {{schema}}.queue
-        where queue.name = wanted.queue
+        where queue.name = any (array[wanted.queue, '*'])
         and (queue.paused or queue.cool_until > {{now}})
     )
+),
+halted as materialized (
+    -- the paused tasks, each behind a star: mostly none
+    select substr(name, 2) as task from {{schema}}.queue
+    where paused and name > '*' and name < '+'
 ),
 picked as materialized (
     -- Two limits: the inner one asks for the head of the index; the outer one stops reading, and so
@@ -42,7 +48,8 @@ picked as materialized (
             where ready.queue = asked.queue
             and (ready.priority, ready.seq) >= (stretch.from_priority, stretch.from_seq)
             and ready.priority <= stretch.to_priority
-            and nullif(ready.task = any ($3::text[]), false) is not null
+            and nullif(ready.task = any ($3::text[])
+                and ready.task <> all (array(select task from halted)), false) is not null
             order by ready.priority, ready.seq
             limit asked.slots
             for update skip locked

@@ -7,7 +7,8 @@ with counted as materialized (
     group by queue, state
 ),
 named as (
-    select name from {{schema}}.queue where $2::text[] is null or name = any ($2::text[])
+    select name from {{schema}}.queue
+    where left(name, 1) <> '*' and ($2::text[] is null or name = any ($2::text[]))
     union
     select queue from counted
 )

@@ -4,7 +4,8 @@
 -- uses: time record names counts queues lines aside
 --
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
--- record, body and progress of each job. A worker whose own lease has lapsed gets nothing. More
+-- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
+-- neither does anybody while all queues are paused; paused tasks are passed over. More
 -- than `inline` jobs come without their bodies.
 --
 -- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
@@ -21,6 +22,14 @@ local JOB_BATCH = 1000
 local lease = redis.call('ZSCORE', partition .. ':leases', worker)
 if not lease or tonumber(lease) <= moment then
     return {moment}
+end
+
+local paused = redis.call('SMEMBERS', partition .. ':paused') -- mostly none
+for n = 1, #paused do
+    if paused[n] == '*' then
+        return {moment}
+    end
+    pass_over(string.sub(paused[n], 2))
 end
 
 local wanted = cmsgpack.unpack(wants)

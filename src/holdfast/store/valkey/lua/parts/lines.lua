@@ -7,14 +7,26 @@ local HEAD_BATCH = 256 -- entries of `heads` read at once, at most
 
 local known
 
+local function read_tasks()
+    known = {}
+    for _, name in ipairs(cmsgpack.unpack(tasks)) do
+        known[name] = true
+    end
+end
+
 local function is_known(task)
     if not known then
-        known = {}
-        for _, name in ipairs(cmsgpack.unpack(tasks)) do
-            known[name] = true
-        end
+        read_tasks()
     end
     return known[task]
+end
+
+-- Serve no line of this task.
+local function pass_over(task)
+    if not known then
+        read_tasks()
+    end
+    known[task] = nil
 end
 
 -- The next line of a known task, in the order of `heads`. It is not opened yet.

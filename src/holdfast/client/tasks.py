@@ -1,0 +1,35 @@
+"""The verbs on tasks: `client.tasks.pause("mail.send")`."""
+
+from __future__ import annotations
+
+from holdfast.client.acting import Acts
+from holdfast.client.verbs import NAME_VERBS, NameVerb
+from holdfast.insights.actions import Noun, Verb
+from holdfast.job.checks import check_name
+from holdfast.store.contract.store import Store
+
+
+class TaskVerbs:
+    """Pause tasks and resume them. A paused task's jobs stay ready, and nobody claims them."""
+
+    def __init__(self, store: Store, acts: Acts | None = None) -> None:
+        self._store = store
+        self._acts = acts or Acts()
+
+    async def paused(self) -> tuple[str, ...]:
+        """The names of the tasks that are paused."""
+        return (await self._store.queues.paused()).tasks
+
+    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+        """Apply a verb of the table to one task, which this program need not know."""
+        check_name("task", name)
+        await row.change(self._store, [name])
+        self._acts.report(actor, Noun.TASKS, row.verb, name)
+
+    async def pause(self, name: str, *, actor: str | None = None) -> None:
+        """Stop claims of a task's jobs, in every queue; running jobs go on."""
+        await self.apply(NAME_VERBS[Noun.TASKS, Verb.PAUSE], name, actor=actor)
+
+    async def resume(self, name: str, *, actor: str | None = None) -> None:
+        """Allow claims of a task's jobs again."""
+        await self.apply(NAME_VERBS[Noun.TASKS, Verb.RESUME], name, actor=actor)
