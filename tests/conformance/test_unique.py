@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -188,7 +189,48 @@ async def test_debounce_pushes_a_waiting_holder_out(scene: Scene, state: JobStat
     again = await scene.insert(unique=DEBOUNCE, args='"second"', delay=60.0)
     assert (again.how, again.id) == ("debounced", holder)
     job = await scene.job(holder)
-    assert (job.state, job.due_at, job.args) == (JobState.SCHEDULED, scene.after(60), "first")
+    assert (job.state, job.due_at, job.args) == (JobState.SCHEDULED, scene.after(60), "second")
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED])
+async def test_debounce_gives_the_holder_the_newest_arguments(
+    scene: Scene, state: JobState
+) -> None:
+    holder = await scene.in_state(state, unique=DEBOUNCE, tags=("first",), headers='{"a":"1"}')
+    for name in ("Bea", "Cy"):
+        args = f'{{"name":"{name}"}}'
+        await scene.insert(unique=DEBOUNCE, delay=60.0, args=args, tags=("later",))
+    job = await scene.job(holder)
+    assert (job.args, job.tags, job.headers) == ({"name": "Cy"}, ("first",), {"a": "1"})
+    scene.clock.advance(61)
+    await scene.store.jobs.promote_due(10)
+    assert (await scene.claim_one()).args == '{"name":"Cy"}'
+
+
+async def test_debounce_in_a_batch_leaves_the_last_arguments(scene: Scene) -> None:
+    calls = [new_job(unique=DEBOUNCE, args=f'{{"n":{n}}}', delay=float(n + 1)) for n in range(3)]
+    [first, *_] = await scene.store.jobs.insert(calls)
+    assert (await scene.job(first.id)).args == {"n": 2}
+
+
+async def test_debounce_pushes_no_further_than_the_longest_wait(scene: Scene) -> None:
+    patient = Unique("k", on_conflict="debounce", max_wait=100.0)
+    first = scene.clock.now
+    holder = (await scene.insert(unique=patient, delay=60.0)).id
+    for _ in range(3):
+        scene.clock.advance(30)
+        assert (await scene.insert(unique=patient, delay=60.0)).how == "debounced"
+    assert (await scene.job(holder)).due_at == first + timedelta(seconds=100)
+    scene.clock.advance(20)  # later than the longest wait
+    await scene.insert(unique=patient, delay=60.0, args='{"name":"last"}')
+    job = await scene.job(holder)
+    assert (job.state, job.args) == (JobState.READY, {"name": "last"})
+
+
+async def test_debounce_leaves_the_arguments_of_a_running_holder_alone(scene: Scene) -> None:
+    running = await scene.running(unique=DEBOUNCE)
+    await scene.insert(unique=DEBOUNCE, args='{"name":"late"}')
+    assert (await scene.job(running.id)).args == {"name": "Ada"}
 
 
 async def test_debounce_by_a_time_of_day(scene: Scene) -> None:

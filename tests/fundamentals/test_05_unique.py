@@ -57,3 +57,16 @@ async def test_a_new_call_can_postpone_one_that_waits() -> None:
         await harness.advance(seconds=20)
         await harness.drain()
         assert await job.result() == "hello, 7"
+
+
+async def test_a_burst_of_calls_becomes_one_job_with_the_newest_arguments() -> None:
+    async with Harness(app) as harness:
+        by = UniqueBy(key="greet:9", on_conflict="debounce", max_wait=100)
+        settled = greet.using(delay=60, unique=by)
+        first = await settled.enqueue(9, "Ann")
+        for name in ("Bea", "Cy", "Dee"):
+            await harness.advance(seconds=30)
+            await settled.enqueue(9, name)
+        await harness.advance(seconds=10)  # the longest wait is over, although calls kept coming
+        assert await harness.drain() == 1
+        assert await first.result() == "Dee, 9"

@@ -34,6 +34,7 @@ from holdfast.job.unique import UniqueBy
         ({"run_at": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
         ({"deadline": 0}, "more than 0 seconds"),
+        ({"unique": UniqueBy}, "unique must be"),
         ({"start_by": 0}, "start_by must be a datetime, or more than 0 seconds"),
         ({"start_by": "soon"}, "start_by must be"),
         ({"start_by": datetime(2030, 1, 1)}, "with a time zone"),  # noqa: DTZ001 - the point
@@ -157,3 +158,14 @@ def test_start_by_is_a_deadline_that_bounds_only_the_start() -> None:
     job = JobMaker("t", by_default.using({"deadline": None, "start_by": 30})).make("{}")
     assert (job.deadline_in, decode_policy(job.policy).start_only) == (30.0, True)
     assert not by_default.policy().start_only
+
+
+def test_the_longest_wait_of_a_debounce_is_checked() -> None:
+    by = UniqueBy(key="k", on_conflict="debounce", max_wait=timedelta(minutes=1))
+    job = JobMaker("t", JobOptions().using({"unique": by})).make("{}")
+    assert job.unique is not None
+    assert job.unique.max_wait == 60.0
+    with pytest.raises(BadOption, match="max_wait must be left out unless"):
+        UniqueBy(key="k", max_wait=60)
+    with pytest.raises(BadOption, match="max_wait must be None, or 0 seconds or more"):
+        UniqueBy(key="k", on_conflict="debounce", max_wait=-1)

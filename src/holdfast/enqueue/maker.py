@@ -61,7 +61,8 @@ class JobMaker:
         by = UniqueBy(key=by) if isinstance(by, str) else by
         own = self._task if by.scope == "task" else self._options.queue
         value = by.key if by.key is not None else self._chosen(by.args or (), args)
-        return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict)
+        max_wait = None if by.max_wait is None else checks.wait("max_wait", by.max_wait)
+        return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict, max_wait)
 
     def _chosen(self, names: tuple[str, ...], args: str) -> str:
         """The chosen arguments as canonical JSON, or the digest of a long JSON text. If the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Literal, get_args
 
 import msgspec
@@ -18,12 +19,14 @@ Scope = Literal["task", "queue"]
 class Unique(msgspec.Struct, frozen=True):
     """At most one job may hold `key` while it is in one of `states`.
 
-    `key` carries its scope already (task or queue), so stores compare plain text.
+    `key` carries its scope already (task or queue), so stores compare plain text. A holder that is
+    debounced gets the newest arguments, and is due at most `max_wait` seconds after its insertion.
     """
 
     key: str
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
+    max_wait: float | None = None
 
 
 class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +36,9 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     `args=()` for all of them; one that a call leaves out counts with its
     default. With `scope="task"` (default) keys of different
     tasks never meet; with `scope="queue"` they meet within one queue.
+
+    With `on_conflict="debounce"` each further call gives the waiting job its own
+    arguments and pushes its time out, at most `max_wait` after the first call.
     """
 
     key: str | None = None
@@ -40,6 +46,7 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope = "task"
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
+    max_wait: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         if (self.key is None) == (self.args is None):
@@ -56,6 +63,14 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
         if self.on_conflict not in get_args(OnConflict):
             raise BadOption("on_conflict", "keep, replace or debounce", self.on_conflict)
         msgspec.structs.force_setattr(self, "states", _states(self.states))
+        if self.max_wait is not None:
+            self._check_max_wait()
+
+    def _check_max_wait(self) -> None:
+        if self.on_conflict != "debounce":
+            raise BadOption("max_wait", "left out unless on_conflict is 'debounce'", self.max_wait)
+        wait = checks.wait("max_wait", self.max_wait, otherwise="None, or ")
+        msgspec.structs.force_setattr(self, "max_wait", wait)
 
 
 def _states(given: object) -> frozenset[JobState]:

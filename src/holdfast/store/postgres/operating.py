@@ -25,15 +25,16 @@ class PostgresOperating(JobVerbs):
         distinct = list(dict.fromkeys(ids))
         run_at, delay = (due, None) if isinstance(due, datetime) else (None, due)
         times, delays = [run_at] * len(distinct), [delay] * len(distinct)
+        unbounded = [None] * len(distinct)
         return await self._change(
-            "jobs/reschedule", self._now(), self._channel, distinct, times, delays
+            "jobs/reschedule", self._now(), self._channel, distinct, times, delays, unbounded
         )
 
     async def edit(
         self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
     ) -> list[JobId]:
-        new_tags = None if tags is None else list(tags)
-        return await self._change("jobs/edit", list(ids), args, new_tags)
+        distinct, new_tags = list(dict.fromkeys(ids)), None if tags is None else list(tags)
+        return await self._change("jobs/edit", distinct, [args] * len(distinct), new_tags)
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
         return await self._change("jobs/reprioritise", list(ids), priority)

@@ -102,12 +102,17 @@ class _DistinctKeys:
             self._replacing.add(replaced[row[0]].id)
 
     async def _push(self, pushed: dict[str, NewJob]) -> None:
-        """Make the holders due at the time of the new call; a blocked call has no time, so now."""
-        holders = sorted(pushed)
+        """Give the holders the arguments of the new call and make them due at its time; a blocked
+        call has no time, so now. A holder that started to run in between is not edited: it is met
+        again in the next round."""
+        edits = [sorted(pushed), [pushed[holder].args for holder in sorted(pushed)], None]
+        edited = await self._batch.on.fetch("jobs/edit", *edits)
+        holders = sorted(row[0] for row in edited)
         calls = [pushed[holder] for holder in holders]
+        max_waits = [_unique(call).max_wait for call in calls]
         run_at = [None if call.blocked else call.run_at for call in calls]
         delays = [0.0 if call.blocked else call.delay or 0.0 for call in calls]
-        values = (self._batch.now, self._batch.channel, holders, run_at, delays)
+        values = (self._batch.now, self._batch.channel, holders, run_at, delays, max_waits)
         for row in await self._batch.on.fetch("jobs/reschedule", *values):
             self._settle(pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
 

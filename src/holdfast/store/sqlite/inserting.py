@@ -15,7 +15,7 @@ from holdfast.store.body import body_reader
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
-from holdfast.store.sqlite.operating import reschedule
+from holdfast.store.sqlite.operating import edit, reschedule
 from holdfast.store.sqlite.places import take_numbers, wait_untimed
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
@@ -99,11 +99,21 @@ def _conflict(
             finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
             return Inserted(job.id, "replaced")
         case "debounce" if state in (JobState.READY, JobState.SCHEDULED):
-            reschedule(tx, [holder], _due(job, tx.now))
+            edit(tx, [holder], job.args, None)
+            reschedule(tx, [holder], _debounced(tx, job, unique, holder))
             return Inserted(holder, "debounced")
         case "keep" | "replace" | "debounce":
             return Inserted(holder, "existing")
     assert_never(unique.on_conflict)
+
+
+def _debounced(tx: Transaction, job: NewJob, unique: Unique, holder: JobId) -> int:
+    """When a holder is due that a newer call pushes out."""
+    due = _due(job, tx.now)
+    if unique.max_wait is None:
+        return due
+    [(created_at,)] = tx.rows(steps("jobs/insert")["created"], (holder,))
+    return min(due, after(created_at, unique.max_wait))
 
 
 def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:

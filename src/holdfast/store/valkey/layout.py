@@ -175,6 +175,7 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
     key: str | None
     key_states: str | None
     on_conflict: str | None
+    max_wait: float | None
     ties: int
     blocked: bool
     index: int

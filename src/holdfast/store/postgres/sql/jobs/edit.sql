@@ -1,4 +1,4 @@
--- $1 ids   $2 args (null: as they are)   $3 tags (null: as they are)
+-- $1 ids   $2 args of each (null: as they are)   $3 tags of all (null: as they are)
 -- uses: change_waiting
 -- let ids: $1::uuid[]
 -- let change: task = task
@@ -7,7 +7,8 @@
 with {{change_waiting}},
 edited as (
     update {{schema}}.job
-    set args = coalesce($2::text, args), tags = coalesce($3::text[], tags)
-    where id = any (array(select job_id from changed))
+    set args = coalesce(given.args, job.args), tags = coalesce($3::text[], job.tags)
+    from unnest($1::uuid[], $2::text[]) as given (id, args)
+    where job.id = given.id and job.id = any (array(select job_id from changed))
 )
-select job_id from changed
+select job_id::text from changed

@@ -1,11 +1,15 @@
--- $1 now   $2 channel   $3 ids   $4 run at   $5 delays
+-- $1 now   $2 channel   $3 ids   $4 run at   $5 delays   $6 most seconds after its insertion (or null)
 -- uses: woken
 -- Makes scheduled or ready jobs due at another time. A scheduled job that is due now becomes ready, at
 -- the end of its queue. A ready job that is due now keeps its position.
 with given as materialized (
-    select id, coalesce(run_at, {{now}}
-        + greatest(delay, 0) * interval '1 second') as due_at
-    from unnest($3::uuid[], $4::timestamptz[], $5::float8[]) as given (id, run_at, delay)
+    select id, least(coalesce(run_at, {{now}} + greatest(delay, 0) * interval '1 second'),
+        case when max_wait is not null then (
+            select created_at + max_wait * interval '1 second' from {{schema}}.job
+            where job.id = given.id
+        ) end) as due_at
+    from unnest($3::uuid[], $4::timestamptz[], $5::float8[], $6::float8[])
+        as given (id, run_at, delay, max_wait)
 ),
 asked as materialized (
     select id, due_at, due_at > {{now}} as later

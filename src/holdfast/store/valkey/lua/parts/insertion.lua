@@ -1,4 +1,5 @@
 -- Adding jobs, each given as a JobRow.
+-- uses: edited
 --
 -- The block hides all but `insert_once`: a script may have 200 local names.
 local insert_once
@@ -62,6 +63,19 @@ do
         return nil
     end
 
+    -- Give a waiting holder the arguments of a newer call, and push its time out to that of the call,
+    -- at most so many seconds after its own insertion.
+    local function debounce(job, holder, record)
+        local at, max_wait = due_at(job), job[JOB_MAX_WAIT]
+        if max_wait then
+            at = math.min(at, record[CREATED_AT] + math.floor(max_wait * 1000000 + 0.5))
+        end
+        local text = texts['b:' .. holder] or redis.call('GET', partition .. ':b:' .. holder)
+        local args = cmsgpack.unpack(job[JOB_BODY])[BODY_ARGS]
+        texts['b:' .. holder] = text and edited(text, args, '')
+        make_due(holder, record, at, arrive(job[JOB_INDEX]))
+    end
+
     local function settle_conflict(job, holder, record)
         local state = record[STATE]
         if job[JOB_ON_CONFLICT] == 'replace' and WAITING[state] then
@@ -71,7 +85,7 @@ do
             return job[JOB_ID], 'replaced'
         end
         if job[JOB_ON_CONFLICT] == 'debounce' and (state == 'ready' or state == 'scheduled') then
-            make_due(holder, record, due_at(job), arrive(job[JOB_INDEX]))
+            debounce(job, holder, record)
             return holder, 'debounced'
         end
         return holder, 'existing'
