@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.job.ends import HandedBack, Snoozed, WasSuspended
+from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import LIVE, JobState
 from holdfast.job.unique import OnConflict, Unique
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
@@ -281,3 +282,80 @@ async def test_batches_with_the_same_keys_in_opposite_orders_do_not_block_each_o
         )
     hows = [answer.how for batch in answers for answer in batch]
     assert (hows.count("created"), hows.count("existing")) == (100, 100)
+
+
+# At most once a period -----------------------------------------------------------------------
+
+ONCE_A_MINUTE = Unique("k", period=60.0)
+KEPT = Policy(retention=Retention(succeeded=600, failed=600, other=600))
+
+
+@pytest.mark.parametrize("state", [state for state in REACHABLE if state not in LIVE])
+async def test_a_key_is_held_for_its_period_also_if_its_job_has_ended(
+    scene: Scene, state: JobState
+) -> None:
+    holder = await scene.in_state(state, unique=ONCE_A_MINUTE, policy=KEPT)
+    scene.clock.advance(59)
+    again = await scene.insert(unique=ONCE_A_MINUTE)
+    assert (again.how, again.id) == ("existing", holder)
+    scene.clock.advance(1)
+    assert (await scene.insert(unique=ONCE_A_MINUTE)).how == "created"
+
+
+async def test_a_live_job_holds_its_key_beyond_its_period(scene: Scene) -> None:
+    holder = (await scene.insert(unique=ONCE_A_MINUTE)).id
+    scene.clock.advance(3600)
+    assert (await scene.insert(unique=ONCE_A_MINUTE)).id == holder
+
+
+async def test_the_period_of_the_next_holder_begins_with_its_own_insertion(scene: Scene) -> None:
+    await scene.ended(RETURNED, unique=ONCE_A_MINUTE, policy=KEPT)
+    scene.clock.advance(90)
+    second = await scene.ended(RETURNED, unique=ONCE_A_MINUTE, policy=KEPT)
+    scene.clock.advance(59)
+    assert (await scene.insert(unique=ONCE_A_MINUTE)).id == second.id
+
+
+async def test_a_holder_without_a_period_does_not_inherit_one(scene: Scene) -> None:
+    waiting = (await scene.insert(unique=ONCE_A_MINUTE, delay=5.0)).id
+    replaced = await scene.insert(unique=REPLACE)
+    assert (replaced.how, waiting) == ("replaced", waiting)
+    await scene.finish(await scene.claim_one(), RETURNED)
+    assert (await scene.insert(unique=KEEP)).how == "created"
+
+
+async def test_a_requeued_job_keeps_its_period(scene: Scene) -> None:
+    holder = (await scene.ended(FAILED, unique=ONCE_A_MINUTE, policy=KEPT)).id
+    assert await scene.store.jobs.requeue([holder]) == [holder]
+    await scene.finish(await scene.claim_one(), FAILED)
+    assert (await scene.insert(unique=ONCE_A_MINUTE)).id == holder
+
+
+async def test_a_job_whose_key_another_holds_for_its_period_is_not_requeued(scene: Scene) -> None:
+    first = (await scene.ended(FAILED, unique=KEEP, policy=KEPT)).id
+    await scene.ended(RETURNED, unique=ONCE_A_MINUTE, policy=KEPT)
+    assert await scene.store.jobs.requeue([first]) == []
+    scene.clock.advance(60)
+    assert await scene.store.jobs.requeue([first]) == [first]
+
+
+async def test_a_deleted_job_lets_go_of_its_key(scene: Scene) -> None:
+    holder = (await scene.ended(RETURNED, unique=ONCE_A_MINUTE, policy=KEPT)).id
+    await scene.store.jobs.delete([holder])
+    assert (await scene.insert(unique=ONCE_A_MINUTE)).how == "created"
+
+
+async def test_an_ended_job_within_its_period_is_neither_replaced_nor_debounced(
+    scene: Scene,
+) -> None:
+    holder = (await scene.ended(RETURNED, unique=ONCE_A_MINUTE, policy=KEPT)).id
+    for unique in (REPLACE, DEBOUNCE):
+        again = await scene.insert(unique=unique)
+        assert (again.how, again.id) == ("existing", holder)
+
+
+async def test_a_period_counts_within_one_batch(scene: Scene) -> None:
+    only_running = Unique("k", states=frozenset({JobState.RUNNING}), period=60.0)
+    answers = await scene.store.jobs.insert([new_job(unique=only_running) for _ in range(3)])
+    assert [one.how for one in answers] == ["created", "existing", "existing"]
+    assert {one.id for one in answers} == {answers[0].id}

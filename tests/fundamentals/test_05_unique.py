@@ -70,3 +70,14 @@ async def test_a_burst_of_calls_becomes_one_job_with_the_newest_arguments() -> N
         await harness.advance(seconds=10)  # the longest wait is over, although calls kept coming
         assert await harness.drain() == 1
         assert await first.result() == "Dee, 9"
+
+
+async def test_a_key_can_be_held_for_a_period_also_if_its_job_has_ended() -> None:
+    async with Harness(app) as harness:
+        daily = greet.using(unique=UniqueBy(args=("user",), period=86_400))
+        first = await daily.enqueue(7, "good morning")
+        await harness.drain()
+        await harness.advance(hours=23)
+        assert not (await daily.enqueue(7, "good morning")).created
+        await harness.advance(hours=1)
+        assert (await daily.enqueue(7, "good morning")).id != first.id

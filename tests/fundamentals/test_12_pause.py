@@ -18,6 +18,11 @@ async def sort(letters: int) -> int:
     return letters
 
 
+@app.task(name="mail.frank", also=("mail.stamp",), queue="mail")
+async def frank(letters: int) -> int:
+    return letters
+
+
 async def test_a_paused_queue_gives_nothing_out_until_it_is_resumed() -> None:
     async with Harness(app):
         await app.client.queues.pause("mail")
@@ -59,3 +64,11 @@ async def test_one_task_is_paused_and_the_others_of_its_queue_go_on() -> None:
             assert await app.client.tasks.paused() == (send.name,)
             await app.client.tasks.resume(send.name)
             assert await held.result(timeout=10) == "sent to ann"
+
+
+async def test_a_renamed_task_is_paused_under_all_its_names() -> None:
+    async with Harness(app):
+        await app.client.tasks.pause("mail.frank")
+        assert await app.client.tasks.paused() == ("mail.frank", "mail.stamp")
+        await app.client.tasks.resume("mail.frank")
+        assert await app.client.tasks.paused() == ()

@@ -228,7 +228,8 @@ CREATE TABLE holdfast_suspended (
 CREATE TABLE holdfast_unique_key (
     key text primary key,
     job_id text not null,
-    states text not null
+    states text not null,
+    until integer
 ) without rowid;
 
 CREATE TABLE holdfast_worker (

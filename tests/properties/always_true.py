@@ -18,7 +18,14 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.store.contract.records import JobFilter, QueueInfo, Verdict, Want, WorkerInfo
+from holdfast.store.contract.records import (
+    EVERY_QUEUE,
+    JobFilter,
+    QueueInfo,
+    Verdict,
+    Want,
+    WorkerInfo,
+)
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import new_worker
 
@@ -155,7 +162,7 @@ async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualC
         live = [job for job in seen.jobs.values() if job.state in LIVE]
         if not live:
             return
-        await store.queues.resume(list(seen.queues))
+        await store.queues.resume([EVERY_QUEUE, *seen.queues])
         await store.jobs.resume([job.id for job in live])
         await _release(store, [job.id for job in live if job.state is JobState.BLOCKED])
         await mend(store)

@@ -36,7 +36,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
-from holdfast.store.contract.records import Held, QueueSettings, Want
+from holdfast.store.contract.records import EVERY_QUEUE, Held, QueueSettings, Want
 from holdfast.store.open import open_store
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
@@ -270,7 +270,7 @@ class StoreMachine(RuleBasedStateMachine):
             else:
                 self._end_all([live], Cancelled())
 
-    @rule(queue=queues, pause=st.sampled_from([True, False, False]))
+    @rule(queue=queues | st.just(EVERY_QUEUE), pause=st.sampled_from([True, False, False]))
     def pause_or_resume(self, queue: str, pause: bool) -> None:
         if pause:
             self.do(self.store.queues.pause([queue]))

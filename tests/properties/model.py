@@ -14,6 +14,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.store.contract.records import EVERY_QUEUE
 
 S = JobState
 
@@ -83,7 +84,8 @@ class Model:
     # Moves
 
     def claim(self, worker: WorkerId, queue: str, limit: int) -> list[JobId]:
-        closed = queue in self.paused or self.cooling.get(queue, -1.0) > self.now
+        paused = not self.paused.isdisjoint({queue, EVERY_QUEUE})
+        closed = paused or self.cooling.get(queue, -1.0) > self.now
         if closed or not self.alive(worker):
             return []
         line = [job for job in self.jobs.values() if job.state is S.READY and job.queue == queue]

@@ -12,7 +12,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.job.checks import check_job_id
-from holdfast.job.policy import decode_policy
+from holdfast.job.policy import Retention, decode_policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import UniqueBy
@@ -169,3 +169,15 @@ def test_the_longest_wait_of_a_debounce_is_checked() -> None:
         UniqueBy(key="k", max_wait=60)
     with pytest.raises(BadOption, match="max_wait must be None, or 0 seconds or more"):
         UniqueBy(key="k", on_conflict="debounce", max_wait=-1)
+
+
+def test_a_period_is_no_longer_than_the_jobs_are_kept() -> None:
+    daily = UniqueBy(key="k", period=timedelta(days=1))
+    job = JobMaker("t", JobOptions().using({"unique": daily})).make("{}")
+    assert job.unique is not None
+    assert job.unique.period == 86_400.0
+    with pytest.raises(BadOption, match=r"at most retention\.succeeded, 60 s"):
+        JobOptions().using({"unique": daily, "retention": Retention(succeeded=60)})
+    JobOptions().using({"unique": daily, "retention": Retention.forever()})
+    with pytest.raises(BadOption, match="unique period must be"):
+        UniqueBy(key="k", period=0)

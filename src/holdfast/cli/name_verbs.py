@@ -1,4 +1,4 @@
-"""`holdfast queues|tasks|schedules pause|resume|delete NAME…`: one command for each row on names."""
+"""`holdfast queues|tasks|schedules pause|resume|delete NAME…`: a command for each row on names."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Client:
         self._acts = Acts(events)
         self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
-        self.tasks = TaskVerbs(store, self._acts)
+        self.tasks = TaskVerbs(store, self._acts, tasks)
         self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
         self._store = store

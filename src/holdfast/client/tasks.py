@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.client.acting import Acts
 from holdfast.client.verbs import NAME_VERBS, NameVerb
+from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.checks import check_name
 from holdfast.store.contract.store import Store
 
 
 class TaskVerbs:
-    """Pause tasks and resume them. A paused task's jobs stay ready, and nobody claims them."""
+    """Pause tasks and resume them. A paused task's jobs stay ready, and nobody claims them.
 
-    def __init__(self, store: Store, acts: Acts | None = None) -> None:
+    `tasks` are those that this program knows: with such a task all names are meant that it ever
+    had, because jobs may wait under each of them.
+    """
+
+    def __init__(
+        self, store: Store, acts: Acts | None = None, tasks: Mapping[str, Handler] | None = None
+    ) -> None:
         self._store = store
         self._acts = acts or Acts()
+        self._tasks = tasks or {}
 
     async def paused(self) -> tuple[str, ...]:
         """The names of the tasks that are paused."""
@@ -23,7 +33,8 @@ class TaskVerbs:
     async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
         """Apply a verb of the table to one task, which this program need not know."""
         check_name("task", name)
-        await row.change(self._store, [name])
+        names = self._tasks[name].names if name in self._tasks else (name,)
+        await row.change(self._store, names)
         self._acts.report(actor, Noun.TASKS, row.verb, name)
 
     async def pause(self, name: str, *, actor: str | None = None) -> None:

@@ -62,7 +62,9 @@ class JobMaker:
         own = self._task if by.scope == "task" else self._options.queue
         value = by.key if by.key is not None else self._chosen(by.args or (), args)
         max_wait = None if by.max_wait is None else checks.wait("max_wait", by.max_wait)
-        return Unique(f"{by.scope}:{own}:{value}", by.states, by.on_conflict, max_wait)
+        period = None if by.period is None else checks.wait("unique period", by.period)
+        key = f"{by.scope}:{own}:{value}"
+        return Unique(key, by.states, by.on_conflict, max_wait, period)
 
     def _chosen(self, names: tuple[str, ...], args: str) -> str:
         """The chosen arguments as canonical JSON, or the digest of a long JSON text. If the

@@ -96,6 +96,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         elif self.unique is not None and not isinstance(self.unique, UniqueBy):
             raise BadOption("unique", "a key or a UniqueBy", self.unique)
         self.policy()
+        if isinstance(self.unique, UniqueBy) and self.unique.period is not None:
+            _check_period(checks.wait("unique period", self.unique.period), self.retention)
         self.headers_json()
 
     def policy(self) -> Policy:
@@ -139,6 +141,15 @@ def seconds(wait: object) -> float:
     if math.isnan(found) and not isinstance(wait, float):
         raise BadOption("a wait", "seconds or a timedelta", wait)
     return found
+
+
+def _check_period(period: float, retention: Retention) -> None:
+    """A job that retention removes lets go of its key, so it must be kept for the whole period."""
+    for name in retention.__struct_fields__:
+        kept = getattr(retention, name)
+        if kept is not None and kept < period:
+            expected = f"at most retention.{name}, {kept:g} s: keep the jobs longer, or shorten it"
+            raise BadOption("unique period", expected, period)
 
 
 def _retry(given: object) -> Retry:

@@ -17,7 +17,8 @@ Scope = Literal["task", "queue"]
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """At most one job may hold `key` while it is in one of `states`.
+    """At most one job may hold `key` while it is in one of `states`, and for `period` seconds from
+    its insertion in any state, as long as the job is kept.
 
     `key` carries its scope already (task or queue), so stores compare plain text. A holder that is
     debounced gets the newest arguments, and is due at most `max_wait` seconds after its insertion.
@@ -27,6 +28,7 @@ class Unique(msgspec.Struct, frozen=True):
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
     max_wait: float | None = None
+    period: float | None = None
 
 
 class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,9 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     `args=()` for all of them; one that a call leaves out counts with its
     default. With `scope="task"` (default) keys of different
     tasks never meet; with `scope="queue"` they meet within one queue.
+
+    With a `period` there is at most one job a period: the key is held for so long
+    after the insertion of its job, also if the job has ended by then.
 
     With `on_conflict="debounce"` each further call gives the waiting job its own
     arguments and pushes its time out, at most `max_wait` after the first call.
@@ -47,6 +52,7 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     states: frozenset[JobState] = LIVE
     on_conflict: OnConflict = "keep"
     max_wait: float | timedelta | None = None
+    period: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         if (self.key is None) == (self.args is None):
@@ -65,6 +71,9 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "states", _states(self.states))
         if self.max_wait is not None:
             self._check_max_wait()
+        if self.period is not None:
+            period = checks.wait("unique period", self.period, zero=False, otherwise="None, or ")
+            msgspec.structs.force_setattr(self, "period", period)
 
     def _check_max_wait(self) -> None:
         if self.on_conflict != "debounce":

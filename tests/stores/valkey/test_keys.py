@@ -17,6 +17,7 @@ from holdfast.schedule.model import Decision
 from holdfast.store.contract.records import (
     JobFilter,
     ProgressReport,
+    jobs_of,
 )
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
@@ -56,7 +57,8 @@ async def test_every_key_is_in_the_reference(
     timed = await scene.running(policy=Policy(timeout=9), queue="timed")
     progress = ProgressReport(timed.id, timed.fence, Progress(0.5))
     await scene.store.jobs.report_progress([progress])
-    await scene.store.queues.pause(["quiet"])
+    await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
+    await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
     damaged = await scene.enqueue(queue="damaged")
     [record] = [key for key in server.keys(place) if key.endswith(f":s:{damaged}")]

@@ -60,7 +60,9 @@ class _DistinctKeys:
         batch, jobs = self._batch, list(self._waiting.values())
         keys = [job.unique and job.unique.key for job in jobs]
         masks = [job.unique and array_literal(sorted(job.unique.states)) for job in jobs]
-        values = (batch.now, batch.channel, *columns(jobs, keys, masks, batch.key_wait))
+        periods = [job.unique and job.unique.period for job in jobs]
+        own = (keys, masks, batch.key_wait, periods)
+        values = (batch.now, batch.channel, *columns(jobs, *own))
         was_there = {row[0]: row[2] for row in await batch.on.fetch("jobs/insert_unique", *values)}
         done = [job for job in jobs if job.id in was_there or job.unique is None]
         await batch.acknowledge(done, [job for job in done if was_there.get(job.id)])
@@ -74,7 +76,8 @@ class _DistinctKeys:
         replaced: dict[str, NewJob] = {}
         pushed: dict[str, NewJob] = {}
         keys = [_unique(job).key for job in self._waiting.values()]
-        for key, holder, state, holds in await self._batch.on.fetch("keys/holders", keys):
+        found = await self._batch.on.fetch("keys/holders", self._batch.now, keys)
+        for key, holder, state, holds in found:
             job = self._waiting[_marked(key)]
             conflict = _unique(job).on_conflict
             if holder == job.id:

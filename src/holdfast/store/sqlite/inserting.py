@@ -86,7 +86,7 @@ def _insert_unique(tx: Transaction, job: NewJob, unique: Unique) -> Inserted:
         if answer.id != job.id:
             return answer
     _write(tx, [job])
-    take_key(tx, unique.key, job.id, states_of(unique))
+    take_key(tx, job.id, unique)
     return answer
 
 

@@ -1,7 +1,8 @@
 """Unique keys.
 
 A key row is lazy: nothing frees it when its job ends. Whoever meets it looks at where the holder
-is now. A holder outside the states in which it wanted the key has lost it.
+is now. A holder outside the states in which it wanted the key has lost it, unless its period is
+not over.
 """
 
 from __future__ import annotations
@@ -10,22 +11,27 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.sqlite.places import place_of
+from holdfast.store.sqlite.rows import after
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
 
 
 def holder_of(tx: Transaction, key: str) -> tuple[JobId, JobState] | None:
-    """The job that has the key by right: it exists and is in a state in which it wanted it."""
-    row = tx.row(steps("parts/key")["holder"], (key,))
+    """The job that has the key by right: it exists, and it is in a state in which it wanted the key
+    or within its period."""
+    row = tx.row(steps("parts/key")["holder"], (key, tx.now))
     if row is None:
         return None
-    job_id, states = row
+    job_id, states, in_period = row
     state = place_of(tx, job_id)
-    return (JobId(job_id), state) if state is not None and state in states.split(" ") else None
+    if state is None or not (in_period or state in states.split(" ")):
+        return None
+    return JobId(job_id), state
 
 
-def take_key(tx: Transaction, key: str, job_id: str, states: str) -> None:
-    tx.run(steps("parts/key")["take"], (key, job_id, states))
+def take_key(tx: Transaction, job_id: str, unique: Unique) -> None:
+    until = None if unique.period is None else after(tx.now, unique.period)
+    tx.run(steps("parts/key")["take"], (unique.key, job_id, states_of(unique), until))
 
 
 def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:
@@ -33,7 +39,7 @@ def retake_key(tx: Transaction, key: str, job_id: str, states: str) -> bool:
     holder = holder_of(tx, key)
     if holder is not None and holder[0] != job_id:
         return False
-    take_key(tx, key, job_id, states)
+    tx.run(steps("parts/key")["retake"], (key, job_id, states))
     return True
 
 

@@ -184,6 +184,7 @@ def job_row(job: NewJob, index: int) -> JobRow:
         timeout=readable_part(job.policy).timeout,
         key=None if unique is None else unique.key,
         key_states=None if unique is None else f" {' '.join(sorted(unique.states))} ",
+        period=None if unique is None else unique.period,
         max_wait=None if unique is None else unique.max_wait,
         on_conflict=None if unique is None else unique.on_conflict,
         ties=job.ties,

@@ -176,6 +176,7 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
     key_states: str | None
     on_conflict: str | None
     max_wait: float | None
+    period: float | None
     ties: int
     blocked: bool
     index: int

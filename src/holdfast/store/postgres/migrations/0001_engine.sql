@@ -160,13 +160,15 @@ create table {{schema}}.progress (
     at timestamptz not null
 );
 
--- A key is not released when its holder ends: an insert that meets the key checks where the holder is.
+-- A key is not released when its holder ends: an insert that meets the key checks where the holder is,
+-- and whether the time for which it holds the key in any state (`until`) is over.
 -- `epoch` grows whenever the key changes hands, so that such a check can be recognised as outdated.
 create table {{schema}}.unique_key (
     key text collate "C" primary key,
     job_id uuid not null,
     states text[] not null,
-    epoch bigint not null default 0
+    epoch bigint not null default 0,
+    until timestamptz
 );
 
 create table {{schema}}.deadline (

@@ -135,12 +135,13 @@ create table holdfast_progress (
     at integer not null
 ) without rowid;
 
--- A job holds its key while it is in one of `states`. Rows are not removed when it leaves them:
--- whoever meets a row looks where its job is.
+-- A job holds its key while it is in one of `states`, and in any state until `until`. Rows are not
+-- removed when it lets go of them: whoever meets a row looks where its job is.
 create table holdfast_unique_key (
     key text primary key,
     job_id text not null,
-    states text not null
+    states text not null,
+    until integer
 ) without rowid;
 
 -- The deadlines of live jobs; few jobs have one.

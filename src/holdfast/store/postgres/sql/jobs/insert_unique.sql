@@ -1,9 +1,11 @@
 -- $1 .. $13 as in insert.sql   $14 keys   $15 states that hold the key, one array literal a job
--- $16 how long to wait for a key that an open transaction holds   and the columns of the body
+-- $16 how long to wait for a key that an open transaction holds   $17 periods, in seconds
+-- and the columns of the body
 -- uses: placed woken
 -- Takes each key that is free, and inserts the job of each key taken. Jobs without a key are inserted
 -- too, so that a batch arrives in the order it was given.
--- A key is free when no job holds it, or when its holder is in a state outside the key's mask. On a
+-- A key is free when no job holds it, or when its holder is in a state outside the key's mask and its
+-- period is over. On a
 -- conflict the server shows the newest version of the key, but the statement's snapshot decides where
 -- the holder is. So a key that changed hands since the snapshot (another job, another epoch) is left
 -- for a statement with a newer one.
@@ -15,24 +17,26 @@ with bounded as materialized (
 ),
 new as materialized (
     select id, task, queue, priority, {{body}}, timeout, ties, blocked, key, states, n,
+        {{now}} + period * interval '1 second' as until,
         coalesce(run_at, {{now}} + delay * interval '1 second') as due_at,
         coalesce(deadline_at, {{now}} + deadline_in * interval '1 second') as deadline_at
     from unnest($3::uuid[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::timestamptz[],
         $9::float8[], $10::timestamptz[], $11::float8[], $12::smallint[], $13::boolean[],
-        $14::text[], $15::text[], {{body_arrays}}) with ordinality
+        $14::text[], $15::text[], $17::float8[], {{body_arrays}}) with ordinality
         as given (id, task, queue, priority, timeout, run_at, delay, deadline_at, deadline_in, ties,
-            blocked, key, states, {{body}}, n)
+            blocked, key, states, period, {{body}}, n)
 ),
 released as materialized (
     select held.key, held.job_id, held.epoch
     from new
     cross join lateral (
-        select key, job_id, states, epoch from {{schema}}.unique_key
+        select key, job_id, states, epoch, until from {{schema}}.unique_key
         where unique_key.key = new.key limit 1
     ) as held
     where not exists (
         select from {{schema}}.place
-        where place.job_id = held.job_id and place.state = any (held.states)
+        where place.job_id = held.job_id
+        and (place.state = any (held.states) or held.until > {{now}})
     )
 ),
 known as materialized (
@@ -40,13 +44,14 @@ known as materialized (
     select id from new where exists (select from {{schema}}.job where job.id = new.id)
 ),
 taken as (
-    insert into {{schema}}.unique_key as held (key, job_id, states)
-    select key, id, states::text[] from new
+    insert into {{schema}}.unique_key as held (key, job_id, states, until)
+    select key, id, states::text[], until from new
     where key is not null and (id in (select id from known)) is not true
     and (select true from bounded)
     order by key
     on conflict (key) do update
-    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
+    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1,
+        until = excluded.until
     where exists (
         select from released
         where released.key = held.key and released.job_id = held.job_id

@@ -29,14 +29,16 @@ released as materialized (
     join {{schema}}.unique_key as held on held.key = keyed.key
     where held.job_id = keyed.job_id or not exists (
         select from {{schema}}.place
-        where place.job_id = held.job_id and place.state = any (held.states)
+        where place.job_id = held.job_id
+        and (place.state = any (held.states) or held.until > {{now}})
     )
 ),
 taken as (
     insert into {{schema}}.unique_key as held (key, job_id, states)
     select key, job_id, unique_states from keyed order by key
     on conflict (key) do update
-    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1
+    set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1,
+        until = case when held.job_id = excluded.job_id then held.until end
     where exists (
         select from released
         where released.key = held.key and released.job_id = held.job_id

@@ -1,7 +1,7 @@
 -- Make ended jobs ready again, as new but for their history and fence.
 -- KEYS: partition
 -- ARGV: now arrival chosen
--- uses: time arrival record counts changes names places queues moves ledger started
+-- uses: time arrival record counts changes names places queues moves ledger started keys
 --
 -- `chosen`: [id, index]. A job whose unique key another job holds by now stays as it is. Answers
 -- the requeued jobs.
@@ -14,8 +14,7 @@ local function may_take_key(id, record)
     end
     load({holder})
     local other = records[holder]
-    local states = other and other[KEY_STATES] or ''
-    return not (other and string.find(states, ' ' .. other[STATE] .. ' ', 1, true))
+    return not (other and holds_key(holder, other))
 end
 
 local function revive(id, record, seq)

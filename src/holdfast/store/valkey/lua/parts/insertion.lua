@@ -1,5 +1,5 @@
 -- Adding jobs, each given as a JobRow.
--- uses: edited
+-- uses: edited keys
 --
 -- The block hides all but `insert_once`: a script may have 200 local names.
 local insert_once
@@ -49,7 +49,7 @@ do
         enter(id, record)
     end
 
-    -- The job that holds a unique key: it exists and is in one of the states for which it asked.
+    -- The job that holds a unique key, if one does.
     local function holder_of(key)
         local id = taken[key] or redis.call('HGET', partition .. ':unique', key)
         if not id then
@@ -57,7 +57,7 @@ do
         end
         load({id})
         local record = records[id]
-        if record and string.find(record[KEY_STATES] or '', ' ' .. record[STATE] .. ' ', 1, true) then
+        if record and holds_key(id, record) then
             return id, record
         end
         return nil
@@ -99,12 +99,12 @@ do
         local holder, record = holder_of(job[JOB_KEY])
         if not holder then
             add(job)
-            taken[job[JOB_KEY]] = job[JOB_ID]
+            take_key(job[JOB_ID], job[JOB_KEY], job[JOB_PERIOD])
             return job[JOB_ID], 'created'
         end
         local id, how = settle_conflict(job, holder, record)
         if how == 'replaced' then
-            taken[job[JOB_KEY]] = id
+            take_key(id, job[JOB_KEY], job[JOB_PERIOD])
         end
         return id, how
     end

@@ -6,6 +6,7 @@ local function remove(id, record)
         local key = record[KEY]
         if key and redis.call('HGET', partition .. ':unique', key) == id then
             after_all[#after_all + 1] = {'HDEL', partition .. ':unique', key}
+            after_all[#after_all + 1] = {'HDEL', partition .. ':unique_until', key}
         end
     else
         put('expiry', id, false)
