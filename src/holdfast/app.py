@@ -331,11 +331,13 @@ class App(Tasks):
         run_alone(work)
 
     @contextmanager
-    def eager(self, *, raises: bool = True) -> Iterator[None]:
+    def eager(
+        self, *, raises: bool = True, resources: Mapping[Callable[..., Any], Any] | None = None
+    ) -> Iterator[None]:
         """Run each job where it is enqueued inside the `with` block, as tests do. No store knows
         of these jobs. A job that fails raises its error at the enqueue; with `raises=False` its
-        handle tells instead."""
-        with self.eager_jobs.switched_on(raises):
+        handle tells instead. `resources` gives values in place of what functions make."""
+        with self.eager_jobs.switched_on(raises, resources):
             yield
 
     @contextmanager

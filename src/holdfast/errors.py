@@ -344,12 +344,13 @@ class NotOpen(HoldfastError):
 
 
 class AlreadyOpen(HoldfastError):
-    """The app is open, and its store cannot be replaced meanwhile."""
+    """Another store is asked for while the app has one open."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the app is open, and would go on with its old store: call using_store before "
-            "'async with app:' begins or after it has ended"
+            "the app is open, and would go on with its old store: begin using_store or a Harness "
+            "before 'async with app:' and the other Harness of this app begin, or after they have "
+            "ended"
         )
 
 

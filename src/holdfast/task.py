@@ -167,10 +167,16 @@ class Task(Generic[P, R]):
         self._codec = codec
         self._maker = JobMaker(name, options, codec if isinstance(codec, Signature) else None)
         self._hooks: Hooks | None = None  # of the app, once it is known
+        self.named: frozenset[str] = frozenset()  # the options that `using` named
 
     @property
     def app(self) -> TaskHost:
         return self._owner.host(self.name)
+
+    @property
+    def codec(self) -> CallCodec:
+        """How the calls of the task become JSON."""
+        return self._codec
 
     @property
     def also(self) -> tuple[str, ...]:
@@ -199,7 +205,9 @@ class Task(Generic[P, R]):
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Self:
         """The same task with some options replaced: `task.using(delay=60).enqueue(…)`."""
-        return cast("Self", self._with(self.options.using(options)))
+        chosen = self._with(self.options.using(options))
+        chosen.named = self.named.union(options)
+        return cast("Self", chosen)
 
     def _with(self, options: JobOptions) -> Task[P, R]:
         return Task(self._owner, self.name, self._codec, options)

@@ -28,7 +28,7 @@ async def call_back(ctx: Context) -> str:
 async def test_a_delayed_job_waits() -> None:
     async with Harness(app) as harness:
         job = await remind.using(delay=timedelta(hours=1)).enqueue("tea")
-        assert await harness.drain() == 0
+        assert (await harness.drain()).attempts == 0
         await harness.advance(hours=1)
         await harness.drain()
         assert await job.result() == "tea"
@@ -54,7 +54,7 @@ async def test_a_job_that_nobody_ran_before_its_deadline_is_expired() -> None:
 async def test_a_job_may_have_to_start_by_a_time_and_then_take_as_long_as_it_wants() -> None:
     async with Harness(app) as harness:
         begun = await call_back.using(start_by=60).enqueue()
-        await harness.drain()
+        await harness.drain(raises=False)
         late = await call_back.using(start_by=60).enqueue()
         await harness.advance(seconds=61)
         await harness.drain()

@@ -11,10 +11,11 @@ import pytest
 from holdfast import App
 from holdfast.context import Context
 from holdfast.errors import RowRefused
+from holdfast.handlers.inline import on_the_spot
 from holdfast.job.policy import Policy
 from holdfast.store.contract.records import ProgressReport
 from holdfast.store.contract.store import Store
-from holdfast.testing.inline import run_inline
+from holdfast.testing.inline import FIRST, run_inline
 from tests.support import process_handlers as handlers
 from tests.support.working import ONCE, Shop
 
@@ -77,6 +78,6 @@ async def test_progress_that_the_store_cannot_take_is_answered_everywhere(
 async def test_a_task_that_a_test_runs_inline_is_answered_too() -> None:
     app = App("sqlite://")
     task = app.task()(on_the_loop)
-    ran = await run_inline(task, task.handler, (), {})
+    ran = await run_inline(task, task.handler, (), {}, FIRST, on_the_spot)
     assert ran.result == "kept"
     assert [report.fraction for report in ran.progress] == [0.5]

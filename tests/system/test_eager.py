@@ -272,3 +272,24 @@ def test_a_plain_function_with_hooks_in_its_thread_has_no_loop_around_it(app: Ap
     threads: list[int] = []
     assert work.enqueue_sync().result_sync() is True
     assert threads == [threading.get_ident()]
+
+
+def test_resources_can_be_given_in_place_of_what_functions_make(app: App) -> None:
+    def server() -> str:
+        raise AssertionError("a test must not reach it")
+
+    def other() -> str:
+        raise AssertionError("a test must not reach it")
+
+    @app.task()
+    def fetch(page: str, of: str = Shared(server)) -> str:
+        return f"{page} of {of}"
+
+    @app.task()
+    def unrelated(of: str = Shared(other)) -> str:
+        return of
+
+    with app.eager(resources={server: "a fake", other: "another"}):
+        assert fetch.enqueue_sync("home").result_sync() == "home of a fake"
+    with app.eager(resources={print: 1}), pytest.raises(BadOption, match="resources"):
+        fetch.enqueue_sync("home")

@@ -45,7 +45,7 @@ async def unspeakable() -> object:
 async def test_draining_runs_what_jobs_enqueue_too() -> None:
     async with nothing_leaks(), Harness(app) as harness:
         await sign_up.enqueue("a")
-        assert await harness.drain() == 2
+        assert (await harness.drain()).attempts == 2
         assert await harness.app.client.count() == {JobState.SUCCEEDED: 2}
 
 
@@ -53,9 +53,9 @@ async def test_time_moves_only_when_told() -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     async with Harness(app, start=start) as harness:
         job = await send.enqueue("down")
-        await harness.drain()
+        await harness.drain(raises=False)
         assert (await job.get()).state is JobState.SCHEDULED
-        assert await harness.drain() == 0
+        assert (await harness.drain()).attempts == 0
         await harness.advance(minutes=1)
         assert (await job.get()).state is JobState.READY
         await harness.drain()
@@ -76,9 +76,9 @@ async def test_what_is_enqueued_can_be_asserted_by_some_of_its_arguments() -> No
         assert (await harness.assert_enqueued(send, to="a")).queue == "mail"
         await harness.assert_not_enqueued(send, to="b")
         await harness.assert_not_enqueued(sign_up)
-        with pytest.raises(AssertionError, match=r'there are:\n  ready: {"to":"a"}'):
+        with pytest.raises(AssertionError, match=r"are:\n  ready: {\"to\":\"a\"} queue='mail'"):
             await harness.assert_enqueued(send, to="b")
-        with pytest.raises(AssertionError, match=r"unexpected .*\.send job"):
+        with pytest.raises(AssertionError, match=r"1 enqueued: .*\.send\(\)"):
             await harness.assert_not_enqueued(send)
 
 
@@ -107,4 +107,4 @@ async def test_each_harness_starts_empty() -> None:
 async def test_the_plugin_offers_a_harness(harness_for: Callable[[App], Harness]) -> None:
     async with harness_for(app) as harness:
         await send.enqueue("a")
-        assert await harness.drain() == 1
+        assert (await harness.drain()).attempts == 1

@@ -25,6 +25,14 @@ class CallCodec(Protocol):
         """Refuse arguments that come as JSON and do not fit."""
         ...
 
+    def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Some arguments of a call, by the names of their parameters."""
+        ...
+
+    def has(self, text: str, name: str, value: object) -> bool:
+        """Whether a stored call has this value of a parameter."""
+        ...
+
     def decode_result(self, text: str) -> Any: ...
 
 
@@ -36,9 +44,7 @@ class UntypedCalls:
         self._task = task
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        if args:
-            problem = "its function is not in this program: give arguments by name"
-            raise BadArguments(self._task, f"{problem}, such as enqueue(to=…)")
+        self.some(args, kwargs)
         try:
             text = ENCODER.encode(kwargs)
         except Exception as exc:
@@ -47,6 +53,21 @@ class UntypedCalls:
         if b"null" in text and has_nan(plain(kwargs)):
             raise BadArguments(self._task, NO_NAN)
         return text.decode()
+
+    def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if args:
+            problem = "its function is not in this program: give arguments by name"
+            raise BadArguments(self._task, f"{problem}, such as enqueue(to=…)")
+        return dict(kwargs)
+
+    def has(self, text: str, name: str, value: object) -> bool:
+        stored = msgspec.json.decode(text, type=dict[str, Any])
+        if name not in stored:
+            return False
+        try:
+            return bool(msgspec.json.decode(ENCODER.encode(value)) == stored[name])
+        except Exception:  # noqa: BLE001 - an object that only lives in this program
+            return bool(value == stored[name])
 
     def check(self, text: str) -> None:
         try:

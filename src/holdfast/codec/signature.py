@@ -134,13 +134,34 @@ class Signature:
         """
         found: dict[str, Any] = {}
         for name, value in _passed(self._take(text)).items():
-            adapter = self._adapters.get(name)
             try:
-                written = adapter.write(value) if adapter else _CANONICAL.encode(value)
+                found[name] = self._json_value(name, value)
             except Exception:  # noqa: BLE001 - an object that only lives in this program
                 continue
-            found[name] = msgspec.json.decode(written)
         return found
+
+    def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Some arguments of a call, by the names of their parameters."""
+        try:
+            return self.parameters.bind_partial(*args, **kwargs).arguments
+        except TypeError as exc:
+            raise BadArguments(self.task, f"{exc}: it takes {self.parameters}") from exc
+
+    def has(self, text: str | bytes, name: str, value: object) -> bool:
+        """Whether a stored call has this value of a parameter, its default included. Values are
+        compared as JSON; one that has no JSON form, such as `unittest.mock.ANY`, as Python does."""
+        arrived = _passed(self._take(text))
+        if name not in arrived:
+            return False
+        try:
+            wanted = self._json_value(name, value)
+        except Exception:  # noqa: BLE001 - an object that only lives in this program
+            return bool(value == arrived[name])
+        return bool(wanted == self._json_value(name, arrived[name]))
+
+    def _json_value(self, name: str, value: object) -> Any:
+        adapter = self._adapters.get(name)
+        return msgspec.json.decode(adapter.write(value) if adapter else _CANONICAL.encode(value))
 
     def call_arguments(
         self, text: str | bytes, context: object = None

@@ -5,6 +5,9 @@ Arguments and result go through the same encoding as on their way through a stor
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +19,7 @@ import msgspec
 from holdfast.clock import utcnow
 from holdfast.context import HOLDER, Context, JobHolder
 from holdfast.handlers.registry import Handler, Mode
+from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, NewJob, Progress
 from holdfast.job.requests import Answer, ProgressKept, ReportProgress, Request
 
@@ -23,18 +27,35 @@ Plainly = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a plain function for a caller that has a loop: in a thread, or on the spot."""
 
 
+class OutOfTime(TimeoutError):
+    """An attempt ran for longer than its timeout."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"timed out after {seconds:g} s")
+        self.seconds = seconds
+
+
 class InlineAttempt:
-    """The first attempt of a job. It is also the link of its context: it answers as a worker whose
-    store takes everything, and keeps what the handler reported."""
+    """One attempt of a job, by default its first. It is also the link of its context: it answers as
+    a worker whose store takes everything, and keeps what the handler reported. `checkpoint` is what
+    an earlier attempt saved, as JSON text."""
 
-    must_stop = is_over = False
+    is_over = False
 
-    def __init__(self, handler: Handler, job: NewJob) -> None:
+    def __init__(
+        self, handler: Handler, job: NewJob, *, number: int = 1, checkpoint: str | None = None
+    ) -> None:
         self._handler = handler
-        self.claimed = _claimed(job, utcnow())
+        self.claimed = _claimed(job, utcnow(), number, checkpoint)
         self.reports: list[Progress] = []
         self._finished: list[object] = []
         self._context = Context(self.claimed, self)
+        self._ends_by = math.inf
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether the time of the attempt is over."""
+        return time.monotonic() >= self._ends_by
 
     async def ask(self, request: Request) -> Answer:
         return self.ask_sync(request)
@@ -66,7 +87,23 @@ class InlineAttempt:
         return Progress(**said)
 
     async def run(self, plainly: Plainly) -> str:
-        """Call the function with what lies around it; gives its result as JSON text."""
+        """Call the function with what lies around it; gives its result as JSON text. Raises
+        `OutOfTime` when the timeout of the job is over: a coroutine is ended by that, and nobody
+        waits any longer for a function in a thread."""
+        seconds = decode_policy(self.claimed.policy).timeout
+        if seconds is None:
+            return await self._run(plainly)
+        self._ends_by = time.monotonic() + seconds
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await self._run(plainly)
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime(seconds) from None
+            raise
+
+    async def _run(self, plainly: Plainly) -> str:
         handler, function, around = self._handler, self._function(), self._handler.surroundings
 
         async def call(resources: Mapping[str, Any]) -> Any:
@@ -81,7 +118,7 @@ class InlineAttempt:
 
     def run_plain(self) -> str:
         """The same without a loop, for a plain function that takes no resources and whose app has
-        no hooks but those in threads."""
+        no hooks but those in threads. It has all the time it takes."""
         function, around = self._function(), self._handler.surroundings
         with self._being_current():
             value = (function if around is None else around.inside(self._context, function))()
@@ -111,7 +148,7 @@ async def on_the_spot(function: Callable[[], Any]) -> Any:
     return function()
 
 
-def _claimed(job: NewJob, now: datetime) -> Claimed:
+def _claimed(job: NewJob, now: datetime, number: int, checkpoint: str | None) -> Claimed:
     return Claimed(
         id=job.id,
         task=job.task,
@@ -119,13 +156,13 @@ def _claimed(job: NewJob, now: datetime) -> Claimed:
         priority=job.priority,
         args=job.args,
         policy=job.policy,
-        attempts=0,
+        attempts=number - 1,
         crashes=0,
-        fence=1,
+        fence=number,
         created_at=now,
         claimed_at=now,
         deadline_at=job.deadline_at,
         tags=job.tags,
         headers=job.headers,
-        checkpoint=None,
+        checkpoint=checkpoint,
     )

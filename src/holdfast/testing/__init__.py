@@ -1,11 +1,14 @@
 """Tools for testing programs that use Holdfast.
 
-`Harness` runs an app's jobs in memory under a clock the test moves; the pytest
-plugin offers it as the fixture `harness_for`.
+`Harness` runs an app's jobs in memory under a clock the test moves, `SyncHarness` does the same for
+tests without an event loop. The pytest plugin offers them as the fixtures `harness_for` and
+`sync_harness_for`.
 """
 
 from holdfast.clock import ManualClock
+from holdfast.testing.drained import Drained, DrainFailed, Ended
 from holdfast.testing.harness import Harness
 from holdfast.testing.inline import Ran
+from holdfast.testing.sync import SyncHarness
 
-__all__ = ["Harness", "ManualClock", "Ran"]
+__all__ = ["DrainFailed", "Drained", "Ended", "Harness", "ManualClock", "Ran", "SyncHarness"]

@@ -6,12 +6,16 @@ for the import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from holdfast.app import App
     from holdfast.testing.harness import Harness
+    from holdfast.testing.sync import SyncHarness
 
 
 @pytest.fixture
@@ -20,3 +24,16 @@ def harness_for() -> type[Harness]:
     from holdfast.testing.harness import Harness
 
     return Harness
+
+
+@pytest.fixture
+def sync_harness_for() -> Iterator[Callable[..., SyncHarness]]:
+    """Open a harness for an app until the test ends: `harness = sync_harness_for(app)`."""
+    from holdfast.testing.sync import SyncHarness
+
+    with ExitStack() as opened:
+
+        def open_harness(app: App, **options: Any) -> SyncHarness:
+            return opened.enter_context(SyncHarness(app, **options))
+
+        yield open_harness

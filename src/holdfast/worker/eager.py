@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -23,7 +23,7 @@ from holdfast.clock import utcnow
 from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
 from holdfast.handlers.exceptions import end_of, refused
-from holdfast.handlers.inline import InlineAttempt, on_the_spot
+from holdfast.handlers.inline import InlineAttempt, OutOfTime, on_the_spot
 from holdfast.handlers.registry import Handler, Mode, Registry
 from holdfast.job.ends import End, Returned, TimedOut
 from holdfast.job.ids import JobId
@@ -34,6 +34,9 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import ENDED, JobState
 from holdfast.worker.equipment import Equips, equipped, with_surroundings
 
+if TYPE_CHECKING:
+    from holdfast.handlers.resources import Overrides
+
 T = TypeVar("T")
 KEPT = 1_000
 """How many jobs that ran are remembered, the newest."""
@@ -43,25 +46,26 @@ class EagerJobs:
     """Runs jobs of one app where they are enqueued, while it is `on`.
 
     With `raises` a job that fails raises its handler's error at the enqueue. Otherwise only its
-    handle tells.
+    handle tells. `resources` are given in place of what functions make.
     """
 
     def __init__(self, app: Equips, settings: Settings) -> None:
         self.on = settings.eager
         self._raises = True
+        self._resources: Overrides | None = None
         self._app = app
         self._max_result = settings.max_payload
         self._ran: OrderedDict[JobId, Job] = OrderedDict()
         self._told = False
 
     @contextmanager
-    def switched_on(self, raises: bool) -> Iterator[None]:
-        before = self.on, self._raises
-        self.on, self._raises = True, raises
+    def switched_on(self, raises: bool, resources: Overrides | None = None) -> Iterator[None]:
+        before = self.on, self._raises, self._resources
+        self.on, self._raises, self._resources = True, raises, resources
         try:
             yield
         finally:
-            self.on, self._raises = before
+            self.on, self._raises, self._resources = before
 
     def find(self, job_id: JobId) -> Job | None:
         """A job that ran here."""
@@ -99,10 +103,11 @@ class EagerJobs:
 
     async def _run(self, handler: Handler, job: NewJob, *, in_thread: bool) -> Inserted:
         self.tell()
-        async with equipped(self._app, only=_only(handler)) as known:
+        async with equipped(self._app, self._resources, only=_only(handler)) as known:
             attempt = InlineAttempt(known[handler.name], _once(job))
             try:
-                end: End = self._returned(attempt, await _in_time(attempt, in_thread=in_thread))
+                result = await attempt.run(asyncio.to_thread if in_thread else on_the_spot)
+                end: End = self._returned(attempt, result)
             except Exception as error:  # noqa: BLE001 - what it means is decided there
                 return self._failed(attempt, job, error)
             return self._keep(attempt, job, end)
@@ -140,28 +145,6 @@ def _once(job: NewJob) -> NewJob:
     return msgspec.structs.replace(job, policy=encode_policy(policy))
 
 
-class _TimedOut(TimeoutError):
-    """A coroutine ran for longer than the timeout of its attempts."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"timed out after {seconds:g} s")
-        self.seconds = seconds
-
-
-async def _in_time(attempt: InlineAttempt, *, in_thread: bool) -> str:
-    """The result of the attempt, as JSON text. A timeout ends what waits on the loop; a function in
-    a thread goes on, and its caller does not wait for it any longer."""
-    seconds = decode_policy(attempt.claimed.policy).timeout
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await attempt.run(asyncio.to_thread if in_thread else on_the_spot)
-    except TimeoutError:
-        if seconds is not None and limit.expired():
-            raise _TimedOut(seconds) from None
-        raise
-
-
 def _in_a_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run a coroutine to its end. If this thread runs a loop already, another thread runs it."""
     if asyncio._get_running_loop() is None:
@@ -178,7 +161,7 @@ def _run(work: Callable[[], Coroutine[object, object, T]]) -> T:
 
 def _end(error: Exception) -> End:
     match error:
-        case _TimedOut(seconds=seconds):
+        case OutOfTime(seconds=seconds):
             return TimedOut(seconds)
         case BadArguments() | BadResult() | PayloadTooLarge():
             return refused(error)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -22,11 +22,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.events import Events
-from holdfast.handlers.registry import Registry
+from holdfast.handlers.registry import Handler, Registry
 from holdfast.hooks import Hooks
 
 if TYPE_CHECKING:
-    from holdfast.handlers.resources import Overrides, Resources
+    from holdfast.handlers.resources import Overrides, Recipe, Resources
 
 SLOW_SECONDS = 5.0
 """After so long a step of starting or leaving is told, and again each time as long has passed."""
@@ -76,11 +76,15 @@ async def _entered(
         return None
     from holdfast.handlers.resources import Resources
 
-    recipes = [recipe for handler in needy for recipe in handler.recipes().values()]
     resources = Resources(overrides)
-    resources.require_known(recipes)
-    await resources.enter(recipes, stack, partial(_told_if_slow, app.events))
+    if overrides:
+        resources.require_known(_recipes(app.registry.handlers))
+    await resources.enter(_recipes(needy), stack, partial(_told_if_slow, app.events))
     return resources
+
+
+def _recipes(handlers: Iterable[Handler]) -> list[Recipe]:
+    return [recipe for handler in handlers for recipe in handler.recipes().values()]
 
 
 def with_surroundings(
