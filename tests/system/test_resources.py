@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -440,6 +440,7 @@ def shown() -> str:
         (lambda app: app.task()(_shared_context), "there is no Context yet"),
         (lambda app: app.task()(_positional), "put it behind the '/'"),
         (lambda app: app.task()(_before_rest), r"put it behind '\*rest'"),
+        (lambda app: app.task()(_annotated), r"write the resource as its default: it: … = Shared"),
     ],
 )
 def test_a_task_whose_resources_can_never_be_made_is_refused(
@@ -474,6 +475,9 @@ async def _shared_context(it: str = Shared(_wants_context)) -> None: ...
 
 
 async def _positional(it: str = Shared(shown), /) -> None: ...
+
+
+async def _annotated(it: Annotated[str, Shared(shown)]) -> None: ...
 
 
 async def _before_rest(it: str = Shared(shown), *rest: int) -> None: ...
