@@ -1,3 +1,3 @@
-update job set state = 1, started_at = ?1
-where id in (select id from job where state = 0 order by id limit ?2)
+update job set state = 1, started_at = ?
+where id in (select id from job where state = 0 order by id limit ?)
 returning id, args

@@ -1,1 +1,1 @@
-update job set state = 2, finished_at = ?1 where id = ?2
+update job set state = 2, finished_at = ? where id = ?

@@ -1,1 +1,1 @@
-insert into job (args) values (?1)
+insert into job (args) values (?)

@@ -220,6 +220,15 @@ def test_scripts_lie_under_a_noun(backend: str) -> None:
     assert not (found := sorted(file.name for file in flat)), "\n".join(found)
 
 
+def test_no_statement_for_sqlite_binds_by_number() -> None:
+    """`sqlite3` of Python 3.12.0 to 3.12.3 takes `?1` for a name. It then warns that the values
+    come as a sequence, and a program that makes errors of warnings cannot use the store."""
+    folders = (PACKAGE / "store" / "sqlite", ROOT / "bench", ROOT / "tests")
+    scripts = [file for folder in folders for file in folder.rglob("*.sql")]
+    assert [str(file) for file in scripts if re.search(r"\?[0-9]", file.read_text("utf-8"))] == []
+    assert len(scripts) > 60
+
+
 def test_the_tables_of_reasons_have_no_entry_that_is_not_needed() -> None:
     known = {str(verb): verb for verb in VERBS}
     assert {name for name in NO_SCRIPT if name not in known} == set()

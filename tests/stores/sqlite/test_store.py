@@ -406,8 +406,8 @@ def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
     tx.run(
         "insert into holdfast_worker"
-        " values (?1, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?2, ?2, 0, 0, '{}')",
-        (worker, 2**60),
+        " values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?, ?, 0, 0, '{}')",
+        (worker, 2**60, 2**60),
     )
     return worker
 

@@ -80,7 +80,8 @@ class MarkedLines:
     def claim(
         self, tx: Transaction, worker: WorkerId, wants: Sequence[Want], tasks: Sequence[str]
     ) -> list[Claimed]:
-        [(trusted, returns, names)] = tx.rows(steps("jobs/claim")["gate"], (worker, tx.now))
+        gate = steps("jobs/claim")["gate"]
+        [(trusted, returns, names)] = tx.rows(gate, (worker, tx.now, tx.now))
         if not trusted:
             return []
         closed = set(to_texts(names))
@@ -174,7 +175,7 @@ def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked], free: in
         line = (queue, priority, to_json(numbers))
         timeout_at = None if timeout is None else after(tx.now, timeout)
         ahead_from = _ahead_from(first_ahead, priority)
-        tx.run(sql["lease"], (*line, worker, tx.now, timeout_at, ahead_from))
+        tx.run(sql["lease"], (worker, tx.now, timeout_at, ahead_from, *line))
         tx.run(sql["leave"], line)
 
 

@@ -27,4 +27,4 @@ def cool(tx: Transaction, queue: str, hint: float) -> None:
         doubled = settings.throttle_base * 2.0 ** min(count - 1, MOST_DOUBLINGS)
         wait = min(doubled, settings.throttle_cap)
         until = after(tx.now, max(hint, wait))
-    tx.run(sql["cool"], (queue, until, count))
+    tx.run(sql["cool"], (until, count, queue))

@@ -131,7 +131,8 @@ def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:
     stood = 0
     for (keep_for, fence), results in alike.items():
         expires_at = None if keep_for is None else after(tx.now, keep_for)
-        stood += tx.changed(copy, (to_json_object(results), tx.now, expires_at, fence, LATEST))
+        times = (tx.now, expires_at, LATEST, tx.now)
+        stood += tx.changed(copy, (*times, to_json_object(results), fence))
     return stood
 
 
@@ -152,7 +153,7 @@ def _find(tx: Transaction, transitions: Sequence[Transition]) -> _Places:
         if source is JobState.RUNNING:
             rows = tx.rows(sql["find running"], (to_json(ids),))
         else:
-            rows = tx.rows(sql["find waiting"], (to_json(ids), source.value))
+            rows = tx.rows(sql["find waiting"], (source.value, to_json(ids)))
         for row in rows:
             found[source, row[0]] = Found(Narrow._make(row[:_NARROW]), *row[_NARROW:])
     return found

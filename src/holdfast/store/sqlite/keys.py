@@ -19,7 +19,7 @@ from holdfast.store.sqlite.transaction import Transaction
 def holder_of(tx: Transaction, key: str) -> tuple[JobId, JobState] | None:
     """The job that has the key by right: it exists, and it is in a state in which it wanted the key
     or within its period."""
-    row = tx.row(steps("parts/key")["holder"], (key, tx.now))
+    row = tx.row(steps("parts/key")["holder"], (tx.now, key))
     if row is None:
         return None
     job_id, states, in_period = row

@@ -80,7 +80,7 @@ def _still_beside(plan: Plan, live: dict[tuple[str, str], set[JobId]]) -> bool:
 
 
 def unfinished(tx: Transaction, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
-    wanted = (name, to_json(dict.fromkeys(scopes)))
+    wanted = {"name": name, "scopes": to_json(dict.fromkeys(scopes))}
     rows = tx.rows(script("schedules/unfinished"), wanted)
     found: dict[str, list[Live]] = {}
     for scope, *columns in rows:
@@ -116,7 +116,13 @@ def _write(tx: Transaction, written: dict[_Key, Plan], keeps: dict[str, float]) 
         rows.append((*key, *told, *times, None if job is None else job.id))
     tx.each(sql["write"], rows)
     tx.each(sql["advance"], [key for key, plan in written.items() if plan.moves_cursor])
-    tx.each(sql["tidy"], {(*key[:2], TIDY_BATCH) for key in written})
+    tx.each(
+        sql["tidy"],
+        [
+            {"schedule": schedule, "scope": scope, "limit": TIDY_BATCH}
+            for schedule, scope in {key[:2] for key in written}
+        ],
+    )
     tx.each(sql["start"], started)
     insert(tx, jobs)
     _cancel(tx, written.values())

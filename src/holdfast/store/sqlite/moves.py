@@ -17,7 +17,7 @@ from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction, Values
 
 
 class Found(NamedTuple):
@@ -161,13 +161,21 @@ def _drop_deadlines(tx: Transaction, moves: Sequence[Move]) -> None:
 
 def _append_errors(tx: Transaction, moves: Sequence[Move]) -> None:
     sql = steps("jobs/finish")
-    rows: list[Row] = []
-    for job_id, error in ((move.transition.id, move.transition.error) for move in moves):
-        if error is not None:
-            said = (error.kind, error.message, error.traceback)
-            rows.append((job_id, error.attempt, tx.now, *said))
+    rows: list[Values] = [
+        {
+            "job_id": move.transition.id,
+            "attempt": error.attempt,
+            "now": tx.now,
+            "kind": error.kind,
+            "message": error.message,
+            "traceback": error.traceback,
+            "kept": ERRORS_KEPT,
+        }
+        for move in moves
+        if (error := move.transition.error) is not None
+    ]
     tx.each(sql["append error"], rows)
-    tx.each(sql["trim errors"], [(job_id, ERRORS_KEPT) for job_id, *_ in rows])
+    tx.each(sql["trim errors"], rows)
 
 
 def _cool_queues(tx: Transaction, moves: Sequence[Move]) -> None:

@@ -66,7 +66,8 @@ def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
 
 
 def request_cancel(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
-    marked = tx.rows(script("jobs/request_cancel"), (to_json(ids), tx.now))
+    values = {"ids": to_json(ids), "now": tx.now}
+    marked = tx.rows(script("jobs/request_cancel"), values)
     for worker in {worker for _, worker, is_there in marked if is_there}:
         tx.wake(Topic.CANCEL, worker)
     return [JobId(job_id) for job_id, *_ in marked]
@@ -108,7 +109,11 @@ def _moment(now: int, due: float | datetime) -> int:
 def edit(
     tx: Transaction, ids: Iterable[JobId], args: str | None, tags: Sequence[str] | None
 ) -> list[JobId]:
-    values = (to_json(ids), args, None if tags is None else to_json(tags))
+    values = {
+        "ids": to_json(ids),
+        "args": args,
+        "tags": None if tags is None else to_json(tags),
+    }
     return [JobId(job_id) for (job_id,) in tx.rows(script("jobs/edit"), values)]
 
 
@@ -128,7 +133,7 @@ def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
 
 def _update(verb: str, tx: Transaction, ids: Iterable[JobId], value: object) -> list[JobId]:
     """Run the verb's statement in every place where jobs wait; returns the jobs that it changed."""
-    wanted = (to_json(ids), value)
+    wanted = {"ids": to_json(ids), "value": value}
     places = [place for place in TABLES if place in WAITING]
     return [JobId(job_id) for place in places for (job_id,) in tx.rows(at(verb, place), wanted)]
 

@@ -33,7 +33,7 @@ class SqliteQueues(Verbs):
     async def tune(self, name: str, settings: QueueSettings) -> None:
         def work(tx: Transaction) -> None:
             _ensure(tx, {name: settings})
-            tx.run(script("queues/tune"), (name, settings.to_json()))
+            tx.run(script("queues/tune"), (settings.to_json(), name))
 
         await self._writer.write(work)
 

@@ -61,7 +61,8 @@ class SqliteSchedules(Verbs):
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
         def work(tx: Transaction) -> dict[str, datetime]:
-            rows = tx.rows(script("schedules/cursors"), (name, to_json(scopes)))
+            wanted = {"name": name, "scopes": to_json(scopes)}
+            rows = tx.rows(script("schedules/cursors"), wanted)
             return {scope: to_datetime(at) for scope, at in rows}
 
         return await self._writer.read(work)
@@ -77,9 +78,10 @@ class SqliteSchedules(Verbs):
 
         def work(tx: Transaction) -> None:
             sql = steps("schedules/advance")
-            tx.run(sql["advance"], (name, scope, moment))
+            values = {"name": name, "scope": scope, "at": moment, "limit": FORGET_BATCH}
+            tx.run(sql["advance"], values)
             if scope == NO_SCOPE:
-                tx.run(sql["forget"], (name, moment, FORGET_BATCH))
+                tx.run(sql["forget"], values)
 
         await self._writer.write(work)
 
@@ -109,7 +111,8 @@ class SqliteSchedules(Verbs):
         def work(tx: Transaction) -> None:
             told = None if error is None else clean(error, MESSAGE_LIMIT)
             since = None if error is None else tx.now
-            tx.run(script("schedules/complain"), (name, told, since))
+            values = {"name": name, "error": told, "since": since}
+            tx.run(script("schedules/complain"), values)
 
         await self._writer.write(work)
 
@@ -118,14 +121,15 @@ class SqliteSchedules(Verbs):
 
     async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
         def work(tx: Transaction) -> builtins.list[Schedule]:
-            wanted = to_json(names) if names else None
-            return [_schedule(row) for row in tx.rows(script("schedules/list"), (wanted,))]
+            wanted = {"names": to_json(names) if names else None}
+            return [_schedule(row) for row in tx.rows(script("schedules/list"), wanted)]
 
         return await self._writer.read(work)
 
     async def _change(self, step: str, names: Sequence[str]) -> builtins.list[str]:
         def work(tx: Transaction) -> builtins.list[str]:
-            changed = tx.rows(script(f"schedules/{step}"), (to_json(names), tx.now))
+            values = {"names": to_json(names), "now": tx.now}
+            changed = tx.rows(script(f"schedules/{step}"), values)
             return _told(tx, changed)
 
         return await self._writer.write(work) if names else []
@@ -138,16 +142,15 @@ def _declare(tx: Transaction, schedules: Mapping[str, Definition], since: dateti
     runs_since = tx.now if since is None else to_micros(since)
     known = {name: facts for name, *facts in tx.rows(sql["known"], (to_json(schedules),))}
     for name, definition in schedules.items():
-        text = encode_definition(definition)
+        values = {**_facts(name, definition), "now": tx.now, "since": runs_since}
         was, *code = known.get(name, (None, False, None, None))
-        if was == text:
-            tx.run(sql["confirm"], (name, tx.now, runs_since))
+        if was == values["definition"]:
+            tx.run(sql["confirm"], values)
         elif was is None or _wins(tx.now, runs_since, *code):
-            facts = (name, text, encode_definition(definition.rule), definition.keep)
-            tx.run(sql["declare"], (*facts, tx.now, runs_since))
+            tx.run(sql["declare"], values)
             tx.wake(Topic.SCHEDULES)
         else:
-            tx.run(sql["contest"], (name, tx.now, text))
+            tx.run(sql["contest"], values)
 
 
 def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int) -> bool:
@@ -158,12 +161,20 @@ def _wins(now: int, since: int, edited: bool, code_since: int, code_seen_at: int
 
 def _put(tx: Transaction, name: str, definition: Definition, revision: int | None) -> bool:
     sql = steps("schedules/put")
-    texts = (encode_definition(definition), encode_definition(definition.rule))
-    facts = (name, *texts, definition.keep, tx.now)
-    written = tx.rows(sql["edit"], (*facts, revision))
+    values = {**_facts(name, definition), "now": tx.now, "revision": revision}
+    written = tx.rows(sql["edit"], values)
     if not written and not revision:
-        written = tx.rows(sql["create"], facts)
+        written = tx.rows(sql["create"], values)
     return bool(_told(tx, written))
+
+
+def _facts(name: str, definition: Definition) -> dict[str, object]:
+    return {
+        "name": name,
+        "definition": encode_definition(definition),
+        "rule": encode_definition(definition.rule),
+        "keep": definition.keep,
+    }
 
 
 def _delete(tx: Transaction, names: Sequence[str]) -> list[str]:
@@ -210,10 +221,8 @@ def _history(
     tx: Transaction, name: str, scope: str | None, limit: int, before: int
 ) -> list[LedgerEntry]:
     sql = steps("schedules/history")
-    if scope is None:
-        rows = tx.rows(sql["all"], (name, before, limit))
-    else:
-        rows = tx.rows(sql["of a scope"], (name, before, limit, scope))
+    wanted = {"name": name, "scope": scope, "before": before, "limit": limit}
+    rows = tx.rows(sql["all" if scope is None else "of a scope"], wanted)
     started = to_json(job_id for *_, job_id in rows if job_id is not None)
     jobs = {job_id: facts for job_id, *facts in tx.rows(sql["jobs"], (started,))}
     return [_entry(row, jobs) for row in rows]
@@ -243,7 +252,7 @@ def _entry(row: Row, jobs: Mapping[str, Sequence[Any]]) -> LedgerEntry:
 def _prune_ledger(tx: Transaction, limit: int) -> int:
     sql = steps("schedules/prune_ledger")
     over = tx.rows(sql["over"], (tx.now, limit))
-    tx.each(sql["forget"], [(name, at) for name, _, at, fired in over if fired])
+    tx.each(sql["forget"], [{"name": name, "at": at} for name, _, at, fired in over if fired])
     rows = [(name, scope, at) for name, scope, at, _ in over]
     tx.each(sql["ledger"], rows)
     tx.each(sql["started"], rows)

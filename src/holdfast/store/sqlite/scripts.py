@@ -3,6 +3,10 @@
 A file may hold several statements, each after a line `-- name: …`; a file without such lines
 is one statement. `{{parts/…}}` stands for the text of that part, `{{place}}` for the table of a
 live place (see `places.at`), and the words of `BODY_WORDS` for the columns of a job's body.
+
+A statement takes its values by `?` in their order, as those that every job passes do, or by
+`:name`, where a value stands twice or the order would be a riddle. Never by `?1`: to some Pythons
+that is a name, and they warn of a sequence of values.
 """
 
 from __future__ import annotations

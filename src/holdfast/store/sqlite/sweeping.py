@@ -64,11 +64,16 @@ def lapsed_leases(
     if tx.rows(sql["any"]) == [(0,)]:
         no_leases.keep([])
         return []
-    return to_live(tx.rows(sql["lapsed"], (tx.now, after or "", limit)))
+    return to_live(tx.rows(sql["lapsed"], (after or "", tx.now, limit)))
 
 
 def overdue_attempts(tx: Transaction, limit: int, after: str | None, slack: float) -> list[Live]:
-    values = (tx.now, after or "", limit, round(slack * SECOND))
+    values = {
+        "now": tx.now,
+        "after": after or "",
+        "limit": limit,
+        "slack": round(slack * SECOND),
+    }
     return to_live(tx.rows(script("jobs/overdue_attempts"), values))
 
 

@@ -27,7 +27,7 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction, Values
 from holdfast.store.sqlite.version import Remembered, Version
 from holdfast.store.sqlite.writer import Verbs, Writer
 
@@ -49,8 +49,14 @@ class SqliteWorkers(Verbs):
         stuck: Mapping[str, int] = NONE_STUCK,
     ) -> Beat:
         def work(tx: Transaction) -> Beat:
-            row = (worker, tx.now, after(tx.now, lease), caught_up, to_counts(stuck))
-            return _heartbeat(tx, worker, row, held)
+            values = {
+                "worker": worker,
+                "now": tx.now,
+                "expires_at": after(tx.now, lease),
+                "caught_up": caught_up,
+                "stuck": to_counts(stuck),
+            }
+            return _heartbeat(tx, worker, values, held)
 
         return await self._writer.write(work)
 
@@ -97,10 +103,14 @@ class SqliteWorkers(Verbs):
 
 
 def _poll(tx: Transaction, worker: WorkerId, queues: Sequence[str]) -> Row:
-    since = tx.now - round(LATELY * SECOND)
-    [found] = tx.rows(
-        script("workers/poll"), (to_json(queues), worker, since, tx.now, MOST_COUNTED)
-    )
+    wanted = {
+        "queues": to_json(queues),
+        "worker": worker,
+        "since": tx.now - round(LATELY * SECOND),
+        "now": tx.now,
+        "most": MOST_COUNTED,
+    }
+    [found] = tx.rows(script("workers/poll"), wanted)
     return found
 
 
@@ -120,23 +130,23 @@ def _news(found: Row, now: int) -> News:
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
     tx.run(
         script("workers/register"),
-        (
-            worker.id,
-            worker.name,
-            worker.host,
-            worker.pid,
-            to_counts(worker.queues),
-            to_json(worker.tasks),
-            worker.version,
-            tx.now,
-            after(tx.now, lease),
-        ),
+        {
+            "id": worker.id,
+            "name": worker.name,
+            "host": worker.host,
+            "pid": worker.pid,
+            "queues": to_counts(worker.queues),
+            "tasks": to_json(worker.tasks),
+            "version": worker.version,
+            "now": tx.now,
+            "expires_at": after(tx.now, lease),
+        },
     )
 
 
-def _heartbeat(tx: Transaction, worker: WorkerId, row: Row, held: Sequence[Held]) -> Beat:
+def _heartbeat(tx: Transaction, worker: WorkerId, values: Values, held: Sequence[Held]) -> Beat:
     sql = steps("workers/heartbeat")
-    if not tx.rows(sql["beat"], row):
+    if not tx.rows(sql["beat"], values):
         return Beat(False, lost=tuple(attempt.id for attempt in held))
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
@@ -179,7 +189,7 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
 
 def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
     sql = steps("workers/sweep")
-    tx.run(sql["shorten"], (tx.now,))
+    tx.run(sql["shorten"], {"now": tx.now})
     before = tx.now - round(lapsed_for * SECOND)
     swept = tx.rows(sql["sweep"], (before, limit))
     tx.each(steps("parts/counter")["forget worker"], swept)

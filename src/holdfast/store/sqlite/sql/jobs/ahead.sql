@@ -1,9 +1,9 @@
-with one as (select queue, priority, seq from holdfast_ready where job_id = ?1)
+with one as (select queue, priority, seq from holdfast_ready where job_id = ?)
 select count(*)
 from (
     select 1
     from one
     cross join holdfast_ready as r
         on r.queue = one.queue and (r.priority, r.seq) < (one.priority, one.seq)
-    limit ?2
+    limit ?
 )

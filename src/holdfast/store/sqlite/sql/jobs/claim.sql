@@ -1,8 +1,8 @@
 -- name: gate
 select
-    exists (select 1 from holdfast_worker where id = ?1 and expires_at > ?2),
+    exists (select 1 from holdfast_worker where id = ? and expires_at > ?),
     (select n from holdfast_counter where topic = 'return' and name = ''),
-    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?2)
+    (select json_group_array(name) from holdfast_queue where paused or cool_until > ?)
 
 -- name: next priority
 select min(priority) from holdfast_ready where queue = ? and priority > ?
@@ -15,12 +15,12 @@ from holdfast_ready as r
 cross join holdfast_job as j on j.id = r.job_id
 left join holdfast_deadline as d on d.job_id = r.job_id
 left join holdfast_progress as p on p.job_id = r.job_id
-where r.queue = ?1
-    and r.priority = ?2
-    and r.seq >= ?3
-    and r.task in (select value from json_each(?4))
+where r.queue = ?
+    and r.priority = ?
+    and r.seq >= ?
+    and r.task in (select value from json_each(?))
 order by r.seq
-limit ?5
+limit ?
 
 -- name: last
 select max(seq) from holdfast_ready where queue = ? and priority = ?
@@ -32,10 +32,10 @@ insert into holdfast_lease (
 )
 select
     job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
-    ?4, ?5, ?6, seq >= ?7
+    ?, ?, ?, seq >= ?
 from holdfast_ready
-where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
+where queue = ? and priority = ? and seq in (select value from json_each(?))
 
 -- name: leave
 delete from holdfast_ready
-where queue = ?1 and priority = ?2 and seq in (select value from json_each(?3))
+where queue = ? and priority = ? and seq in (select value from json_each(?))

@@ -1,1 +1,1 @@
-select job_id from holdfast_place where due_at <= ?1 and job_id > ?2 order by job_id limit ?3
+select job_id from holdfast_place where due_at <= ? and job_id > ? order by job_id limit ?

@@ -13,7 +13,7 @@ select
     (select d.at from holdfast_deadline as d where d.job_id = p.job_id),
     null, null, null, null
 from holdfast_place as p
-where p.state = ?2 and not p.ended and p.job_id in (select value from json_each(?1))
+where p.state = ? and not p.ended and p.job_id in (select value from json_each(?))
 
 -- name: end
 insert into holdfast_outcome (
@@ -25,12 +25,16 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: append error
 insert into holdfast_error (job_id, n, attempt, at, kind, message, traceback)
-select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6 from holdfast_error where job_id = ?1
+select :job_id, coalesce(max(n), 0) + 1, :attempt, :now, :kind, :message, :traceback
+from holdfast_error
+where job_id = :job_id
 
 -- name: trim errors
 delete from holdfast_error
-where job_id = ?1
-    and n <= (select n from holdfast_error where job_id = ?1 order by n desc limit 1 offset ?2)
+where job_id = :job_id
+    and n <= (
+        select n from holdfast_error where job_id = :job_id order by n desc limit 1 offset :kept
+    )
 
 -- name: retentions
 select name, settings from holdfast_queue where settings <> '{}'
@@ -46,15 +50,15 @@ insert into holdfast_outcome (
 select
     p.job_id, p.queue, p.priority, p.seq, p.task, p.attempts + 1, p.crashes, p.fence, p.ties,
     d.at, p.worker_id, p.claimed_at, p.cancel_requested_at,
-    'succeeded', ?2,
+    'succeeded', ?,
     iif(
         json_extract(q.settings, '$.retain_succeeded') is null,
-        ?3,
-        min(?5, ?2 + cast(round(json_extract(q.settings, '$.retain_succeeded') * 1000000) as integer))
+        ?,
+        min(?, ? + cast(round(json_extract(q.settings, '$.retain_succeeded') * 1000000) as integer))
     ),
     ended.value
-from json_each(?1) as ended
-cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ?4 and p.ties = 0
+from json_each(?) as ended
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = 0
 left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
 

@@ -8,6 +8,6 @@ select
 from holdfast_lease as l
 cross join holdfast_job as j on j.id = l.job_id
 left join holdfast_worker as w on w.id = l.worker_id
-where l.job_id > ?2 and (w.id is null or w.expires_at <= ?1)
+where l.job_id > ? and (w.id is null or w.expires_at <= ?)
 order by l.job_id
-limit ?3
+limit ?

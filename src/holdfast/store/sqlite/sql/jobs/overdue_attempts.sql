@@ -4,8 +4,8 @@ select
 from holdfast_lease as l
 cross join holdfast_job as j on j.id = l.job_id
 left join holdfast_worker as w on w.id = l.worker_id
-where l.job_id > ?2
-    and l.timeout_at + ?4 < ?1
-    and (w.id is null or l.timeout_at + ?4 < w.written_until)
+where l.job_id > :after
+    and l.timeout_at + :slack < :now
+    and (w.id is null or l.timeout_at + :slack < w.written_until)
 order by l.job_id
-limit ?3
+limit :limit

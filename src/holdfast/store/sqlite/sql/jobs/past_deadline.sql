@@ -5,8 +5,8 @@ where job_id in (
     from holdfast_deadline as d
     left join holdfast_outcome as o on o.job_id = d.job_id
     left join holdfast_job as j on j.id = d.job_id
-    where d.at <= ?1 and (o.job_id is not null or j.id is null)
-    limit ?2
+    where d.at <= ? and (o.job_id is not null or j.id is null)
+    limit ?
 )
 
 -- name: find
@@ -14,6 +14,6 @@ select d.job_id
 from holdfast_deadline as d
 left join holdfast_lease as l on l.job_id = d.job_id
 left join holdfast_worker as w on w.id = l.worker_id
-where d.at <= ?1 and d.job_id > ?2 and (w.id is null or d.at < w.written_until)
+where d.at <= ? and d.job_id > ? and (w.id is null or d.at < w.written_until)
 order by d.job_id
-limit ?3
+limit ?

@@ -2,9 +2,9 @@
 -- `due_at` is selected because only then SQLite reads the places in order and sorts nothing
 select due_at, state, job_id, queue, priority, seq, task, attempts, crashes, fence, ties
 from holdfast_place
-where due_at <= ?1
+where due_at <= ?
 order by due_at, job_id
-limit ?2
+limit ?
 
 -- name: next
 -- each minimum is one look at an index, which a view would not use

@@ -1,1 +1,4 @@
-update {{place}} set priority = ?2 where job_id in (select value from json_each(?1)) returning job_id
+update {{place}}
+set priority = :value
+where job_id in (select value from json_each(:ids))
+returning job_id

@@ -5,4 +5,4 @@ insert into holdfast_queue (name) values (?) on conflict do nothing
 select cool_until, throttles, settings from holdfast_queue where name = ?
 
 -- name: cool
-update holdfast_queue set cool_until = ?2, throttles = ?3 where name = ?1
+update holdfast_queue set cool_until = ?, throttles = ? where name = ?

@@ -1,5 +1,5 @@
 -- name: holder
-select job_id, states, coalesce(until > ?2, 0) from holdfast_unique_key where key = ?1
+select job_id, states, coalesce(until > ?, 0) from holdfast_unique_key where key = ?
 
 -- name: take
 insert into holdfast_unique_key (key, job_id, states, until)

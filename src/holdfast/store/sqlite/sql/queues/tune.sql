@@ -1,1 +1,1 @@
-update holdfast_queue set settings = ?2 where name = ?1
+update holdfast_queue set settings = ? where name = ?

@@ -1,1 +1,3 @@
-update holdfast_schedule set error = ?2, error_at = ?3 where name = ?1 and error is not ?2
+update holdfast_schedule
+set error = :error, error_at = :since
+where name = :name and error is not :error

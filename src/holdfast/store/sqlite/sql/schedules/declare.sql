@@ -7,7 +7,7 @@ where name in (select value from json_each(?))
 insert into holdfast_schedule (
     name, definition, rule, keep, edited, revision, created_at, declared_at, code_since, code_seen_at
 )
-values (?1, ?2, ?3, ?4, 0, 1, ?5, ?5, ?6, ?5)
+values (:name, :definition, :rule, :keep, 0, 1, :now, :now, :since, :now)
 on conflict (name) do update set
     revision = revision + 1,
     changed_at = iif(rule <> excluded.rule, excluded.declared_at, changed_at),
@@ -22,10 +22,16 @@ on conflict (name) do update set
 
 -- name: confirm
 update holdfast_schedule
-set declared_at = ?2, code_seen_at = ?2, code_since = max(coalesce(code_since, ?3), ?3)
-where name = ?1
+set
+    declared_at = :now,
+    code_seen_at = :now,
+    code_since = max(coalesce(code_since, :since), :since)
+where name = :name
 
 -- name: contest
 update holdfast_schedule
-set declared_at = ?2, rival = iif(edited, null, ?3), rival_at = iif(edited, null, ?2)
-where name = ?1
+set
+    declared_at = :now,
+    rival = iif(edited, null, :definition),
+    rival_at = iif(edited, null, :now)
+where name = :name

@@ -1,16 +1,16 @@
 -- name: all
 select schedule, scope, at, decision, reason, recorded_at, job_id
 from holdfast_ledger
-where schedule = ?1 and at < ?2
+where schedule = :name and at < :before
 order by at desc, scope
-limit ?3
+limit :limit
 
 -- name: of a scope
 select schedule, scope, at, decision, reason, recorded_at, job_id
 from holdfast_ledger
-where schedule = ?1 and scope = ?4 and at < ?2
+where schedule = :name and scope = :scope and at < :before
 order by at desc
-limit ?3
+limit :limit
 
 -- name: jobs
 select

@@ -1,7 +1,7 @@
 -- name: over
 select g.schedule, g.scope, g.at, g.decision = 'fired'
 from holdfast_ledger as g
-where g.keep_until <= ?1
+where g.keep_until <= ?
     and g.decision not in ('failed', 'waiting')
     and (
         g.job_id is null
@@ -10,14 +10,14 @@ where g.keep_until <= ?1
         )
     )
 order by g.keep_until
-limit ?2
+limit ?
 
 -- name: forget
 update holdfast_schedule
 set
-    pruned_from = min(coalesce(pruned_from, ?2), ?2),
-    pruned_until = max(coalesce(pruned_until, ?2), ?2)
-where name = ?1
+    pruned_from = min(coalesce(pruned_from, :at), :at),
+    pruned_until = max(coalesce(pruned_until, :at), :at)
+where name = :name
 
 -- name: ledger
 delete from holdfast_ledger where schedule = ? and scope = ? and at = ?

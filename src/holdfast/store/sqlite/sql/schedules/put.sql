@@ -1,17 +1,17 @@
 -- name: edit
 update holdfast_schedule
 set
-    changed_at = iif(rule <> ?3, ?5, changed_at),
-    definition = ?2,
-    rule = ?3,
-    keep = ?4,
+    changed_at = iif(rule <> :rule, :now, changed_at),
+    definition = :definition,
+    rule = :rule,
+    keep = :keep,
     edited = 1,
     revision = revision + 1
-where name = ?1 and (?6 is null or revision = ?6)
+where name = :name and (:revision is null or revision = :revision)
 returning name
 
 -- name: create
 insert into holdfast_schedule (name, definition, rule, keep, edited, revision, created_at)
-values (?1, ?2, ?3, ?4, 1, 1, ?5)
+values (:name, :definition, :rule, :keep, 1, 1, :now)
 on conflict (name) do nothing
 returning name

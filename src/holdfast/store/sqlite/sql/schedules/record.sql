@@ -27,10 +27,14 @@ on conflict (schedule, scope) do update set at = max(at, excluded.at)
 -- name: tidy
 -- the oldest rows only: a plan must not read a long backlog of live jobs
 delete from holdfast_started
-where schedule = ?1
-    and scope = ?2
+where schedule = :schedule
+    and scope = :scope
     and at in (
-        select at from holdfast_started where schedule = ?1 and scope = ?2 order by at limit ?3
+        select at
+        from holdfast_started
+        where schedule = :schedule and scope = :scope
+        order by at
+        limit :limit
     )
     and not exists (
         select 1 from holdfast_place as p where p.job_id = holdfast_started.job_id and not p.ended

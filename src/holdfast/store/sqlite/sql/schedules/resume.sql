@@ -1,7 +1,7 @@
 update holdfast_schedule
 set
     revision = revision + paused,
-    resumed_at = iif(paused, ?2, resumed_at),
+    resumed_at = iif(paused, :now, resumed_at),
     paused = 0
-where name in (select value from json_each(?1))
+where name in (select value from json_each(:names))
 returning name

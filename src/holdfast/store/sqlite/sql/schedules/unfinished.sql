@@ -1,7 +1,7 @@
 with started as materialized (
     select s.scope, s.at, s.job_id
-    from json_each(?2) as wanted
-    cross join holdfast_started as s on s.schedule = ?1 and s.scope = wanted.value
+    from json_each(:scopes) as wanted
+    cross join holdfast_started as s on s.schedule = :name and s.scope = wanted.value
 ),
 p as materialized (
     select * from holdfast_place where not ended and job_id in (select job_id from started)

@@ -1,17 +1,17 @@
 -- name: beat
 update holdfast_worker
 set
-    heartbeat_at = ?2,
-    expires_at = ?3,
-    lease = ?3 - ?2,
+    heartbeat_at = :now,
+    expires_at = :expires_at,
+    lease = :expires_at - :now,
     alive_since = iif(
-        expires_at > ?2 and ?2 >= heartbeat_at and 2 * (?2 - heartbeat_at) <= lease,
+        expires_at > :now and :now >= heartbeat_at and 2 * (:now - heartbeat_at) <= lease,
         alive_since,
-        ?2
+        :now
     ),
-    written_until = iif(?4, heartbeat_at, written_until),
-    stuck = ?5
-where id = ?1
+    written_until = iif(:caught_up, heartbeat_at, written_until),
+    stuck = :stuck
+where id = :worker
 returning id
 
 -- name: held

@@ -1,15 +1,15 @@
 select
-    exists (select 1 from holdfast_ready where queue in (select value from json_each(?1))),
+    exists (select 1 from holdfast_ready where queue in (select value from json_each(:queues))),
     (
         select min(at)
         from (
-            select min(due_at) as at from holdfast_scheduled where due_at > ?3
+            select min(due_at) as at from holdfast_scheduled where due_at > :since
             union all
-            select min(wake_at) from holdfast_suspended where wake_at > ?3
+            select min(wake_at) from holdfast_suspended where wake_at > :since
             union all
-            select min(at) from holdfast_deadline where at > ?3
+            select min(at) from holdfast_deadline where at > :since
         )
     ),
-    coalesce((select n from holdfast_counter where topic = 'cancel' and name = ?2), 0),
+    coalesce((select n from holdfast_counter where topic = 'cancel' and name = :worker), 0),
     coalesce((select n from holdfast_counter where topic = 'schedules' and name = ''), 0),
-    (select count(*) from (select 1 from holdfast_worker where expires_at > ?4 limit ?5))
+    (select count(*) from (select 1 from holdfast_worker where expires_at > :now limit :most))

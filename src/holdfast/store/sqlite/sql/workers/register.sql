@@ -2,7 +2,10 @@ insert into holdfast_worker (
     id, name, host, pid, queues, tasks, version,
     started_at, heartbeat_at, expires_at, lease, alive_since, written_until
 )
-values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9 - ?8, ?8, ?8)
+values (
+    :id, :name, :host, :pid, :queues, :tasks, :version,
+    :now, :now, :expires_at, :expires_at - :now, :now, :now
+)
 on conflict (id) do update set
     name = excluded.name,
     host = excluded.host,
