@@ -68,7 +68,7 @@ async def test_a_burst_of_calls_becomes_one_job_with_the_newest_arguments() -> N
             await harness.advance(seconds=30)
             await settled.enqueue(9, name)
         await harness.advance(seconds=10)  # the longest wait is over, although calls kept coming
-        assert await harness.drain() == 1
+        assert (await harness.drain()).attempts == 1
         assert await first.result() == "Dee, 9"
 
 
