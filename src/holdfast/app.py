@@ -319,14 +319,14 @@ class App(Tasks):
         """Run a worker in this thread until it is told to stop, for a program without an event
         loop of its own; with `burst` until nothing is left to do.
 
-        In the main thread the worker is stopped by SIGTERM and Ctrl-C and cannot outlast them, as
-        `holdfast worker` does. In another thread signals are not its own: use `burst`, or let the
-        program end.
+        In the main thread the worker is stopped by SIGTERM, SIGHUP and Ctrl-C and cannot outlast
+        them, as `holdfast worker` does. In another thread signals are not its own: use `burst`, or
+        let the program end.
         """
 
         async def work(last_resort: LastResort | None) -> None:
-            async with self.worker(queues, **options) as worker:
-                await worker.run(burst=burst, last_resort=last_resort)
+            async with self.worker(queues, **options).alone(last_resort) as worker:
+                await worker.run(burst=burst)
 
         run_alone(work)
 
@@ -366,6 +366,13 @@ class OpenedWorker:
         self.registry: Registry | None = None  # what a test has equipped
         self._open = AsyncExitStack()
         self._worker: Worker | None = None
+        self._alone = False
+        self._last_resort: LastResort | None = None
+
+    def alone(self, last_resort: LastResort | None) -> Self:
+        """The worker is the whole program: it hears signals before it claims its first job."""
+        self._alone, self._last_resort = True, last_resort
+        return self
 
     async def __aenter__(self) -> Worker:
         async with AsyncExitStack() as stack:
@@ -385,6 +392,8 @@ class OpenedWorker:
                 replicas,
                 closing=CLOSING_SECONDS + (0.0 if plain else LEAVING_SECONDS),
             )
+            if self._alone:
+                stack.enter_context(self._worker.obeying_signals(self._last_resort))
             await stack.enter_async_context(self._worker)
             await self._tell_unserved(app)
             self._open = stack.pop_all()

@@ -26,7 +26,8 @@ EVENTS: Mapping[str, str] = {
     # A worker's life
     "worker.started": "A worker is registered and begins to claim.",
     "worker.stopped": "A worker has left; what it could not finish is handed back.",
-    "worker.signal": "A worker heard SIGTERM or SIGINT; a second signal makes it leave at once.",
+    "worker.signal": "A worker heard SIGTERM, SIGINT or SIGHUP; it leaves, `immediate` at once.",
+    "worker.retiring": "A limit of the worker is reached; it leaves when what runs has ended.",
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
     "worker.step_slow": "A step of starting or leaving takes long; told again while it does.",

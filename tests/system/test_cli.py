@@ -9,82 +9,28 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import psutil
 import pytest
 
-from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, WorkerInfo
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import new_job
 from tests.support.backends import opened
+from tests.support.shell import (
+    SHOP,
+    STARTS,
+    Shell,
+    alive,
+    ended,
+    enqueue,
+    wait_for_state,
+    wait_for_workers,
+)
 from tests.support.waiting import wait_until
-
-STARTS = 30.0
-SHOP = """
-import asyncio
-
-from holdfast import App
-
-app = App({url!r}, lease=2)
-
-
-@app.task(name="greet")
-async def greet(name: str) -> str:
-    return f"Hello {{name}}"
-
-
-@app.task(name="sleep")
-async def sleep(seconds: float) -> None:
-    await asyncio.sleep(seconds)
-"""
-
-
-class Shell:
-    """A folder with an app in it, and the processes started there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.url = f"sqlite:///{folder / 'jobs.db'}"
-        self.app = folder / "shop.py"
-        self.app.write_text(SHOP.format(url=self.url))
-        self.environment: dict[str, str] = {}
-        self._started: list[subprocess.Popen[str]] = []
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli.main", *arguments],
-            cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-            | self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._started.append(process)
-        return process
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        return ended(self.start(*arguments))
-
-    def end(self) -> None:
-        for process in self._started:
-            if process.poll() is None:
-                for child in psutil.Process(process.pid).children(recursive=True):
-                    child.kill()
-                process.kill()
-            process.communicate()
-
-
-def ended(process: subprocess.Popen[str], within: float = 60) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=within)
-    return process.returncode, out, err
 
 
 @pytest.fixture
@@ -101,38 +47,6 @@ async def store(shell: Shell) -> AsyncIterator[Store]:
     """The test's own look at the shop's store."""
     async with opened(shell.url) as store:
         yield store
-
-
-async def enqueue(store: Store, task: str, **arguments: Any) -> JobId:
-    [inserted] = await store.jobs.insert([new_job(task, args=json.dumps(arguments))])
-    return inserted.id
-
-
-async def alive(store: Store) -> list[WorkerInfo]:
-    return [worker for worker in await store.workers.list() if worker.alive]
-
-
-async def wait_for_workers(
-    store: Store, count: int, *, but: frozenset[int] = frozenset()
-) -> set[int]:
-    """Their process ids, once so many live workers are there that are not among `but`."""
-    found: set[int] = set()
-
-    async def all_there() -> bool:
-        nonlocal found
-        found = {worker.pid for worker in await alive(store)} - but
-        return len(found) == count
-
-    await wait_until(all_there, STARTS, f"{count} workers are alive")
-    return found
-
-
-async def wait_for_state(store: Store, job: JobId, state: JobState) -> None:
-    async def reached() -> bool:
-        [found] = await store.jobs.get([job])
-        return found.state is state
-
-    await wait_until(reached, STARTS, f"the job is {state}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -199,7 +199,7 @@ async def test_an_embedded_worker_that_lost_its_slots_leaves_by_itself(live_stor
     await shop.enqueue(deaf, policy=BRIEF)
     async with shop.worker({"default": 1}, patience=0.2) as worker:
         await wait_until(lambda: bool(shop.reported("worker.stopped")), 10, "it has left")
-        assert worker.health()["alive"] is False
+        assert worker.health()["ready"] is False
         assert await live_store.workers.list() == []
         release.set()
 

@@ -144,7 +144,7 @@ async def test_what_a_last_claim_brings_is_handed_back_unstarted(live_store: Sto
     await worker.start()
     await wait_until(lambda: "claim" in line.held, 5, "a claim is on its way")
     leaving = asyncio.create_task(worker.stop())
-    await wait_until(lambda: worker.health()["alive"] is False, 5, "the worker leaves")
+    await wait_until(lambda: worker.health()["ready"] is False, 5, "the worker leaves")
     line.release()
     await asyncio.wait_for(leaving, 10)
     for job_id in ids:
@@ -234,7 +234,7 @@ async def test_stopping_twice_and_stopping_unstarted_are_safe(live_store: Store)
     await worker.start()
     await asyncio.gather(worker.stop(), worker.stop())
     await worker.stop()
-    assert worker.health()["alive"] is False
+    assert worker.health()["ready"] is False
 
 
 def _all() -> JobFilter:

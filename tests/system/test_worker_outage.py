@@ -149,10 +149,10 @@ async def test_a_worker_whose_lease_ran_out_keeps_what_it_runs_and_its_name(
         await started.wait()
         name = worker.id
         line.cut = True
-        await wait_until(lambda: worker.health()["alive"] is False, 10, "the lease has run out")
+        await wait_until(lambda: worker.health()["ready"] is False, 10, "the lease has run out")
         await wait_until(lambda: bool(shop.reported("worker.lease_lapsed")), 5, "that is said")
         line.cut = False
-        await wait_until(lambda: worker.health()["alive"] is True, 10, "the worker is back")
+        await wait_until(lambda: worker.health()["ready"] is True, 10, "the worker is back")
         assert worker.id == name
         release.set()
         job = await shop.until(job_id, lambda job: job.ended)
@@ -181,7 +181,7 @@ async def test_a_worker_whose_lease_ran_out_stops_what_was_taken_over_meanwhile(
     async with shop.worker(lease=0.6) as worker:
         await started.wait()
         line.cut = True
-        await wait_until(lambda: worker.health()["alive"] is False, 10, "the lease has run out")
+        await wait_until(lambda: worker.health()["ready"] is False, 10, "the lease has run out")
         [lost] = await wait_for_lapse(sealed_store)
         [verdict] = await sealed_store.jobs.reclaim([decide(lost, WorkerLost())])
         assert verdict.accepted
@@ -354,7 +354,7 @@ async def test_a_worker_that_cannot_reach_its_store_stays_while_it_holds_somethi
     await asyncio.sleep(0.8)
     go_on.set()
     await asyncio.sleep(0.8)
-    assert worker.health()["alive"] is False
+    assert worker.health()["ready"] is False
     assert not running.done()
     line.cut = False
     job = await shop.until(job_id, lambda job: job.ended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 import pytest
 
 from holdfast.cli.program import program
+from holdfast.cli.sizes import Size
 from holdfast.cli.worker import parse_queues
 from holdfast.job.state import JobState
 from tests.unit.cli import Desk, desk_in
@@ -181,6 +183,34 @@ def test_workers_are_listed_live_or_lapsed(desk: Desk) -> None:
         "sleeper": False,
     }
     assert "lapsed" in desk.on_store("workers", "list").out
+
+
+def test_health_is_the_lease_of_a_worker_of_this_host_or_name(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.hire(lease=30.0, name="clerk-2"))
+    desk.seed(lambda scene: scene.hire(lease=-5.0, name="sleeper"))
+    document = desk.json("health", "--name", "clerk")
+    assert (document["alive"], document["says"]) == (["clerk-2"], "1 worker named 'clerk' alive")
+    for arguments, reason in (
+        (("--name", "cler"), "no worker named 'cler' is registered"),
+        (("--name", "sleeper"), "no worker named 'sleeper' is alive: the last heartbeat was"),
+        (("--name", "clerk", "--host", "moon"), "named 'clerk' on host 'moon' is registered"),
+        ((), f"no worker on host {platform.node()!r} is registered"),
+    ):
+        answer = desk.on_store("health", *arguments)
+        assert (answer.code, reason in " ".join(answer.out.split())) == (1, True), answer
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("512M", 512 << 20), ("2g", 2 << 30), ("1.5KiB", 1536), ("700", 700)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert Size().convert(text, None, None) == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "12X", "-1M", "1 000"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write it as 512M or 2G"):
+        Size().convert(text, None, None)
 
 
 # migrate and the program itself -------------------------------------------------------------

@@ -78,7 +78,7 @@ class Leadership:
     def _set(self, since: float | None) -> None:
         if (since is None) != (self._since is None):
             name = "leader.stepped_down" if since is None else "leader.elected"
-            self._events.info(name, role=self.role, worker=self._candidate)
+            self._events.debug(name, role=self.role, worker=self._candidate)
         self._since = since
 
     def _age(self) -> float:

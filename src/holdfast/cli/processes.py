@@ -1,8 +1,9 @@
 """Several worker processes under one parent, which starts a child again when it dies.
 
 Each child is a full worker with an id and a lease of its own; the parent runs no jobs and holds no
-connection. Each child is started in a session of its own. So Ctrl-C in a terminal reaches only the
-parent, and the parent passes it on once; otherwise every child would get it twice.
+connection. A child that retires gets its successor at once and may take its time. On SIGHUP the
+children are replaced one by one: the next one is started, and when it claims jobs the old one
+leaves. If the next one does not get so far, because the new code is broken, the old one stays.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import asyncio
 import logging
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Coroutine
+import time
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from holdfast.background.backoff import Backoff
+from holdfast.cli.member import Member
+from holdfast.cli.successor import Terminal
 from holdfast.worker.os_signals import told_by_signals
 
 logger = logging.getLogger("holdfast")
@@ -28,6 +31,36 @@ WRONG_CALL = 2
 """The exit code of a child that was called wrongly: starting it again would not help."""
 HANDOVER_SECONDS = 3.0
 """How long running jobs may go on after code changed; then they are handed back."""
+
+
+class Place:
+    """One of the numbered places of a group, and the child that works there now."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.child: Member | None = None
+        self.was_started = False
+        self.wish: asyncio.Future[bool] | None = None
+        self.wished = asyncio.Event()
+
+    def put(self, child: Member) -> None:
+        self.was_started = self.is_started
+        self.child = child
+
+    @property
+    def is_started(self) -> bool:
+        return self.was_started or (self.child is not None and bool(self.child.health["started"]))
+
+    def ask_for_another(self) -> asyncio.Future[bool]:
+        """Answers whether another child works here by then."""
+        self.wish = asyncio.get_running_loop().create_future()
+        self.wished.set()
+        return self.wish
+
+    def grant(self, done: bool) -> None:
+        self.wished.clear()
+        if self.wish is not None and not self.wish.done():
+            self.wish.set_result(done)
 
 
 class ProcessGroup:
@@ -43,11 +76,14 @@ class ProcessGroup:
         restart: bool = True,
     ) -> None:
         self._command = [sys.executable, "-m", "holdfast", *arguments]
-        self._count = count
+        self._places = [Place(number) for number in range(1, count + 1)]
         self._name = name
         self._until_done = until_done
         self._restart = restart
-        self._children: dict[int, Process] = {}
+        self._terminal = Terminal()
+        self._children: set[Member] = set()  # also those that leave and have a successor
+        self._rolling: asyncio.Task[None] | None = None
+        self._roll_again = False
         self._stopping = asyncio.Event()
         self._renewed = asyncio.Event()
         self._signals = 0
@@ -60,54 +96,92 @@ class ProcessGroup:
         companion = None if beside is None else asyncio.create_task(beside)
         with told_by_signals(self._on_signal):
             try:
-                await asyncio.gather(*(self._keep(number) for number in range(1, self._count + 1)))
+                await asyncio.gather(*map(self._keep, self._places))
+                while self._children:
+                    await asyncio.wait([child.done for child in self._children])
             finally:
-                if companion is not None:
-                    companion.cancel()
-                    await asyncio.gather(companion, return_exceptions=True)
+                for task in filter(None, (companion, self._rolling)):
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
         return self._code
 
-    async def renew(self) -> None:
-        """Stop every child and let it be started again, with the code as it is now. Children that
-        still run jobs after the handover get a second SIGTERM, which makes them hurry."""
-        self._renewed.set()
-        before = dict(self._children)
-        _signal_all(before, signal.SIGTERM)
-        waits = [asyncio.create_task(child.wait()) for child in before.values()]
-        if waits:
-            await asyncio.wait(waits, timeout=HANDOVER_SECONDS)
-            _signal_all(before, signal.SIGTERM)
-            await asyncio.wait(waits)
+    def health(self) -> dict[str, object]:
+        """The health of all as one; any thread may ask. A place whose child is being started again
+        is not ready, but no reason to end the whole group."""
+        known = {p.number: p.child.health for p in self._places if p.child is not None}
+        stopping, rolls = self._stopping.is_set(), self._rolling is not None
+        ready = len(known) == len(self._places) and all(one["ready"] for one in known.values())
+        return {
+            "live": all(one["live"] for one in known.values()),
+            "ready": ready and not stopping,
+            "started": all(place.is_started for place in self._places),
+            "leaving": "stop" if stopping else "reload" if rolls else "",
+            "processes": known,
+        }
 
-    async def _keep(self, number: int) -> None:
+    # Keeping a place filled -----------------------------------------------------------------
+
+    async def _keep(self, place: Place) -> None:
         backoff = Backoff(first=FIRST_RESTART_SECONDS, cap=LONGEST_RESTART_SECONDS)
-        loop = asyncio.get_running_loop()
-        while not self._stopping.is_set():
-            started = loop.time()
-            self._renewed.clear()
-            code = await self._run_child(number)
-            if self._stopping.is_set() or (code == 0 and self._until_done):
-                return
-            if code == WRONG_CALL and self._restart:
-                self._code = code
-                self._stop(signal.SIGTERM)
-                return
-            if loop.time() - started > STEADY_SECONDS:
-                backoff.reset()
-            await self._before_restart(number, code, backoff.next())
-
-    async def _run_child(self, number: int) -> int:
-        named = ["--name", f"{self._name}-{number}"] if self._name else []
-        child = await asyncio.create_subprocess_exec(
-            *self._command, *named, stdin=PIPE, start_new_session=True
-        )
-        self._children[number] = child
-        if self._stopping.is_set():
-            child.send_signal(signal.SIGTERM)
         try:
-            return await child.wait()
+            while not self._stopping.is_set():
+                self._renewed.clear()
+                place.put(await self._start(place.number))
+                child = await self._until_it_leaves(place)
+                if child.retiring.is_set() and not self._stopping.is_set():
+                    logger.info("worker process %s retires: another is started", place.number)
+                elif await self._is_over(place, child, backoff):
+                    return
         finally:
-            del self._children[number]
+            place.child = None
+            place.grant(False)
+
+    async def _until_it_leaves(self, place: Place) -> Member:
+        """Wait until the place needs another child; returns the last one there. A wish for another
+        is granted meanwhile."""
+        while True:
+            child = place.child
+            assert child is not None
+            await _first_of(child.gone, child.retiring, place.wished)
+            if child.gone.is_set() or child.retiring.is_set():
+                return child
+            place.grant(await self._replace(place, child))
+
+    async def _replace(self, place: Place, old: Member) -> bool:
+        """Start the next child. When it claims jobs, it takes the place, and the old one leaves.
+        If it does not come so far, the old one works on."""
+        new = await self._start(place.number)
+        await _first_of(new.ready, new.gone, self._stopping)
+        if self._stopping.is_set() or not new.ready.is_set():
+            return False
+        place.put(new)
+        old.tell(signal.SIGTERM)
+        await old.gone.wait()
+        return True
+
+    async def _start(self, number: int) -> Member:
+        named = ["--name", f"{self._name}-{number}"] if self._name else []
+        child = await Member.start([*self._command, *named])
+        self._children.add(child)
+        child.done.add_done_callback(lambda _: self._children.discard(child))
+        if self._stopping.is_set():
+            child.tell(signal.SIGTERM)
+        return child
+
+    async def _is_over(self, place: Place, child: Member, backoff: Backoff) -> bool:
+        """Whether nobody shall work in the place of this child, which is gone."""
+        await child.gone.wait()
+        code = await child.done
+        if self._stopping.is_set() or (code == 0 and self._until_done):
+            return True
+        if code == WRONG_CALL and self._restart:
+            self._code = code
+            self._stop(signal.SIGTERM)
+            return True
+        if time.monotonic() - child.started_at > STEADY_SECONDS:
+            backoff.reset()
+        await self._before_restart(place.number, code, backoff.next())
+        return False
 
     async def _before_restart(self, number: int, code: int, wait: float) -> None:
         if self._renewed.is_set():
@@ -122,8 +196,48 @@ class ProcessGroup:
         self.restarts += 1
         await _first_of(self._stopping, timeout=wait)
 
+    # Replacing all --------------------------------------------------------------------------
+
+    async def renew(self) -> None:
+        """Stop every child and let it be started again, with the code as it is now. Children that
+        still run jobs after the handover get a second SIGTERM, which makes them hurry."""
+        self._renewed.set()
+        before = list(self._children)
+        _tell(before, signal.SIGTERM)
+        if before:
+            waits = [child.done for child in before]
+            await asyncio.wait(waits, timeout=HANDOVER_SECONDS)
+            _tell(before, signal.SIGTERM)
+            await asyncio.wait(waits)
+
+    async def _roll(self) -> None:
+        """Replace the children one by one, and again if that was asked for meanwhile."""
+        while self._roll_again and not self._stopping.is_set():
+            self._roll_again = False
+            for place in self._places:
+                if place.child is None or await place.ask_for_another():
+                    continue
+                if not self._stopping.is_set():
+                    logger.error(
+                        "not reloaded: the new worker process %s did not come to claim jobs, so "
+                        "the old ones stay",
+                        place.number,
+                    )
+                break
+            else:
+                logger.info("reloaded: all worker processes are new")
+        self._rolling = None
+
+    # Signals --------------------------------------------------------------------------------
+
     def _on_signal(self, number: signal.Signals) -> None:
-        self._stop(number)
+        if number is not signal.SIGHUP or self._terminal.is_lost:
+            self._stop(number)
+        elif not self._stopping.is_set():
+            logger.info("SIGHUP: replacing the worker processes one by one")
+            self._roll_again = True
+            if self._rolling is None:
+                self._rolling = asyncio.create_task(self._roll())
 
     def _stop(self, number: signal.Signals) -> None:
         """Pass a signal on as SIGTERM. The second SIGTERM makes a child hurry; in place of the
@@ -131,13 +245,12 @@ class ProcessGroup:
         self._signals += 1
         self._stopping.set()
         logger.info("%s: stopping the worker processes (%s)", number.name, len(self._children))
-        _signal_all(self._children, signal.SIGTERM if self._signals < 3 else signal.SIGKILL)
+        _tell(self._children, signal.SIGTERM if self._signals < 3 else signal.SIGKILL)
 
 
-def _signal_all(children: dict[int, Process], number: signal.Signals) -> None:
-    for child in children.values():
-        if child.returncode is None:
-            child.send_signal(number)
+def _tell(children: Iterable[Member], number: signal.Signals) -> None:
+    for child in children:
+        child.tell(number)
 
 
 def _how(code: int) -> str:

@@ -18,6 +18,7 @@ MODULES = {
     "workers": ["workers"],
     "migrate": ["migrate"],
     "doctor": ["doctor"],
+    "health": ["health"],
     "demo": ["demo"],
 }
 """The modules that add each command, or the commands of each group."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,7 +17,10 @@ from holdfast.cli.filters import imports_option, wait_option
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
 from holdfast.cli.program import program
+from holdfast.cli.sizes import Size
+from holdfast.cli.successor import Successor
 from holdfast.cli.target import CommandSession, UsageProblem
+from holdfast.cli.watched import Watched, reported_to_parent, watching
 from holdfast.events import Event
 from holdfast.job.serving import check_choice
 from holdfast.worker.options import DEFAULT_SLOTS
@@ -28,7 +32,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS = ("grace", "lease", "poll", "max_block", "threads", "child_processes", "name")
+OPTIONS = (
+    *("grace", "lease", "poll", "max_block", "max_jobs", "max_memory"),
+    *("threads", "child_processes", "name"),
+)
 """What is handed on to the worker; there, `child_processes` is called `processes`."""
 NO_TASKS = (
     'the app has no tasks: name their modules: App(imports=["shop.tasks"]), '
@@ -49,6 +56,7 @@ class WorkerCall:
     options: dict[str, Any]
     log_level: str
     json_logs: bool
+    health: str | None
     supervised: bool
     imports: tuple[str, ...]
 
@@ -107,6 +115,14 @@ def number(flag: str, **about: Any) -> Callable[[F], F]:
     metavar="TIME",
     help="How long a job may block the event loop. Default: the lease.",
 )
+@number("--max-jobs", help="After so many jobs, leave in good order and start anew.")
+@setting(
+    "--max-memory",
+    metavar="SIZE",
+    type=Size(),
+    help="With so much memory (512M, 2G), leave in good order and start anew.",
+)
+@setting("--health", metavar="HOST:PORT", help="Answer /live, /ready and /startup over HTTP.")
 @setting("--name", help="Its name in lists. Default: host and pid.")
 @setting("--log-level", default="info", help="debug, info, warning or error.")
 @setting("--json-logs", is_flag=True, help="One JSON object a line.")
@@ -120,7 +136,8 @@ def worker(
     the queues of the app's tasks, each with 50 slots.
 
     The first SIGTERM or Ctrl-C lets running jobs end, up to the grace; a second does not wait.
-    What has not ended is handed back and loses no attempt. Exit codes: 3 if it could not leave in
+    What has not ended is handed back and loses no attempt. SIGHUP does as the first and then starts
+    anew, with new code; several processes one by one. Exit codes: 3 if it could not leave in
     time, 4 if a job blocked the event loop for too long.
     """
     options = {key: given.pop(key) for key in OPTIONS}
@@ -168,13 +185,17 @@ def parse_queues(text: str) -> dict[str, int]:
 def _run_one(session: CommandSession, call: WorkerCall) -> None:
     from holdfast.worker.alone import run_alone
 
+    successor, watched = Successor(), Watched()
     app = session.app(call.locator, call.imports)
     set_up_logs(call.log_level, as_json=call.json_logs)
-    with session.on_store(app), _stopped(app) as stopped:
-        run_alone(lambda last_resort: _work(app, call, last_resort))
+    told = reported_to_parent if call.supervised else partial(watching, address=call.health)
+    with told(watched.health), session.on_store(app), _stopped(app) as stopped:
+        run_alone(lambda last_resort: _work(app, call, watched, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
     if call.supervised:
         return
+    assert watched.worker is not None
+    successor.wanted = watched.worker.wants_successor
     if session.as_json:
         document = {"worker": stopped.get("worker"), "ended": ended, "handed_back": back}
         session.answer(document, list)
@@ -182,7 +203,9 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
         complain(f"stopped: {counted(ended, 'job')} ended, {back} handed back")
 
 
-async def _work(app: App, call: WorkerCall, last_resort: LastResort | None) -> None:
+async def _work(
+    app: App, call: WorkerCall, watched: Watched, last_resort: LastResort | None
+) -> None:
     opened = call.opened_on(app)
     async with app.opened_for_work():
         logger.info(
@@ -194,9 +217,10 @@ async def _work(app: App, call: WorkerCall, last_resort: LastResort | None) -> N
         )
         if not app.tasks:
             logger.warning(NO_TASKS)
-        async with opened as worker:
+        async with opened.alone(last_resort) as worker:
+            watched.worker = worker
             with _leaving_with_parent(worker, call.supervised):
-                await worker.run(burst=call.burst, last_resort=last_resort)
+                await worker.run(burst=call.burst)
 
 
 @contextmanager
@@ -217,23 +241,23 @@ def _stopped(app: App) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _leaving_with_parent(worker: Worker, supervised: bool) -> Iterator[None]:
-    """Stop the worker when the parent process is gone. A child's standard input is a pipe to which
-    the parent never writes; the pipe ends when the parent dies, for any reason."""
+    """Stop the worker when the parent process is gone: the socket that is this child's standard
+    input ends when the parent dies, for any reason."""
     if not supervised:
         yield
         return
-    loop, pipe = asyncio.get_running_loop(), sys.stdin.fileno()
+    loop, line = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def parent_is_gone() -> None:
-        loop.remove_reader(pipe)
+        loop.remove_reader(line)
         logger.warning("the parent process is gone: leaving")
         worker.request_stop()
 
-    loop.add_reader(pipe, parent_is_gone)
+    loop.add_reader(line, parent_is_gone)
     try:
         yield
     finally:
-        loop.remove_reader(pipe)
+        loop.remove_reader(line)
 
 
 # Several, in child processes ---------------------------------------------------------------
@@ -256,7 +280,8 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     )
     if reload:
         require_watcher()
-    code = asyncio.run(children.run(watch(children) if reload else None))
+    with watching(children.health, call.health):
+        code = asyncio.run(children.run(watch(children) if reload else None))
     if session.as_json:
         session.answer({"processes": call.processes, "restarts": children.restarts}, list)
     raise click.exceptions.Exit(code)

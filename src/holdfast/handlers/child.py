@@ -28,8 +28,10 @@ from holdfast.job.requests import Answer, Request
 def main(pipe: socket, imports: tuple[str, ...]) -> None:
     """Serve calls until the parent closes the pipe or dies. `imports` is what the parent imported
     before it started."""
-    # A terminal sends Ctrl-C to the whole group, but only the parent decides what ends.
+    # A terminal sends Ctrl-C, and SIGHUP when it closes, to the whole group; but only the parent
+    # decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     connection = Connection(pipe.detach())

@@ -1,18 +1,29 @@
-"""How a running worker is: facts for a health endpoint, and whether it has lost its store."""
+"""How a running worker is: facts for probes, and whether it has lost its store.
+
+Nothing here asks the store or waits for anything, and any thread may call it: a probe must be
+answered while the event loop is blocked and while the store is away.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 
 from holdfast.worker.pipeline import Pipeline
 
+LONGEST_LAG_SECONDS = 60.0
+"""A worker whose event loop, or whose heartbeat's thread, has not turned for so long is dead."""
+PRIVATE = frozenset({"store_says"})
+"""Facts that stay in the process: the words of the store's errors may name hosts and users."""
+
+AskHealth = Callable[[], Mapping[str, object]]
+
 
 def facts(pipeline: Pipeline) -> dict[str, object]:
-    """`alive` False means: do not count on this worker. Ages and times are seconds."""
+    """Ages and times are seconds."""
     heartbeat, outage = pipeline.identity.heartbeat, pipeline.setup.outage
     counters = pipeline.finisher.counters
     return {
-        "alive": pipeline.identity.trusted and not stalled_for(pipeline),
         "worker": pipeline.identity.id,
         "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
         "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
@@ -21,11 +32,23 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
         "running": len(pipeline.runner.running),
         "unwritten": pipeline.finisher.unwritten,
         "stuck": len(pipeline.runner.stuck),
-        "loop_lag": round(max(heartbeat.watchdog.lag, heartbeat.watchdog.blocked_for), 3),
+        "loop_lag": round(_loop_lag(pipeline), 3),
         "ended": counters.ended,
         "refused": counters.refused,
         "discarded": pipeline.runner.discarded,
     }
+
+
+def is_live(pipeline: Pipeline) -> bool:
+    """Whether the event loop turns and the thread that keeps the lease turns. An outage of the
+    store is no reason to end a process: its successor could do no more."""
+    unwatched = time.monotonic() - pipeline.identity.heartbeat.watchdog.last_turn
+    return max(_loop_lag(pipeline), unwatched) < LONGEST_LAG_SECONDS
+
+
+def is_trusted(pipeline: Pipeline) -> bool:
+    """Whether the lease holds, and the store was reached within the last two leases."""
+    return pipeline.identity.trusted and not stalled_for(pipeline)
 
 
 def stalled_for(pipeline: Pipeline) -> float:
@@ -39,3 +62,8 @@ def stalled_for(pipeline: Pipeline) -> float:
 def holds_anything(pipeline: Pipeline) -> bool:
     """Whether handlers run or ends are unwritten: leaving now would lose them."""
     return bool(pipeline.runner.running) or bool(pipeline.finisher.unwritten)
+
+
+def _loop_lag(pipeline: Pipeline) -> float:
+    watchdog = pipeline.identity.heartbeat.watchdog
+    return max(watchdog.lag, watchdog.blocked_for)

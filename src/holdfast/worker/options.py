@@ -36,7 +36,8 @@ class WorkerOptions:
     keeps its slot. When `stuck_share` of a queue's slots are lost that way, the worker leaves.
     `max_block` is how long a handler may block the event loop before the worker is given up;
     without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
-    process imports before the module of its function.
+    process imports before the module of its function. `max_jobs` and `max_memory` (bytes) are how
+    much a worker does, or grows to, before it retires.
     """
 
     queues: Mapping[str, int]
@@ -54,6 +55,8 @@ class WorkerOptions:
     max_unwritten: int = 5_000
     max_payload: int = 256 * 1024
     imports: tuple[str, ...] = ()
+    max_jobs: int | None = None
+    max_memory: int | None = None
 
     @classmethod
     def of(cls, queues: Mapping[str, int], options: Mapping[str, Any]) -> WorkerOptions:
@@ -77,7 +80,7 @@ class WorkerOptions:
         checks.share("stuck_share", self.stuck_share)
         for name in ("batch", "max_unwritten", "max_payload"):
             checks.count(name, getattr(self, name))
-        for name in ("threads", "processes"):
+        for name in ("threads", "processes", "max_jobs", "max_memory"):
             if getattr(self, name) is not None:
                 checks.count(name, getattr(self, name))
 

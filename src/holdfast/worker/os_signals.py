@@ -1,4 +1,6 @@
-"""SIGTERM and SIGINT: the first asks to leave, the second does not wait.
+"""SIGTERM and SIGINT: the first asks to leave, the second does not wait. SIGHUP asks to leave too.
+
+A program under `nohup` starts with SIGHUP ignored, and goes on ignoring it.
 
 The interpreter writes the number of each signal into a pipe, and a thread reads the pipe. So a
 signal is heard while the event loop is blocked, even in a call into C that never returns, when no
@@ -23,7 +25,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.handlers.forks import part_from_parent
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CHECK_SECONDS = 1.0
 """Seconds between two checks that the signal handlers are the worker's own."""
 
@@ -62,7 +64,10 @@ class SignalEar:
     def __init__(self, loop: asyncio.AbstractEventLoop, tell: OnSignal) -> None:
         self._loop = loop
         self._tell = tell
-        self._before = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        if before[signal.SIGHUP] is signal.SIG_IGN:
+            del before[signal.SIGHUP]
+        self._before = before
         self._out, self._in = os.pipe()
         os.set_blocking(self._in, False)
         self._other = -1  # the pipe that the interpreter wrote into before
@@ -84,6 +89,8 @@ class SignalEar:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.SIGHUP in self._before:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
         self._close_pipe()
 
     def _close_pipe(self) -> None:
@@ -92,7 +99,7 @@ class SignalEar:
 
     def _check_handlers(self) -> None:
         self._listen_here()
-        for number in SIGNALS:
+        for number in self._before:
             if signal.getsignal(number) != self._handle:
                 signal.signal(number, self._handle)
         self._timer = self._loop.call_later(CHECK_SECONDS, self._check_handlers)
@@ -119,7 +126,7 @@ class SignalEar:
             for number in numbers:
                 if number == 0:
                     return
-                if number in SIGNALS:
+                if number in self._before:
                     self._tell(signal.Signals(number))
 
 

@@ -54,6 +54,7 @@ class Watchdog:
         self._reported = False
         self.leave_by = math.inf
         self.lag = 0.0
+        self.last_turn = time.monotonic()  # when the heartbeat's own loop last turned
 
     async def watch(self, store: Store) -> None:
         """Runs on the heartbeat's loop, and ends when it has given up the watched one."""
@@ -62,6 +63,7 @@ class Watchdog:
             self._ping()
             began = time.monotonic()
             await asyncio.sleep(pause)
+            self.last_turn = time.monotonic()
             # While the whole process was stopped, nothing was watched: that time does not count.
             self._watched_for += min(time.monotonic() - began, 2 * pause)
         leaving = self._watched_for <= self._limit

@@ -8,9 +8,11 @@ async with Worker(store, registry, options, events) as worker:
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
 from holdfast.background.outage import Outage
@@ -32,6 +34,7 @@ from holdfast.worker.leaving import Departure
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
 from holdfast.worker.pipeline import Pipeline
+from holdfast.worker.retirement import Retirement
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watchdog import Frozen
 
@@ -70,7 +73,9 @@ class Worker:
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
         self._departure: asyncio.Task[None] | None = None
-        self._signals = 0
+        self._started = self._retiring = self._hung_up = self._obeying = False
+        self._retirement: Retirement | None = None
+        self._signals = self._stops_heard = 0
         self._last_resort: LastResort | None = None
         self._failure: HoldfastError | None = None
 
@@ -108,7 +113,9 @@ class Worker:
         for listener in self._listeners:
             pipeline.finisher.listen(listener)
         pipeline.telling.start()
+        self._retirement = Retirement(self.options, pipeline.finisher, self._on_limit)
         try:
+            self._retirement.start()
             named = [queue for queue in self.options.queues if not is_pattern(queue)]
             await self._store.queues.ensure(dict.fromkeys(named, QueueSettings()))
             self._unsubscribe = await self._store.wakeups.subscribe(pipeline.on_wakeup)
@@ -120,6 +127,7 @@ class Worker:
             raise
         pipeline.fetcher.start()
         pipeline.poller.start()
+        self._started = True
         self._events.info(
             "worker.started",
             worker=pipeline.identity.id,
@@ -147,22 +155,31 @@ class Worker:
         if self._pipeline is not None:
             self._pipeline.fetcher.stop_soon()
 
-    async def run(self, *, burst: bool = False, last_resort: LastResort | None = None) -> None:
+    async def run(self, *, burst: bool = False) -> None:
         """Work until a stop is asked for, by `request_stop` or a signal; with `burst` also until
         nothing is left to do. Raises WorkerStalled when the store stays out of reach,
         WorkerFrozen when a handler kept the loop for longer than `max_block`, and SlotsLost when
         stuck handlers hold too many slots.
-
-        With a `last_resort` the process ends even if the loop never turns again.
         """
-        self._last_resort = last_resort
-        with told_by_signals(self._on_signal, self._on_signal_at_once):
+        with self.obeying_signals():
             await self.start()
             try:
                 await self._until_asked(burst)
             finally:
                 await self.stop()
         self._raise_failure()
+
+    @contextmanager
+    def obeying_signals(self, last_resort: LastResort | None = None) -> Iterator[None]:
+        """Leave when the process is told to. `run` does so by itself; who starts the worker before
+        calls this first, so that no signal comes to a worker that claims and does not listen. With
+        a `last_resort` the process ends even if the loop never turns again."""
+        if self._obeying:
+            yield
+            return
+        self._obeying, self._last_resort = True, last_resort
+        with told_by_signals(self._on_signal, self._on_signal_at_once):
+            yield
 
     async def drain(self) -> int:
         """Work until nothing of these queues and tasks is ready, running or due; returns how
@@ -177,12 +194,46 @@ class Worker:
         is cancelled. The store's list of workers keeps the numbers of the registration."""
         self._running_pipeline.resize(queue, slots)
 
+    def retire(self) -> None:
+        """Claim no more, and let `run` end when everything that runs has ended, however long that
+        takes. A stop that is asked for meanwhile counts as always."""
+        pipeline = self._running_pipeline
+        if self._retiring or pipeline.runner.leaving:
+            return
+        self._retiring = pipeline.runner.leaving = True
+        pipeline.fetcher.stop_soon()
+        pipeline.runner.hand_back_waiting()
+        self._farewell = asyncio.create_task(self._retire(pipeline), name="holdfast-retire")
+
+    @property
+    def wants_successor(self) -> bool:
+        """Whether the worker leaves, or has left, so that another takes its place: because of
+        SIGHUP or a limit. A later SIGTERM or SIGINT takes that back."""
+        return (self._hung_up or self._retiring) and not self._signals
+
     def health(self) -> dict[str, object]:
-        """Facts for a health endpoint; `alive` False means: do not count on this worker."""
-        if self._pipeline is None:
-            return {"alive": False, "reason": "not started"}
-        facts = health.facts(self._pipeline)
-        return facts | {"alive": facts["alive"] and self._departure is None}
+        """Facts for probes; any thread may ask, and nothing is asked of the store. Not `live`:
+        end this process. Not `ready`: it claims no jobs. `started`: it was registered. `leaving`:
+        "stop", "reload" (SIGHUP), "limit" (it has done enough), or nothing while it stays."""
+        pipeline = self._pipeline
+        if pipeline is None or not self._started:
+            return {"live": True, "ready": False, "started": False}
+        leaving = self._leaves_for
+        # A departure ends by itself, and the thread that keeps the lease ends before it.
+        return {
+            "live": self._departure is not None or health.is_live(pipeline),
+            "ready": not leaving and health.is_trusted(pipeline),
+            "started": True,
+            "leaving": leaving,
+            **health.facts(pipeline),
+        }
+
+    @property
+    def _leaves_for(self) -> str:
+        """Nothing while it stays."""
+        if self.wants_successor:
+            return "reload" if self._hung_up else "limit"
+        return "stop" if self._asked.is_set() or self._departure is not None else ""
 
     @property
     def _running_pipeline(self) -> Pipeline:
@@ -222,7 +273,17 @@ class Worker:
 
     async def _drain_then_ask(self) -> None:
         await self.drain()
-        self._asked.set()
+        if not self._retiring:
+            self._asked.set()
+
+    def _on_limit(self, name: str, value: int, limit: int) -> None:
+        worker = self._running_pipeline.identity.id
+        self._events.info("worker.retiring", worker=worker, reason=name, value=value, limit=limit)
+        self.retire()
+
+    async def _retire(self, pipeline: Pipeline) -> None:
+        await pipeline.runner.quiet.wait()
+        self._leave_soon()
 
     def _on_exhausted(self, queue: str, stuck: int, slots: int) -> None:
         runner = self._running_pipeline.runner
@@ -234,19 +295,28 @@ class Worker:
         self._leave_soon()
 
     def _on_signal(self, number: signal.Signals) -> None:
-        again = self._asked.is_set()
+        """SIGHUP asks to leave and never to hurry: somebody wants new code, or a terminal is
+        gone."""
+        if number is signal.SIGHUP:
+            self._hung_up, again = True, False
+        else:
+            again = self._asked.is_set() and not (self._hung_up and self._stops_heard == 0)
+            self._stops_heard += 1
         self._events.info("worker.signal", signal=number.name, immediate=again)
         self.request_stop(now=again)
 
     def _on_signal_at_once(self, number: signal.Signals) -> None:
         """Called by the thread that hears signals: a worker with a blocked loop must leave too."""
-        self._signals += 1
-        grace = self.options.grace if self._signals == 1 else 0.0
+        self._signals += number is not signal.SIGHUP
+        grace = self.options.grace if self._signals <= 1 else 0.0
         if self._pipeline is not None:
             self._pipeline.identity.heartbeat.watchdog.leave_by = time.monotonic() + grace
         if self._last_resort is not None:
-            patience = {1: self.options.leaves_within, 2: AT_ONCE_SECONDS}
-            self._last_resort.arm(patience.get(self._signals, 0.0))
+            within = self.options.leaves_within
+            patience = {0: within, 1: within, 2: AT_ONCE_SECONDS}
+            # A worker that has not started holds nothing, and may wait for a silent store.
+            most = math.inf if self._started else AT_ONCE_SECONDS
+            self._last_resort.arm(min(patience.get(self._signals, 0.0), most))
 
     def _on_frozen(self, frozen: Frozen) -> None:
         """Called in the heartbeat's thread, when all that can be saved is saved."""
@@ -278,6 +348,8 @@ class Worker:
         if self._last_resort is not None:
             self._last_resort.arm(self.options.leaves_within)
         self._unsubscribe()
+        if self._retirement is not None:
+            self._retirement.stop()
         departure = Departure(pipeline, self._services, self._hurry)
         await departure.leave()
         pipeline.telling.stop()
