@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 MINUTE = timedelta(minutes=1)
 ALL_HOURS = frozenset(range(24))
 BACK = timedelta(hours=30)
+LONGEST_SHIFT = timedelta(hours=3)
+STARS = {frozenset(range(60)): "*", frozenset({0, 15, 30, 45}): "*/15"}
 
 # Each with a moment near which something happens to its clock.
 MOMENTS = {
@@ -21,7 +23,9 @@ MOMENTS = {
     "Australia/Lord_Howe": ("2027-04-03T15:00", "2027-10-02T15:30"),
     "Asia/Kathmandu": ("2027-03-28T01:00", "2027-10-31T01:00"),
     "Africa/Casablanca": ("2027-02-07T02:00", "2027-03-14T02:00"),
-    "Pacific/Apia": ("2011-12-30T10:00", "2027-06-01T00:00"),
+    "Pacific/Apia": ("2011-12-30T10:00", "2027-06-01T00:00"),  # leaves a day out
+    "Pacific/Kwajalein": ("1993-08-21T12:00", "2027-06-01T00:00"),  # leaves a day out
+    "Antarctica/Vostok": ("1994-01-31T17:00", "1994-11-01T00:00"),  # seven hours back, and forth
     "UTC": ("2028-02-29T00:00", "2027-12-31T23:00"),
 }
 
@@ -38,8 +42,12 @@ class Expression:
     @property
     def text(self) -> str:
         hours = "*" if self.hours == ALL_HOURS else _listed(self.hours)
-        minutes = "*" if len(self.minutes) == 60 else _listed(self.minutes)
+        minutes = STARS.get(self.minutes) or _listed(self.minutes)
         return f"{minutes} {hours} {_listed(self.days)} * {_listed(self.weekdays)}"
+
+    @property
+    def elapsed(self) -> bool:
+        return self.hours == ALL_HOURS or self.minutes in STARS
 
     def matches(self, wall: datetime) -> bool:
         return wall.minute in self.minutes and wall.hour in self.hours and self._day(wall)
@@ -64,7 +72,7 @@ def walk(
     A longer `step` will do where it divides all minutes of the expression and every offset.
     """
     start = (after - BACK).replace(minute=0, second=0, microsecond=0)
-    found = _elapsed if expression.hours == ALL_HOURS else _on_the_wall
+    found = _elapsed if expression.elapsed else _on_the_wall
     plans = found(expression, ZoneInfo(zone), start, until, step)
     return [at for at in plans if after < at <= until]
 
@@ -84,6 +92,9 @@ def _on_the_wall(
     previous = _wall(zone, start - step)
     for moment in _steps(start, end, step):
         wall = _wall(zone, moment)
+        if abs(wall - previous) > LONGEST_SHIFT:  # another clock: what it left out does not count
+            shown.clear()
+            previous = wall
         skipped = _steps(previous + step, wall - step, step)
         fires = any(expression.matches(each) for each in skipped)
         if fires or (wall not in shown and expression.matches(wall)):

@@ -231,3 +231,14 @@ async def test_a_provider_is_asked_for_a_backfill_too() -> None:
         report = await app.client.schedules.backfill("bill", since, MONDAY)
         assert report.fired == 6
         assert len(await harness.enqueued(bill)) == 6
+
+
+@pytest.mark.parametrize("args", [5, None, {1, 2}])
+def test_arguments_of_a_wrong_kind_are_refused(args: Any) -> None:
+    app = App("sqlite://")
+
+    @app.task()
+    def work(n: int = 1) -> None: ...
+
+    with pytest.raises((BadOption, BadArguments), match="a tuple, a mapping, or a JSON object"):
+        work.scheduled("@daily", args=args)

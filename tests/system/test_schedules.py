@@ -430,3 +430,44 @@ async def test_many_that_evaluate_at_once_fire_each_plan_once(scene: Scene) -> N
 async def test_on_crash_fail_is_frozen_into_the_policy(scene: Scene) -> None:
     await scene.declare(cron="@hourly", on_crash=OnCrash.FAIL)
     assert '"max_crashes":1' in (await scene.schedule()).definition.policy
+
+
+# Start and end ---------------------------------------------------------------------------------
+
+
+async def test_no_plan_is_made_before_the_start_or_after_the_end(scene: Scene) -> None:
+    first, last = START + timedelta(minutes=20), START + timedelta(minutes=40)
+    await scene.declare(cron="*/10 * * * *", start=first, end=last, catch_up=CatchUp.ALL)
+    for _ in range(7):
+        await scene.after(minutes=10)
+    assert await scene.decisions() == [("00:20", FIRED), ("00:30", FIRED), ("00:40", FIRED)]
+
+
+async def test_a_planner_is_bound_to_the_end_of_its_schedule_too(scene: Scene) -> None:
+    def minutes(scope: str, after: datetime, now: datetime) -> list[datetime]:
+        planned = (START + timedelta(minutes=n) for n in (5, 15, 25, 35))
+        return [at for at in planned if after < at <= now]
+
+    scene.providers.planners["minutes"] = minutes
+    await scene.declare(
+        cron="*/30 * * * *", planner="minutes", end=START + timedelta(minutes=30), catch_up="all"
+    )
+    await scene.after(minutes=60)
+    assert await scene.decisions() == [("00:05", FIRED), ("00:15", FIRED), ("00:25", FIRED)]
+
+
+async def test_a_backfill_stays_between_start_and_end(scene: Scene, client: Client) -> None:
+    await scene.declare(cron="@hourly", start=START - timedelta(hours=3), end=START)
+    report = await client.schedules.backfill("job", START - timedelta(hours=9), START, dry_run=True)
+    assert (report.planned, report.first) == (4, START - timedelta(hours=3))
+
+
+async def test_start_and_end_are_edited_and_checked(scene: Scene, client: Client) -> None:
+    await scene.declare(cron="@hourly", end=START + timedelta(hours=1))
+    edited = await client.schedules.edit("job", end=START + timedelta(hours=2))
+    assert edited.definition.rule.end == START + timedelta(hours=2)
+    with pytest.raises(BadOption, match="start must be not later than end"):
+        await client.schedules.edit("job", start=START + timedelta(hours=3))
+    with pytest.raises(BadOption, match="a datetime with a time zone"):
+        await client.schedules.edit("job", start=datetime(2027, 1, 1))  # noqa: DTZ001
+    assert (await client.schedules.edit("job", end=None)).definition.rule.end is None

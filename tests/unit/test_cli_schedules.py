@@ -136,3 +136,34 @@ def test_the_history_shows_reasons_of_plans_that_did_not_fire(desk: Desk) -> Non
     shown = desk.on_store("schedules", "history", "nightly", "--before", before).out
     assert "2027-01-01 01:30:00Z" in shown
     assert "late by more than 60 s" in shown
+
+
+def test_a_schedule_past_its_end_is_shown_as_ended(desk: Desk) -> None:
+    made = ("schedules", "create", "sale", "-t", "send", "--cron", "@daily")
+    assert (
+        desk.on_store(*made, "--start", "2020-01-01T00:00Z", "--end", "2020-02-01T00:00Z").code == 0
+    )
+    [shown] = desk.json("schedules", "list", "sale")["schedules"]
+    assert (shown["ended"], shown["next_due"]) == (True, None)
+    assert shown["rule"] == "@daily (UTC) from 2020-01-01T00:00Z until 2020-02-01T00:00Z"
+    assert "ended" in desk.on_store("schedules", "list", "sale").out
+    plans = desk.json("schedules", "preview", "sale", "--from", "2020-01-31", "--to", "2021-01-01")
+    assert len(plans["plans"]) == 2
+    desk.json("schedules", "edit", "sale", "--end", "+7d")
+    [shown] = desk.json("schedules", "list", "sale")["schedules"]
+    assert not shown["ended"]
+
+
+def test_a_policy_of_a_newer_program_is_shown_as_it_is_stored(desk: Desk) -> None:
+    async def of_tomorrow(store: Store) -> None:
+        policy = '{"retry":{"max_attempts":"many"}}'
+        rule = Rule(cron="@daily")
+        await store.schedules.declare({"new": Definition(rule, "send", "mail", policy=policy)})
+
+    desk.seed(lambda scene: of_tomorrow(scene.store))
+    shown = desk.json("schedules", "show", "new")
+    assert shown["definition"]["policy"] == {"retry": {"max_attempts": "many"}}
+    assert "cannot read its policy" in shown["error"]
+    drawn = desk.on_store("schedules", "show", "new").out
+    assert "cannot read its policy" in " ".join(drawn.split())
+    assert {each["name"] for each in desk.json("schedules", "list")["schedules"]} >= {"new"}

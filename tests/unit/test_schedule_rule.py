@@ -27,8 +27,17 @@ def test_a_time_in_the_gap_fires_when_the_gap_ends() -> None:
 
 
 def test_several_times_in_one_gap_fire_once() -> None:
-    found = plans("*/10 2 * * *", "Europe/Berlin", "2027-03-27T12:00", "2027-03-28T12:00")
+    found = plans("0,20,40 2 * * *", "Europe/Berlin", "2027-03-27T12:00", "2027-03-28T12:00")
     assert found == ["28T01:00"]
+
+
+def test_a_star_for_the_minutes_means_elapsed_time_as_in_vixie_cron() -> None:
+    gap = plans("*/20 2 * * *", "Europe/Berlin", "2027-03-27T12:00", "2027-03-29T12:00")
+    assert gap == ["29T00:00", "29T00:20", "29T00:40"]
+    fold = plans("*/30 2 * * *", "Europe/Berlin", "2027-10-30T12:00", "2027-10-31T12:00")
+    assert fold == ["31T00:00", "31T00:30", "31T01:00", "31T01:30"]
+    stepped = plans("0 */2 * * *", "Europe/Berlin", "2027-03-28T00:00", "2027-03-28T03:00")
+    assert stepped == ["28T01:00", "28T02:00"], "a step in the hours names hours"
 
 
 def test_a_time_in_the_fold_fires_the_first_time_only() -> None:
@@ -63,9 +72,38 @@ def test_a_search_back_from_the_second_pass_finds_what_the_first_pass_showed() -
     assert times.before(at("2027-10-31T01:15")) == at("2027-10-31T00:45")
 
 
-def test_a_day_that_a_zone_left_out_fires_when_the_next_begins() -> None:
-    found = plans("0 9 30 12 *", "Pacific/Apia", "2011-12-01T00:00", "2012-01-10T00:00")
-    assert found == ["30T10:00"]
+@pytest.mark.parametrize(
+    ("zone", "left_out", "noon_before", "noon_after"),
+    [
+        ("Pacific/Apia", "30 12", "2011-12-29T22:00", "2011-12-30T22:00"),
+        ("Pacific/Kwajalein", "21 8", "1993-08-21T00:00", "1993-08-22T00:00"),
+        ("Pacific/Kiritimati", "31 12", "1994-12-30T22:00", "1994-12-31T22:00"),
+    ],
+)
+def test_a_day_that_a_zone_left_out_does_not_fire(
+    zone: str, left_out: str, noon_before: str, noon_after: str
+) -> None:
+    """More than three hours are no daylight saving, and no day is made up for."""
+    daily = times_of(Rule(cron="0 12 * * *", timezone=zone))
+    assert daily.after(at(noon_before)) == at(noon_after)
+    assert daily.before(at(noon_after)) == at(noon_before)
+    yearly = times_of(Rule(cron=f"0 12 {left_out} *", timezone=zone))
+    before = at(noon_before)
+    found = yearly.after(before)
+    assert found is not None
+    assert found.year == before.year + 1
+    notes = preview(Rule(cron="0 0 * * *", timezone=zone), "n", before, at(noon_after), 9)
+    assert [plan.note for plan in notes] == [""], "the day after begins as any other"
+
+
+def test_a_clock_that_is_set_back_by_hours_shows_its_times_again() -> None:
+    found = plans("0 18 * * *", "Antarctica/Vostok", "1994-01-31T00:00", "1994-02-01T12:00")
+    assert found == ["31T11:00", "31T18:00"], "18:00 of the old clock, 18:00 of the new one"
+
+
+def test_a_zone_that_moves_by_up_to_three_hours_makes_up_for_its_gap() -> None:
+    found = plans("30 12 * * *", "Antarctica/Casey", "2018-10-31T00:00", "2020-10-06T00:00")
+    assert len(found) == 706
 
 
 def test_a_preview_marks_the_gap_and_both_passes_of_the_fold() -> None:
@@ -94,6 +132,17 @@ def test_a_preview_tells_the_delay_apart_from_the_plan_time() -> None:
         ("0 0 * * fri#2", "2027-01-08T00:00"),
         ("*/20 30 12 * * *", "2027-01-01T12:30"),
         ("0 0 29 feb *", "2028-02-29T00:00"),
+        ("0 9 * * sat-sun", "2027-01-02T09:00"),
+        ("0 9 * * Fri-Mon", "2027-01-02T09:00"),
+        ("0 22-2 * * *", "2027-01-01T22:00"),
+        ("0 0 * * 7-2", "2027-01-03T00:00"),
+        ("0 0 5 nov-feb *", "2027-01-05T00:00"),
+        ("0 0 12 ? * MON", "2027-01-04T12:00"),
+        ("0 0 12 15 * ?", "2027-01-15T12:00"),
+        ("0 0 L-3 * *", "2027-01-28T00:00"),
+        ("0 0 2W * *", "2027-02-02T00:00"),
+        ("0 0 10w,L-1W * *", "2027-01-11T00:00"),
+        ("0 0 * * friL", "2027-01-29T00:00"),
     ],
 )
 def test_expressions_of_every_kind_are_read(cron: str, first: str) -> None:
@@ -105,6 +154,29 @@ def test_expressions_of_every_kind_are_read(cron: str, first: str) -> None:
 )
 def test_a_bad_expression_is_told_with_what_was_expected(cron: str) -> None:
     with pytest.raises(BadOption, match="cron must be"):
+        times_of(Rule(cron=cron))
+
+
+@pytest.mark.parametrize(
+    ("cron", "problem"),
+    [
+        ("61 * * * *", "'61' is no minute: it takes 0 to 59"),
+        ("0 h * * *", "'h' is no hour: .* use jitter="),
+        ("0~30 * * * *", "'0~30' is no minute: .* use jitter="),
+        ("0 0 32 * *", "'32' is no day of month"),
+        ("0 0 L-31 * *", "it takes L-1 to L-30"),
+        ("0 0 1 januar *", "'januar' is no month: it takes 1 to 12 or jan, feb"),
+        ("0 0 * * L", "'l' is no weekday"),
+        ("0 0 * * mon#6", "'mon#6' is no weekday"),
+        ("? * * * *", r"'\?' is no minute"),
+        ("*/0 * * * *", "a step is at least 1"),
+        ("0 0 12 ? * 2", r"beside '\?' a weekday must be a name"),
+        ("0 0 12 * * ? 2027", r"it has 7 fields: .*end="),
+        ("@every 5m", "every=timedelta"),
+    ],
+)
+def test_the_error_names_the_field_and_what_it_takes(cron: str, problem: str) -> None:
+    with pytest.raises(BadOption, match=problem):
         times_of(Rule(cron=cron))
 
 

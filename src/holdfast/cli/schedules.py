@@ -15,10 +15,11 @@ from holdfast.cli.program import schedules_group
 from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, draw_schedule
 from holdfast.cli.target import CommandSession
 from holdfast.clock import utcnow
-from holdfast.errors import BadOption
+from holdfast.errors import BadOption, Unreadable
+from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
 from holdfast.schedule.model import LedgerEntry, Schedule
-from holdfast.schedule.status import contested, next_due, rule_text, undeclared
+from holdfast.schedule.status import contested, has_ended, next_due, rule_text, undeclared
 from holdfast.store.contract.records import WorkerInfo
 
 if TYPE_CHECKING:
@@ -98,22 +99,33 @@ async def show_history(
 
 def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) -> dict[str, Any]:
     definition = every_field(schedule.definition)
-    definition["args"] = msgspec.json.decode(schedule.definition.args)
-    definition["policy"] = every_field(decode_policy(schedule.definition.policy))
-    due, problem = None, schedule.error
+    definition["args"] = shown_value(schedule.definition.args)
+    definition["policy"], unreadable = _policy(schedule.definition.policy)
+    due, ended, problem = None, False, schedule.error
     try:
-        due = next_due(schedule, now)
+        due, ended = next_due(schedule, now), has_ended(schedule, now)
     except BadOption as error:
         problem = problem or str(error)
+    problem = problem or unreadable
     document: dict[str, Any] = msgspec.to_builtins(schedule)
     return document | {
         "definition": definition,
         "rule": rule_text(schedule),
         "next_due": due,
+        "ended": ended,
         "error": problem,
         "undeclared": undeclared(schedule, workers, now),
         "contested": contested(schedule, now),
     }
+
+
+def _policy(text: str) -> tuple[Any, str | None]:
+    """The policy with all its fields. One that this program cannot read is shown as it is stored,
+    with what is wrong."""
+    try:
+        return every_field(decode_policy(text)), None
+    except Unreadable as error:
+        return shown_value(text), str(error)
 
 
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:

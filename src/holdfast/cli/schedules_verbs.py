@@ -33,6 +33,8 @@ definition_options = all_of(
     click.option("--timezone", metavar="ZONE", help="An IANA name."),
     click.option("--args", metavar="JSON", help="The arguments as a JSON object."),
     click.option("--queue", "-q", help="The queue of its jobs."),
+    when_option("--start", help="No plan before: an ISO time or '+7d'."),
+    when_option("--end", help="No plan after: an ISO time or '+7d'."),
     wait_option("--delay", help="Each plan fires so much later."),
     wait_option("--jitter", help="Each plan fires up to so much later, by chance."),
     click.option("--catch-up", help="Plans that nobody fired in time: none, latest or all."),
@@ -159,7 +161,7 @@ def _summary(report: BackfillReport) -> str:
     return f"{report.fired:,} of {counted(report.planned, 'plan')} fired{more}"
 
 
-RULE = ("every", "timezone", "delay", "jitter")
+RULE = ("every", "timezone", "start", "end", "delay", "jitter")
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

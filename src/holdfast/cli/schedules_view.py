@@ -59,6 +59,7 @@ def standing_text(schedule: Mapping[str, Any]) -> Text:
     if schedule["error"]:
         return make_text(schedule["error"], "bold red")
     notes = [
+        ("ended", schedule["ended"]),
         ("paused", schedule["paused"]),
         ("no longer declared by code", schedule["undeclared"]),
         (schedule["contested"], schedule["contested"] is not None),

@@ -210,6 +210,8 @@ def _stored(value: Any) -> Any:
     match value:
         case timedelta():
             return value.total_seconds()
+        case datetime() if value.tzinfo is None:
+            raise BadOption("schedule setting", "a datetime with a time zone", value)
         case datetime():
             return value.astimezone(UTC)
         case ZoneInfo():

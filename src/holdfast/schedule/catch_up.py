@@ -21,7 +21,7 @@ from itertools import islice
 from typing import assert_never
 
 from holdfast.schedule.model import CatchUp, Decision, Definition
-from holdfast.schedule.rule import Times, between, shift_of, times_of
+from holdfast.schedule.rule import Times, between, bounded, shift_of, times_of
 from holdfast.schedule.zone import MICRO
 
 ON_TIME_SECONDS = 60.0
@@ -97,7 +97,7 @@ def due_plans(
     computed.
     """
     shift = shift_of(definition.rule, name)
-    times = times or times_of(definition.rule)
+    times = bounded(times, definition.rule) if times else times_of(definition.rule)
     horizon = now - shift
     after = since - shift if last is None else max(last, since - shift)
     if pause is None:

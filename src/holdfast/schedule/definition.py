@@ -13,12 +13,12 @@ import msgspec
 
 from holdfast.codec.calls import CallCodec
 from holdfast.enqueue.options import JobOptions, Seconds, seconds
-from holdfast.errors import BadArguments, BadOption, HoldfastError
+from holdfast.errors import BadArguments, BadOption, HoldfastError, Unreadable
 from holdfast.job.checks import check_name
 from holdfast.job.policy import DAY, Policy, Retention, decode_policy, encode_policy
 from holdfast.job.retry import Retry
 from holdfast.schedule.model import CatchUp, Definition, OnCrash, Overlap, Rule
-from holdfast.schedule.rule import anchor_in_utc, times_of
+from holdfast.schedule.rule import in_utc, times_of
 
 MOST_CAP = 10_000
 EXAMPLE_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -35,6 +35,8 @@ class ScheduleOptions(TypedDict, total=False):
     every: Seconds
     timezone: str | ZoneInfo
     anchor: datetime
+    start: datetime
+    end: datetime
     delay: Seconds
     jitter: Seconds
     args: tuple[Any, ...] | Mapping[str, Any] | str
@@ -135,9 +137,11 @@ def rule_of(cron: str | timedelta | None, chosen: Mapping[str, Any]) -> Rule:
         cron=cron if cron is None else str(cron),
         timezone=zone_name(chosen.get("timezone", "UTC")),
         every=_optional_seconds("every", every),
-        anchor=_anchor(chosen.get("anchor")),
+        anchor=_moment("anchor", chosen.get("anchor")),
         delay=_seconds("delay", chosen.get("delay", 0.0)),
         jitter=_seconds("jitter", chosen.get("jitter", 0.0)),
+        start=_moment("start", chosen.get("start")),
+        end=_moment("end", chosen.get("end")),
     )
 
 
@@ -149,12 +153,12 @@ def zone_name(given: object) -> str:
     return name
 
 
-def _anchor(given: object) -> datetime | None:
+def _moment(option: str, given: object) -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, datetime) or given.tzinfo is None:
-        raise BadOption("anchor", "a datetime with a time zone", given)
-    return anchor_in_utc(given)
+        raise BadOption(option, "a datetime with a time zone", given)
+    return in_utc(option, given)
 
 
 def checked(definition: Definition) -> Definition:
@@ -192,8 +196,8 @@ def _typed(definition: Definition) -> Definition:
 def _policy(definition: Definition) -> Policy:
     try:
         return decode_policy(definition.policy)
-    except msgspec.ValidationError as error:
-        raise _of_wrong_type(error, definition.policy) from None
+    except Unreadable as error:
+        raise BadOption("policy", f"one that can be read ({error})", definition.policy) from None
 
 
 def _of_wrong_type(error: msgspec.ValidationError, given: object) -> BadOption:
@@ -231,17 +235,16 @@ def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions) -> str:
     return msgspec.json.encode(kept).decode()
 
 
-def _call(
-    codec: CallCodec, given: tuple[Any, ...] | Mapping[str, Any] | str, taken: dict[str, Any]
-) -> str:
+def _call(codec: CallCodec, given: object, taken: dict[str, Any]) -> str:
     """The call as JSON. A program gives values, a command line gives JSON text."""
     match given:
         case str():
             return msgspec.json.encode(msgspec.json.decode(given, type=dict) | taken).decode()
         case Mapping():
             return codec.encode((), {**given, **taken})
-        case _:
+        case tuple() | list():
             return codec.encode(tuple(given), taken)
+    raise BadOption("args", "a tuple, a mapping, or a JSON object as text", given)
 
 
 def _deadline(options: JobOptions) -> float | None:

@@ -68,8 +68,8 @@ OPEN = frozenset({Decision.FAILED, Decision.WAITING})
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     """When plans are: at the times of a cron expression in a time zone, or every so many seconds
-    from an anchor. A plan is due `delay` seconds after its time, and up to `jitter` seconds later,
-    always the same for one schedule."""
+    from an anchor; none before `start` or after `end`. A plan is due `delay` seconds after its
+    time, and up to `jitter` seconds later, always the same for one schedule."""
 
     cron: str | None = None
     timezone: str = "UTC"
@@ -77,6 +77,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     anchor: datetime | None = None
     delay: float = 0.0
     jitter: float = 0.0
+    start: datetime | None = None
+    end: datetime | None = None
 
     def __post_init__(self) -> None:
         if (self.cron is None) == (self.every is None):
@@ -86,6 +88,8 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
             raise BadOption("timezone", "left out with every=…, which knows no wall clock", "both")
         if self.every is not None and not 1 <= self.every < 36_500 * DAY:
             raise BadOption("every", "at least 1 second", self.every)
+        if self.start is not None and self.end is not None and self.start > self.end:
+            raise BadOption("start", f"not later than end ({self.end.isoformat()})", self.start)
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):

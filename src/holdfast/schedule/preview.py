@@ -9,8 +9,15 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.schedule.model import Rule
-from holdfast.schedule.rule import ElapsedCron, WallCron, between, shift_of, times_of
-from holdfast.schedule.zone import MICRO, last_change, offset_at, wall_at, zone_of
+from holdfast.schedule.rule import (
+    ElapsedCron,
+    WallCron,
+    between,
+    endless_times,
+    shift_of,
+    times_of,
+)
+from holdfast.schedule.zone import MICRO, is_jump, last_change, offset_at, wall_at, zone_of
 
 PREVIEW_SPAN = timedelta(days=366 * 60)
 """How far ahead plans are searched if a preview has no end."""
@@ -44,7 +51,7 @@ def preview(
 
 def note_on(rule: Rule, at: datetime) -> str:
     """What a change of clocks does to this plan, as in `Previewed.note`."""
-    times = times_of(rule)
+    times = endless_times(rule)
     if isinstance(times, WallCron) and _moved_from_gap(times, at):
         return "gap"
     if isinstance(times, WallCron | ElapsedCron):
@@ -53,7 +60,7 @@ def note_on(rule: Rule, at: datetime) -> str:
 
 
 def _moved_from_gap(times: WallCron, at: datetime) -> bool:
-    if last_change(times.zone, at - MICRO, at) is None:
+    if last_change(times.zone, at - MICRO, at) is None or is_jump(times.zone, at):
         return False
     before = offset_at(times.zone, at - MICRO)
     gap_start, gap_end = (at + before).replace(tzinfo=None), wall_at(times.zone, at)

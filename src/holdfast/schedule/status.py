@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -27,6 +27,11 @@ def next_plan_due(schedule: Schedule, now: datetime) -> datetime | None:
 def next_due(schedule: Schedule, now: datetime) -> datetime | None:
     """When the next plan that may fire is due; None if never, or while the schedule is paused."""
     return None if schedule.paused else next_plan_due(schedule, now)
+
+
+def has_ended(schedule: Schedule, now: datetime) -> bool:
+    """Whether the end of the schedule has come, so that no plan follows."""
+    return schedule.definition.rule.end is not None and next_plan_due(schedule, now) is None
 
 
 def newest_due(schedule: Schedule, now: datetime) -> datetime | None:
@@ -82,6 +87,12 @@ def _differ(stands: dict[str, object], other: dict[str, object]) -> list[str]:
 def rule_text(schedule: Schedule) -> str:
     """The rule in a few words."""
     rule = schedule.definition.rule
+    when = f"{rule.cron} ({rule.timezone})"
     if rule.every is not None:
-        return f"every {timedelta(seconds=rule.every)}"
-    return f"{rule.cron} ({rule.timezone})"
+        when = f"every {timedelta(seconds=rule.every)}"
+    start = f" from {_shown(rule.start)}" if rule.start else ""
+    return f"{when}{start}{f' until {_shown(rule.end)}' if rule.end else ''}"
+
+
+def _shown(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")

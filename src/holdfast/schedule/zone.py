@@ -10,6 +10,9 @@ from holdfast.errors import BadOption
 
 MICRO = timedelta(microseconds=1)
 DAY = timedelta(days=1)
+LONGEST_SHIFT = timedelta(hours=3)
+"""A larger change of the offset is no daylight saving: as cron does, it is taken for a new clock,
+such as that of a country that moved to the other side of the date line."""
 
 
 @lru_cache(maxsize=1024)
@@ -48,6 +51,29 @@ def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> datetime |
             if after < change <= until:
                 return change
     return None
+
+
+def last_jump(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
+    """As `last_change`, of changes that are larger than daylight saving."""
+    while (change := last_change(zone, after, until)) is not None:
+        if is_jump(zone, change):
+            return change
+        until = change - MICRO
+    return None
+
+
+def first_jump(zone: ZoneInfo, after: datetime, until: datetime) -> datetime | None:
+    """As `first_change`, of changes that are larger than daylight saving."""
+    while (change := first_change(zone, after, until)) is not None:
+        if is_jump(zone, change):
+            return change
+        after = change
+    return None
+
+
+@lru_cache(maxsize=4096)
+def is_jump(zone: ZoneInfo, change: datetime) -> bool:
+    return abs(offset_at(zone, change) - offset_at(zone, change - MICRO)) > LONGEST_SHIFT
 
 
 @lru_cache(maxsize=4096)
