@@ -16,6 +16,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.plan_job import PLAN, SCOPE
+from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
 from tests.support.schedule_scene import QUEUE, TASK, Scene
 
@@ -471,3 +472,51 @@ async def test_start_and_end_are_edited_and_checked(scene: Scene, client: Client
     with pytest.raises(BadOption, match="a datetime with a time zone"):
         await client.schedules.edit("job", start=datetime(2027, 1, 1))  # noqa: DTZ001
     assert (await client.schedules.edit("job", end=None)).definition.rule.end is None
+
+
+# A task that nobody has --------------------------------------------------------------------------
+
+
+async def alive(scene: Scene, *tasks: str) -> None:
+    """One live worker, which knows these tasks."""
+    info = WorkerInfo(scene.worker, "w", "host", 1, {QUEUE: 1}, tasks, "0")
+    await scene.store.workers.register(info, 1e9)
+
+
+@pytest.mark.parametrize("catch_up", [CatchUp.LATEST, CatchUp.ALL])
+async def test_jobs_of_a_task_that_no_live_worker_knows_do_not_pile_up(
+    scene: Scene, catch_up: CatchUp
+) -> None:
+    await alive(scene, "another")
+    await scene.declare(cron="*/10 * * * *", cap=2, catch_up=catch_up)
+    for _ in range(4):
+        await scene.after(minutes=10)
+    assert [decision for _, decision in await scene.decisions()] == [FIRED, FIRED, SKIPPED, SKIPPED]
+    assert "no live worker knows task 'task', and 2 jobs wait" in (await scene.rows())[-1].reason
+    assert await scene.jobs() == 2
+    await alive(scene, TASK)
+    await scene.after(minutes=10)
+    assert (await scene.decisions())[-1] == ("00:50", FIRED), "a worker that knows it is back"
+
+
+async def test_an_evaluation_that_makes_up_for_many_plans_counts_its_own(scene: Scene) -> None:
+    await alive(scene, "another")
+    await scene.declare(cron="*/10 * * * *", cap=3, catch_up=CatchUp.ALL)
+    await scene.after(minutes=30)
+    await scene.after(minutes=30)
+    assert (await scene.jobs(), len(await scene.rows())) == (3, 6)
+
+
+async def test_without_any_live_worker_jobs_wait_as_always(scene: Scene) -> None:
+    await scene.declare(cron="*/10 * * * *", cap=1)
+    for _ in range(3):
+        await scene.after(minutes=10)
+    assert await scene.jobs() == 3
+
+
+async def test_the_newest_plan_still_replaces_the_one_before_it(scene: Scene) -> None:
+    await alive(scene, "another")
+    await scene.declare(cron="*/10 * * * *", cap=1, overlap=Overlap.REPLACE)
+    for _ in range(3):
+        await scene.after(minutes=10)
+    assert len(await scene.fired()) == 3

@@ -99,6 +99,9 @@ def test_with_an_app_the_arguments_are_checked(desk: Desk) -> None:
 
 
 def test_doctor_tells_of_trouble_and_of_plans_that_nobody_decided(desk: Desk) -> None:
+    told = desk.on_store("doctor", width=300).out
+    assert "schedule 'nightly': no live worker knows its task 'send'" in told
+    desk.json("schedules", "pause", "nightly")
     assert "1 schedules, none in trouble or overdue" in desk.on_store("doctor").out
 
     async def trouble(store: Store) -> None:

@@ -33,7 +33,7 @@ def schedule(**fields: object) -> Schedule:
 
 def worker(started: datetime, expires_in: float = 10.0) -> WorkerInfo:
     return WorkerInfo(
-        WorkerId("w"), "w", "h", 1, {}, (), "0", started_at=started, expires_in=expires_in
+        WorkerId("w"), "w", "h", 1, {}, ("t",), "0", started_at=started, expires_in=expires_in
     )
 
 
@@ -88,6 +88,21 @@ async def test_doctor_warns_of_plans_without_a_decision_and_of_forgotten_schedul
         await _decided(store, later)
         [fine] = await check_schedules(store, [], later)
         assert fine.severity is Severity.OK
+
+
+async def test_doctor_names_a_schedule_whose_task_no_live_worker_knows() -> None:
+    async with opened("sqlite://") as store:
+        gone = Definition(Rule(cron="@yearly"), task="gone", queue="q")
+        over = Definition(
+            Rule(cron="@daily", end=datetime(2020, 1, 1, tzinfo=UTC)), task="gone", queue="q"
+        )
+        await store.schedules.declare({"s": gone, "over": over})
+        now = await store.now()
+        [told] = await check_schedules(store, [worker(now - HOUR)], now)
+        assert told.severity is Severity.WARNING
+        assert "'s': no live worker knows its task 'gone'" in told.saw
+        [fine] = await check_schedules(store, [], now)
+        assert fine.severity is Severity.OK, "without a live worker nobody can know"
 
 
 async def _decided(store: Store, until: datetime) -> None:

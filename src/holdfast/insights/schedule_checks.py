@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.schedule.model import NO_SCOPE, Schedule
-from holdfast.schedule.status import contested, undecided_for, undeclared
+from holdfast.schedule.status import contested, has_ended, undecided_for, undeclared
 from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
 
@@ -20,12 +20,14 @@ async def check_schedules(
     store: Store, workers: Sequence[WorkerInfo], now: datetime
 ) -> list[Diagnosis]:
     """Schedules that cannot be evaluated, schedules that no code declares any more, schedules that
-    two programs declare differently, and due plans that nobody has decided about."""
+    two programs declare differently, schedules whose task nobody has, and due plans that nobody has
+    decided about."""
     found = await store.schedules.list()
     findings = [
         *(_in_trouble(schedule) for schedule in found if schedule.error),
         *(_forgotten(each) for each in found if undeclared(each, workers, now)),
         *(_contested(each, why) for each in found if (why := contested(each, now))),
+        *(_without_task(each) for each in found if _lacks_task(each, workers, now)),
     ]
     for schedule in found:
         findings += await _overdue(store, schedule, workers, now)
@@ -49,6 +51,26 @@ def _forgotten(schedule: Schedule) -> Diagnosis:
 def _contested(schedule: Schedule, why: str) -> Diagnosis:
     advice = "the code that started last counts; stop the older one, or give one of them name=…"
     return Diagnosis("schedules", WARNING, f"schedule {schedule.name!r}: {why}", advice)
+
+
+def _lacks_task(schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime) -> bool:
+    if schedule.paused or schedule.error:
+        return False
+    try:
+        over = has_ended(schedule, now)
+    except HoldfastError:
+        return False  # told as what keeps it from being evaluated
+    alive = [worker for worker in workers if worker.alive]
+    task = schedule.definition.task
+    return bool(alive) and not over and not any(task in worker.tasks for worker in alive)
+
+
+def _without_task(schedule: Schedule) -> Diagnosis:
+    chosen = schedule.definition
+    saw = f"schedule {schedule.name!r}: no live worker knows its task {chosen.task!r}"
+    advice = f"deploy a worker with this task, or pause or delete it; {chosen.cap} jobs may wait"
+    acts = [Action(Noun.SCHEDULES, verb, schedule.name) for verb in (Verb.PAUSE, Verb.DELETE)]
+    return Diagnosis("schedules", WARNING, saw, advice, tuple(acts))
 
 
 async def _overdue(

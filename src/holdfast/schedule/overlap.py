@@ -78,13 +78,14 @@ class OverlapDecider:
             return [self.row(NO_SCOPE, plan.at, _without_scope(plan)) for plan in plans]
         firing = [scope for scope, each in due.items() if each.newest_fired is not None]
         unfinished = await self.unfinished(firing)
+        crowds = await self._crowds(firing)
         rows: list[Plan] = []
         for scope, each in due.items():
             live = unfinished.get(scope, [])
             if decided_on.get(scope) == live:
                 continue
             decided_on[scope] = live
-            rows += self._rows(scope, each, live, scope in waiting)
+            rows += self._rows(scope, each, live, scope in waiting, crowds.get(scope))
         return rows
 
     async def unfinished(self, scopes: Sequence[str]) -> dict[str, list[JobId]]:
@@ -93,6 +94,18 @@ class OverlapDecider:
             return {}
         found = await self._store.schedules.unfinished(self._schedule.name, scopes)
         return {scope: [job.id for job in jobs] for scope, jobs in found.items()}
+
+    async def _crowds(self, scopes: Sequence[str]) -> dict[str, int]:
+        """How many jobs of each scope wait for a worker that knows their task; none if a live
+        worker knows it. Without a live worker nobody can know."""
+        if not scopes:
+            return {}
+        task = self._schedule.definition.task
+        workers = [worker for worker in await self._store.workers.list() if worker.alive]
+        if not workers or any(task in worker.tasks for worker in workers):
+            return {}
+        found = await self._store.schedules.unfinished(self._schedule.name, scopes)
+        return {scope: len(found.get(scope, ())) for scope in scopes}
 
     def row(
         self,
@@ -113,18 +126,32 @@ class OverlapDecider:
             beside=beside,
         )
 
-    def _rows(self, scope: str, due: Due, live: list[JobId], waiting: bool) -> list[Plan]:
+    def _rows(
+        self, scope: str, due: Due, live: list[JobId], waiting: bool, crowd: int | None
+    ) -> list[Plan]:
         """A plan that fires is unfinished, and one that waits is waiting, for the plans after
-        it."""
+        it. `crowd` counts the jobs of the scope if no live worker knows their task."""
         rows: list[Plan] = []
         newest = due.newest_fired
         beside = None if self._overlap is Overlap.ALLOW or newest is None else tuple(live)
         for plan in due.plans:
-            row = self.row(scope, plan.at, self._decide(plan, newest, live, waiting), beside)
+            decided = self._decide(plan, newest, live, waiting)
+            if crowd is not None and decided.decision is Decision.FIRED:
+                decided, crowd = self._unless_crowded(decided, crowd), crowd + 1
+            row = self.row(scope, plan.at, decided, beside)
             waiting = waiting or row.decision is Decision.WAITING
             live = live if row.job is None else [*live, row.job.id]
             rows.append(row)
         return rows
+
+    def _unless_crowded(self, decided: OverlapDecision, crowd: int) -> OverlapDecision:
+        """A schedule whose task nobody has any more must not fill its queue for ever: no more than
+        `cap` of its jobs wait. With overlap `replace` the waiting job makes room."""
+        chosen = self._schedule.definition
+        if crowd < chosen.cap or decided.cancel:
+            return decided
+        reason = f"no live worker knows task {chosen.task!r}, and {crowd} jobs wait for one"
+        return OverlapDecision(Decision.SKIPPED, reason)
 
     def _decide(
         self, plan: DecidedPlan, newest: datetime | None, live: list[JobId], waiting: bool
