@@ -80,6 +80,7 @@ EVENTS: Mapping[str, str] = {
     "job.stuck_handler_returned": "A stuck handler returned; its slot is free again.",
     "job.end_refused": "The store refused an end: the job's fence or state is another by now.",
     "job.not_committed": "A handler rolled back the transaction in which it had ended its job.",
+    "job.transaction_open": "A handler returned before it committed the end of its job; told once.",
     "job.end_kept": "The end of one job meets an error nobody knows; it is kept and tried again.",
     "job.end_unwritable": "The store cannot take a value of this end; the job fails without it.",
     "finisher.listener_failed": "A listener for ends raised; the others and the ends go on.",

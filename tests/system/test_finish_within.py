@@ -18,6 +18,7 @@ from holdfast import (
     BadOption,
     Context,
     Event,
+    JobFailed,
     JobState,
     NoTransaction,
     PayloadTooLarge,
@@ -27,6 +28,7 @@ from holdfast.job.ends import DeadlinePassed
 from holdfast.job.outcome import decide
 from holdfast.testing import Harness
 from tests.support.backends import PostgresDatabase
+from tests.support.waiting import wait_until
 
 
 class Shop:
@@ -141,6 +143,45 @@ async def test_an_error_after_the_commit_changes_nothing(shop: Shop) -> None:
     found = await job.get()
     assert (found.state, found.errors, shop.orders()) == (JobState.SUCCEEDED, (), [1])
     assert shop.heard("job.attempt_failed") == shop.heard("job.end_refused") == 0
+
+
+@pytest.mark.parametrize("how", ["commit", "rollback"])
+async def test_a_transaction_left_open_keeps_no_other_job_from_its_end(
+    database: PostgresDatabase, how: str
+) -> None:
+    """On SQLite it does: there is one writer."""
+    url = await database.empty()
+    shop = Shop(url, lambda: psycopg.connect(url))
+    left: list[psycopg.Connection[Any]] = []
+
+    @shop.app.task(retry=Retry.constant(1))
+    def forget(ctx: Context) -> str:
+        left.append(shop.connect())
+        left[0].execute("select 1")
+        ctx.finish_within_sync(left[0], "kept")
+        return "not kept"
+
+    @shop.app.task(retry=Retry.constant(1))
+    async def other(fails: bool) -> int:
+        return 1 // (not fails)
+
+    async with shop.app, shop.app.worker():
+        job = await forget.enqueue()
+        await wait_until(lambda: shop.heard("job.transaction_open") == 1, 30, "told of it")
+        assert await (await other.enqueue(False)).result(20) == 1
+        with pytest.raises(JobFailed):
+            await (await other.enqueue(True)).result(20)
+        assert (await job.get()).state is JobState.RUNNING
+        getattr(left[0], how)()
+        if how == "commit":
+            assert await job.result(30) == "kept"
+        else:
+            with pytest.raises(JobFailed):
+                await job.result(30)
+            assert [error.kind for error in (await job.get()).errors] == ["NotCommitted"]
+        left[0].close()
+    assert shop.heard("job.transaction_open") == 1
+    assert shop.heard("job.end_refused") == shop.heard("worker.store_unavailable") == 0
 
 
 async def test_an_attempt_that_was_taken_away_cannot_commit(shop: Shop) -> None:

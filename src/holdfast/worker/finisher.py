@@ -32,6 +32,9 @@ from holdfast.worker.setup import WorkerSetup
 UNKNOWN_TRIES = 3
 """How often a batch that meets an unknown error is sent, before its rows are sent apart."""
 
+HELD_SECONDS = 0.2
+"""After so long an end is written again whose job an open transaction holds."""
+
 FINISH = "finish"
 """The finisher's name in an outage that it notices."""
 
@@ -76,6 +79,9 @@ class Finisher:
         self._listeners: tuple[Listener, ...] = ()
         self._attempts: dict[tuple[JobId, int], Attempt] = {}
         self._taken: dict[tuple[JobId, int], Transition] = {}
+        self._held: dict[tuple[JobId, int], Transition] = {}
+        self._told: set[tuple[JobId, int]] = set()
+        self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0
         self._flying_since = math.inf
         self._flush: asyncio.Task[None] | None = None
@@ -109,7 +115,7 @@ class Finisher:
 
     @property
     def unwritten(self) -> int:
-        return len(self._pending) + len(self._flying)
+        return len(self._pending) + len(self._flying) + len(self._held)
 
     @property
     def full(self) -> bool:
@@ -124,11 +130,12 @@ class Finisher:
 
     def holds(self, job_id: JobId) -> bool:
         """Whether an end of this job is on its way."""
-        return any(job_id == end.id for end in chain(self._pending, self._flying))
+        ends = chain(self._pending, self._flying, self._held.values())
+        return any(job_id == end.id for end in ends)
 
     def kept(self) -> list[Transition]:
         """Ends that are not known to be written; another thread may ask for them."""
-        return [*self._pending, *self._flying]
+        return [*self._pending, *self._flying, *self._held.copy().values()]
 
     async def settled(self) -> None:
         """Wait until everything handed in so far has been written or refused."""
@@ -140,6 +147,8 @@ class Finisher:
             async with asyncio.timeout(patience):
                 await self.settled()
         except TimeoutError:
+            if self._timer is not None:
+                self._timer.cancel()
             if self._flush is not None:
                 self._flush.cancel()
                 await asyncio.gather(self._flush, return_exceptions=True)
@@ -155,7 +164,7 @@ class Finisher:
         self._flush = None
         if self._pending and not flush.cancelled():
             self._start_flush()
-        else:
+        elif not self._held:
             self._settled.set()
 
     async def _flush_all(self) -> None:
@@ -236,7 +245,10 @@ class Finisher:
             batch, verdicts = [end for end, _ in ends], [verdict for _, verdict in ends]
         for transition, verdict in zip(batch, verdicts, strict=True):
             if not verdict.accepted:
-                self._refused(transition, verdict)
+                if _is_held(transition, verdict):
+                    self._hold(transition)
+                else:
+                    self._refused(transition, verdict)
             elif transition.to in ENDED:
                 counters.ended += 1
             else:
@@ -250,16 +262,40 @@ class Finisher:
         """What became of an attempt whose handler wrote the end in a transaction of its own. A
         store that refuses another end and has the job as succeeded, or no more, says that the
         transaction was committed. One that accepts says that it was rolled back."""
+        if _is_held(transition, verdict):
+            return transition, verdict
         taken = self._taken.pop((transition.id, transition.fence), None)
         if taken is None:
             return transition, verdict
+        self._told.discard((transition.id, transition.fence))
         if verdict.accepted:
             self._events.warning("job.not_committed", job=taken.id, next=transition.to)
         elif verdict.state is None or (verdict.state, verdict.fence) == (taken.to, taken.fence):
             return taken, Verdict(taken.id, accepted=True)
         return transition, verdict
 
+    def _hold(self, transition: Transition) -> None:
+        """Write this end again later. Its handler left the transaction open in which it had ended
+        the job, or somebody else has locked the job for a moment."""
+        name = (transition.id, transition.fence)
+        if name in self._taken and name not in self._told:
+            self._told.add(name)
+            self._events.warning("job.transaction_open", job=transition.id, next=transition.to)
+        if not self._held:
+            self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, self._write_held)
+        self._held[name] = transition
+
+    def _write_held(self) -> None:
+        if not self._pending:
+            self._since = time.monotonic()
+        self._pending += self._held.values()
+        self._held = {}
+        if self._flush is None:
+            self._start_flush()
+
     def _tell(self, transition: Transition, verdict: Verdict) -> None:
+        if _is_held(transition, verdict):
+            return
         attempt = self._attempts.pop((transition.id, transition.fence), None)
         for listener in self._listeners:
             try:
@@ -284,6 +320,12 @@ class Finisher:
 def _halves(batch: Sequence[Transition]) -> tuple[Sequence[Transition], Sequence[Transition]]:
     half = len(batch) // 2
     return batch[:half], batch[half:]
+
+
+def _is_held(transition: Transition, verdict: Verdict) -> bool:
+    """Whether the store refused an end because the job is locked: it is as it was before."""
+    here = (verdict.state, verdict.fence) == (transition.source, transition.fence)
+    return here and not verdict.accepted
 
 
 def _own_is_accepted(transition: Transition, verdict: Verdict) -> Verdict:

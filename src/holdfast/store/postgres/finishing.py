@@ -56,6 +56,9 @@ Step = Callable[[Session, Asked, Moved], Awaitable[None]]
 class PostgresFinishing(JobVerbs):
     """See `holdfast.store.contract.finishing.Finishing` for what each verb promises."""
 
+    _waits_for_locks = False
+    """Whether a move waits for a lease that another transaction has locked."""
+
     async def finish(self, transitions: Sequence[Transition]) -> list[Verdict]:
         return await self._finish(transitions, None)
 
@@ -173,6 +176,7 @@ class PostgresFinishing(JobVerbs):
             by and by.id,
             by and by.alive_since,
             [move.run_at for move in moves],
+            self._waits_for_locks,
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

@@ -49,6 +49,8 @@ class PostgresJoining(JobVerbs):
 class PostgresJobsWithin(PostgresInserting, PostgresFinishing, PostgresOperating, PostgresReading):
     """See `holdfast.store.contract.joining.JobsWithin`."""
 
+    _waits_for_locks = True  # as every other statement of the caller's transaction does
+
     async def insert(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """The caller's own bound on waiting for locks counts if there is one, and is afterwards
         what it was before."""

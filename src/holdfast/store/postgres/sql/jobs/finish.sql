@@ -4,6 +4,7 @@
 -- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
+-- $24 wait for leases that others have locked
 -- uses: from_waiting retention_of_policy woken
 -- let otherwise: $20::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
@@ -48,9 +49,19 @@ held as materialized (
         then (select whole from stands) and not (mine.worker_id in (select id from trusted))
         else not $3::boolean end
 ),
+free as materialized (
+    -- a handler that finished its job in its own transaction holds the lease until it commits. One
+    -- such lease must not keep all other moves waiting
+    select job_id from {{schema}}.lease
+    where not $24::boolean
+    and job_id = any (array(select job_id from held where source = 'running'))
+    for update skip locked
+),
 from_lease as (
     delete from {{schema}}.lease
-    where job_id = any (array(select job_id from held where source = 'running'))
+    where job_id = any (array(
+        select job_id from held where $24::boolean and source = 'running'
+        union all select job_id from free))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, claimed_at,
         cancel_requested_at is not null as cancelled
 ),
