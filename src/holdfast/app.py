@@ -124,7 +124,8 @@ class App(Tasks):
     def host(self, task: str) -> Self:
         return self
 
-    def _as_host(self) -> Self:
+    @property
+    def as_host(self) -> Self:
         return self
 
     def _add(self, task: AnyTask) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import (
-    TYPE_CHECKING,
     Any,
     Generic,
     NoReturn,
@@ -63,6 +62,19 @@ INSTEAD = {
 """What users of other libraries look for on a task, and what to use here."""
 
 
+class _Instead:
+    """Raises where a task is asked for a name of another library. A `__getattr__` would do the
+    same and make every attribute of every task slower."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, task: Task[..., Any] | None, owner: type[Any]) -> NoReturn:
+        what = owner.__name__ if task is None else f"task {task.name!r}"
+        text = f"{what} has no {self._name!r}: {INSTEAD[self._name]}"
+        raise AttributeError(text, name=self._name, obj=task)
+
+
 class TaskHost(Protocol):
     """What a task needs of the app it belongs to."""
 
@@ -90,6 +102,8 @@ class TaskHost(Protocol):
 class TaskOwner(Protocol):
     """Where a task was declared. It knows the app that enqueues the jobs of the task."""
 
+    @property
+    def as_host(self) -> TaskHost | None: ...
     def host(self, task: str) -> TaskHost: ...
 
 
@@ -164,6 +178,7 @@ class Task(Generic[P, R]):
         self.name = name
         self.options = options
         self._owner = owner
+        self._host = owner.as_host  # None if the task was declared in a set
         self._codec = codec
         self._maker = JobMaker(name, options, codec if isinstance(codec, Signature) else None)
         self._hooks: Hooks | None = None  # of the app, once it is known
@@ -212,24 +227,12 @@ class Task(Generic[P, R]):
     def _with(self, options: JobOptions) -> Task[P, R]:
         return Task(self._owner, self.name, self._codec, options)
 
-    if not TYPE_CHECKING:  # a type checker would take every misspelt name for an attribute
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say what to use instead of the words of other libraries."""
-            advice = f": {INSTEAD[name]}" if name in INSTEAD else ""
-            task = f"task {vars(self).get('name')!r}"
-            raise AttributeError(f"{task} has no {name!r}{advice}", name=name, obj=self)
-
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
-        job, app = self._new_job(args, kwargs), self.app
-        if app.eager_jobs.on:
-            inserted = await app.eager_jobs.run(self.handler, job)
-        elif WITHIN.get() is None and self.options.connection is UNSET:  # as nearly always
-            inserted = await app.client.insert(job)
-        else:
-            inserted = await self._insert(job)
-        return JobHandle(self, inserted)
+        job, app = self._new_job(args, kwargs), self._host or self.app
+        if app.eager_jobs.on or WITHIN.get() is not None or self.options.connection is not UNSET:
+            return JobHandle(self, await self._insert(job))
+        return JobHandle(self, await app.client.insert(job))
 
     async def _insert(self, job: NewJob) -> Inserted:
         app = self.app
@@ -354,3 +357,7 @@ class Task(Generic[P, R]):
     def job(self, job_id: str) -> JobHandle[R]:
         """A handle on a job of this task that was enqueued elsewhere."""
         return JobHandle(self, Inserted(known_job_id(job_id), "existing"))
+
+
+for _name in INSTEAD:
+    setattr(Task, _name, _Instead(_name))

@@ -218,7 +218,7 @@ class Tasks:
     def _include(self, one: Tasks) -> None:
         owners = self._lineage()
         checks.kind("include", one, Tasks, "given Tasks, a set of tasks")
-        if one._as_host() is not None:
+        if one.as_host is not None:
             raise BadOption("include", "given Tasks (a set without an app)", one)
         if one in owners:
             raise BadOption("include", "given a set that does not include this one", one)
@@ -267,7 +267,7 @@ class Tasks:
     def host(self, task: str) -> TaskHost:
         """The app that enqueues the jobs of this task. If the set is in several apps, it is the
         one that is open."""
-        hosts = [host for owner in self._lineage() if (host := owner._as_host()) is not None]
+        hosts = [host for owner in self._lineage() if (host := owner.as_host) is not None]
         if len(hosts) > 1:
             opened = [host for host in hosts if host.is_open]
             hosts = opened if len(opened) == 1 else hosts
@@ -279,7 +279,9 @@ class Tasks:
             case _:
                 raise NotIncluded.in_several(task, len(hosts))
 
-    def _as_host(self) -> TaskHost | None:
+    @property
+    def as_host(self) -> TaskHost | None:
+        """This object, if it is an app."""
         return None
 
 
