@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from holdfast import App, BadArguments, BadResult, Context, Fail, JobState, Retry
 from holdfast.testing import Harness
+from holdfast.testing.servers import PostgresServer
 from tests.support.leaks import nothing_leaks
 
 app = App("postgres://nobody.invalid/nothing")  # a harness never touches it
@@ -102,6 +106,29 @@ async def test_each_harness_starts_empty() -> None:
         async with Harness(app) as harness:
             assert await harness.enqueued() == []
             await send.enqueue("a")
+
+
+async def test_a_database_in_a_file_lets_code_join_its_transaction(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as db:
+        async with Harness(app, url=f"sqlite:///{tmp_path}/shop.db") as harness:
+            async with app.within(db):
+                await send.using(delay=3600).enqueue("a")
+            await harness.assert_not_enqueued(send)
+            db.commit()
+            await harness.assert_enqueued(send, to="a")
+            await harness.advance(hours=1)
+            assert (await harness.drain()).attempts == 1
+
+
+async def test_a_server_has_the_clock_of_the_test_too(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_AUTO_MIGRATE", "1")
+    async with Harness(app, url=postgres.new_database()) as harness:
+        await send.using(delay=3600).enqueue("a")
+        assert (await harness.drain()).attempts == 0
+        await harness.advance(hours=1)
+        assert (await harness.drain()).attempts == 1
 
 
 async def test_the_plugin_offers_a_harness(harness_for: Callable[[App], Harness]) -> None:

@@ -8,6 +8,7 @@ import importlib
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,15 +22,23 @@ PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
-        ROOT / "examples/README.md",
+        *(ROOT / "examples").rglob("*.md"),
         ROOT / "tests/fundamentals/README.md",
     ]
 )
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
+PROJECT = "shop.orders"
+"""The program of the example that is a package, as `python -m` starts it."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)")
 FILE = re.compile(r"`([\w./-]+\.(?:py|sql|lua|toml|txt|yml))`")
-YOURS = frozenset({"holdfast.toml", "shop.py", "shop/mail.py", "scripts/mail.py"})
+YOURS = frozenset(
+    {
+        "holdfast.toml",
+        *("shop.py", "mail.py", "kinds.py", "later.py", "nightly.py"),
+        *("shop/mail.py", "scripts/mail.py"),
+    }
+)
 """Files of a reader's own project that pages speak of."""
 PRESENT = [page for page in PAGES if page.parent.name != "adr" and page.name != "CHANGELOG.md"]
 """Pages about what is: decisions and the changelog may name files that are gone."""
@@ -60,9 +69,17 @@ def test_every_program_among_the_examples_says_what_it_did(program: Path, tmp_pa
     assert ran.stdout.splitlines() == SAID[program.name]
 
 
-def run(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def test_the_project_among_the_examples_says_what_it_did(tmp_path: Path) -> None:
+    """Its own tests run with ours; this is the program itself."""
+    shutil.copytree(ROOT / "examples/shop", tmp_path / "shop")
+    ran = run("-m", tmp_path, PROJECT)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    assert sorted(ran.stdout.splitlines()) == SAID[PROJECT]
+
+
+def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), *words],
         cwd=folder,
         env={**os.environ, "HOLDFAST_URL": "sqlite://"},
         capture_output=True,
@@ -83,6 +100,13 @@ SAID = {
         "checksum 0a8bf4a1",
         "250 rows",
         "attempts of the download: 2",
+    ],
+    PROJECT: [
+        "jobs: 2",
+        "out of stock: unicorn",
+        "shipped: 2",
+        "to ann@example.org: your chair is on its way",
+        "to bob@example.org: your lamp is on its way",
     ],
     "transaction.py": [
         "order 2: out of stock",
@@ -145,11 +169,12 @@ def test_every_link_to_a_page_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("folder", ["examples", "tests/fundamentals"])
+@pytest.mark.parametrize("folder", ["examples", "examples/shop", "tests/fundamentals"])
 def test_the_page_of_a_folder_leads_to_each_of_its_programs(folder: str) -> None:
     shown = (ROOT / folder / "README.md").read_text()
     found = [file.name for file in (ROOT / folder).glob("*.py")]
-    programs = [name for name in found if folder == "examples" or name.startswith("test_")]
+    ours = "test_" if folder.startswith("tests") else ""
+    programs = [name for name in found if name.startswith(ours) and name != "__init__.py"]
     assert programs
     assert [name for name in programs if f"]({name})" not in shown] == []
 

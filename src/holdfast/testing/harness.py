@@ -51,7 +51,8 @@ class Harness:
         await harness.advance(minutes=5)                    # makes more due
     ```
 
-    `resources` gives values in place of what functions make: `Harness(app, resources={http:
+    `url` is another store than one in memory: code that joins a transaction needs a database in a
+    file. `resources` gives values in place of what functions make: `Harness(app, resources={http:
     fake})`. The app's lifespan and its other shared resources are entered with the first job that
     runs, and left with the harness. `tolerance` is how many seconds a job's times may be from those
     that `assert_enqueued` expects.
@@ -61,11 +62,13 @@ class Harness:
         self,
         app: App,
         *,
+        url: str = "sqlite://",
         start: datetime | None = None,
         resources: Mapping[Callable[..., Any], Any] | None = None,
         tolerance: Seconds = 1.0,
     ) -> None:
         self.app = app
+        self._url = url
         self.clock = ManualClock(start)
         self._tolerance = timedelta(seconds=checks.wait("tolerance", tolerance))
         self._open = False
@@ -75,7 +78,7 @@ class Harness:
 
     async def __aenter__(self) -> Self:
         self.app.import_tasks()
-        self._stack.enter_context(self.app.using_store("sqlite://", self.clock))
+        self._stack.enter_context(self.app.using_store(self._url, self.clock))
         await self._stack.enter_async_context(self.app)
         self._services = make_services(self.app)
         self._open = True

@@ -46,11 +46,12 @@ class SyncHarness:
         self,
         app: App,
         *,
+        url: str = "sqlite://",
         start: datetime | None = None,
         resources: Mapping[Callable[..., Any], Any] | None = None,
         tolerance: Seconds = 1.0,
     ) -> None:
-        self._harness = Harness(app, start=start, resources=resources, tolerance=tolerance)
+        self._harness = Harness(app, url=url, start=start, resources=resources, tolerance=tolerance)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property

@@ -1,0 +1,1 @@
+"""A shop whose orders are shipped and announced by jobs."""
