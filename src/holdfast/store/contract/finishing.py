@@ -23,8 +23,8 @@ class Finishing(Protocol):
         A running job whose cancel was asked for meanwhile does not go on: a move of it to a
         live state is applied as an end, cancelled "on request" and kept as its policy says.
 
-        A running job that somebody's open transaction has locked, as `Joining.within` allows, may be
-        refused where it is: running, with the fence that was given. Its move may be asked again.
+        A running job that somebody's open transaction has locked, as `Joining.within` allows, may
+        be refused where it is: running, with the fence that was given. Its move may be asked again.
 
         To an ended state: an outcome row, kept for `keep_for` or as the queue's tuning
         overrides. To scheduled: due after `delay`. To ready: at its old position in line.
