@@ -38,10 +38,11 @@ settings.register_profile(
 settings.register_profile("chaos", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# A run in a shell's background inherits SIGINT and SIGQUIT as ignored, and so would every process
-# that a test starts and then interrupts.
+# A run in a shell's background inherits SIGINT and SIGQUIT as ignored, and one under nohup SIGHUP.
+# So would every process that a test starts and then interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What happens after an order was placed. Nothing here imports the app, so no import is circular."""
+"""What happens after an order was placed. Nothing here imports the app: no import is circular."""
 
 from __future__ import annotations
 
