@@ -33,6 +33,7 @@ from holdfast.errors import AlreadyOpen, NotCapable, NotOpen, StoreFull, WrongLo
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Registry
 from holdfast.hooks import AroundAttempt, Hooks, InThread, OnEnqueue
+from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
 from holdfast.services import make_services
@@ -106,6 +107,7 @@ class App(Tasks):
     def task_named(self, name: str) -> Task[..., Any]:
         """A task by its name, also if its function is in another program only:
         `await app.task_named("mail.send").using(queue="mail").enqueue(to="a@example.org")`."""
+        check_name("task name", name)
         if name in self.registry:
             return self.tasks[self.registry[name].name]
         return NamedTask(self, name)

@@ -339,3 +339,14 @@ def test_a_wait_in_words_names_its_option_and_shows_how() -> None:
     task = App("sqlite://").task(send)
     with pytest.raises(BadOption, match=r"delay must be .* such as 300 or timedelta\(minutes=5\)"):
         task.using(delay="5m")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [5, True, "", [], {}, "two words"])
+def test_a_name_that_no_task_can_have_is_refused_where_it_is_given(wrong: Any) -> None:
+    app = App("sqlite://")
+    with pytest.raises(BadOption, match="task name"):
+        app.task(name=wrong)(print)
+    with pytest.raises(BadOption, match="task name"):
+        app.task_named(wrong)
+    with pytest.raises(BadOption, match="schedule name"):
+        app.schedule("@daily", name=wrong)

@@ -91,16 +91,18 @@ def test_a_module_that_is_not_there_is_said_plainly(package: str, missing: str) 
     assert refused.value.__cause__ is None
 
 
-def test_a_package_to_discover_must_be_one(package: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "name", "says"),
+    [
+        ("nowhere.at.all", "tasks", "there is no such package"),
+        ("{}", "task", "neither '{}' nor a package below has one"),
+        ("{}.tasks", "tasks", "is a module and not a package"),
+    ],
+)
+def test_a_package_to_discover_must_be_one(package: str, place: str, name: str, says: str) -> None:
     app = app_of(package)
-    app.autodiscover("nowhere.at.all")
-    with pytest.raises(BadImport, match="there is no such package"):
-        app.worker()
-    app.autodiscover(package, "task")
-    with pytest.raises(BadImport, match=f"neither '{package}' nor a package below has one"):
-        app.worker()
-    app.autodiscover(f"{package}.tasks")
-    with pytest.raises(BadImport, match="is a module and not a package"):
+    app.autodiscover(place.format(package), name)
+    with pytest.raises(BadImport, match=says.format(package)):
         app.worker()
 
 
@@ -120,3 +122,19 @@ def test_imports_are_a_setting_like_any_other(tmp_path: Path) -> None:
 def test_imports_must_be_names_of_modules(value: object, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="imports must be names of modules, such as"):
         Settings.load(environ={}, folder=tmp_path, imports=value)
+
+
+def test_what_is_no_name_of_a_module_is_refused() -> None:
+    with pytest.raises(BadOption, match="imports"):
+        App("sqlite://").import_tasks(["shop"])  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="autodiscover"):
+        App("sqlite://").autodiscover(None)  # type: ignore[arg-type]
+    with pytest.raises(BadOption, match="autodiscover"):
+        App("sqlite://").autodiscover("shop", 5)  # type: ignore[arg-type]
+
+
+def test_a_second_call_after_a_failed_import_fails_again() -> None:
+    app = App("sqlite://", imports=["no_such_module_at_all"])
+    for _ in range(2):
+        with pytest.raises(BadImport, match="no_such_module_at_all"):
+            app.import_tasks()

@@ -14,6 +14,7 @@ from functools import partial
 
 from holdfast.declaring.names import importable_name
 from holdfast.errors import BadImport
+from holdfast.job import checks
 
 
 class Imports:
@@ -25,16 +26,20 @@ class Imports:
 
     def discover(self, package: str, name: str) -> None:
         """Name every module of this name in a package and in the packages below it."""
+        checks.kind("autodiscover", package, str, "given the name of a package, such as 'shop'")
+        checks.kind("autodiscover", name, str, "given the name of modules, such as 'tasks'")
         self._named.append(partial(modules_named, name, package))
 
     def load(self, first: Iterable[str]) -> None:
         """Import these modules, then what was named. A module that is imported may name more."""
         self._load_each(first)
         while self._named:
-            self._load_each(self._named.pop(0)())
+            self._load_each(self._named[0]())
+            del self._named[0]  # only now: a call after one that failed goes on where it failed
 
     def _load_each(self, modules: Iterable[str]) -> None:
         for module in modules:
+            checks.kind("imports", module, str, "names of modules, such as 'shop.tasks'")
             if module not in self.loaded and not _runs_as_script(module):
                 load_module(module)
                 self.loaded.append(module)

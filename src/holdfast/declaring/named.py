@@ -6,7 +6,6 @@ from typing import Any
 
 from holdfast.codec.calls import UntypedCalls
 from holdfast.enqueue.options import JobOptions
-from holdfast.job.checks import check_name
 from holdfast.task import Task, TaskOwner
 
 
@@ -18,7 +17,6 @@ class NamedTask(Task[..., Any]):
     """
 
     def __init__(self, owner: TaskOwner, name: str, options: JobOptions | None = None) -> None:
-        check_name("task name", name)
         super().__init__(owner, name, UntypedCalls(name), options or JobOptions())
 
     def _with(self, options: JobOptions) -> NamedTask:

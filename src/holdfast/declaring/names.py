@@ -29,6 +29,8 @@ def task_name(function: Callable[..., Any], prefix: str, given: str | None) -> s
     """What a task is called. The prefix of a set takes the place of the module."""
     if not callable(function):
         raise BadOption("@task", "put on a function; give options by name (name=…)", function)
+    if given is not None:
+        check_name("task name", given)
     own = given or (local_name(function) if prefix else default_name(function))
     if own is None:
         what = "given as name=…: this object has no name of its own"

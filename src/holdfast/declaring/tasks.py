@@ -156,6 +156,8 @@ class Tasks:
 
         Without `name` the schedule has the name of the task. A task may have several schedules.
         """
+        if name is not None:
+            check_name("schedule name", name)
         named = None if name is None else f"{self._prefix}{name}"
         decorator = ScheduleDecorator(self._add_schedule, named, cron, options)
         for owner in self._lineage():
