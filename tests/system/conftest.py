@@ -15,6 +15,7 @@ from tests.support import program
 from tests.support.backends import BACKENDS, Backend, opened
 from tests.support.leaks import nothing_leaks
 from tests.support.processes import Fleet, fleet_on
+from tests.support.shell import Shell
 
 SHARED = [kind for kind in BACKENDS if kind != "sqlite"]
 """A store in memory lives in one process; every other kind is shared by many."""
@@ -52,6 +53,16 @@ def durable_postgres() -> Iterator[PostgresServer]:
 def fleet(shared_url: str, tmp_path: Path) -> Iterator[Fleet]:
     with fleet_on(shared_url, tmp_path) as fleet:
         yield fleet
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """A folder with an app, where a test runs commands; no process outlives the test."""
+    shell = Shell(tmp_path)
+    try:
+        yield shell
+    finally:
+        shell.end()
 
 
 @pytest.fixture

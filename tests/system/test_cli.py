@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
@@ -31,15 +31,6 @@ from tests.support.shell import (
     wait_for_workers,
 )
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
-    try:
-        yield shell
-    finally:
-        shell.end()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,6 @@ async def block(seconds: float) -> None:
 
     time.sleep(seconds)
 """
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
-    try:
-        yield shell
-    finally:
-        shell.end()
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import psutil
 import pytest
@@ -42,15 +41,6 @@ kept = []
 def hoard(megabytes: int) -> None:
     kept.append(bytearray(megabytes << 20))
 """
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
-    try:
-        yield shell
-    finally:
-        shell.end()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from holdfast.events import ON_REQUEST
 from holdfast.job.outcome import Transition
@@ -19,6 +20,16 @@ from holdfast.worker.executor import Executor
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.setup import WorkerSetup
+
+NAMES = {
+    JobState.SUCCEEDED: "job.succeeded",
+    JobState.CANCELLED: "job.cancelled",
+    JobState.EXPIRED: "job.expired",
+    JobState.SUSPENDED: "job.suspended",
+    JobState.READY: "job.handed_back",
+    JobState.SCHEDULED: "job.snoozed",
+}
+"""What is told of an attempt that no error ended, by the state of its job now."""
 
 
 def _nothing() -> None:
@@ -60,16 +71,7 @@ class Telling:
     def _begun(self, attempt: Attempt) -> None:
         attempt.observed = Observed(time.monotonic())
         if self._events.wants("job.started"):
-            job = attempt.job
-            self._events.debug(
-                "job.started",
-                job=job.id,
-                task=job.task,
-                queue=job.queue,
-                attempt=job.attempt,
-                max_attempts=attempt.policy.retry.max_attempts,
-                worker=self._identity.id,
-            )
+            self._events.debug("job.started", **self._facts(attempt))
 
     def _ended(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
         if attempt is None or not verdict.accepted:
@@ -79,76 +81,36 @@ class Telling:
             if transition.to is JobState.READY:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
+        facts = {**self._facts(attempt), "seconds": _took(seen)}
         if transition.to is JobState.FAILED:
-            self._tell_failed(attempt, transition, seen)
+            self._events.error("job.failed", **facts, **_why(transition, seen))
         elif transition.to is JobState.SCHEDULED and transition.error is not None:
-            self._tell_retried(attempt, transition, seen)
+            why = _why(transition, seen)
+            self._events.warning("job.retried", **facts, **why, retry_in=transition.delay)
         else:
-            self._tell(attempt, transition, seen)
+            self._events.info(NAMES[transition.to], **facts, reason=transition.reason)
 
-    def _tell(self, attempt: Attempt, transition: Transition, seen: Observed) -> None:
-        to, job = transition.to, attempt.job
-        name = (
-            "job.succeeded"
-            if to is JobState.SUCCEEDED
-            else "job.cancelled"
-            if to is JobState.CANCELLED
-            else "job.expired"
-            if to is JobState.EXPIRED
-            else "job.suspended"
-            if to is JobState.SUSPENDED
-            else "job.handed_back"
-            if to is JobState.READY
-            else "job.snoozed"
-        )
-        self._events.info(
-            name,
-            job=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            max_attempts=attempt.policy.retry.max_attempts,
-            worker=self._identity.id,
-            seconds=_took(seen),
-            reason=transition.reason,
-        )
-
-    def _tell_retried(self, attempt: Attempt, transition: Transition, seen: Observed) -> None:
-        job, error = attempt.job, transition.error
-        assert error is not None
-        self._events.warning(
-            "job.retried",
-            job=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            max_attempts=attempt.policy.retry.max_attempts,
-            worker=self._identity.id,
-            seconds=_took(seen),
-            error=error.kind,
-            message=error.message,
-            traceback=error.traceback,
-            exception=seen.error,
-            retry_in=transition.delay,
-        )
-
-    def _tell_failed(self, attempt: Attempt, transition: Transition, seen: Observed) -> None:
-        job, error = attempt.job, transition.error
-        self._events.error(
-            "job.failed",
-            job=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            max_attempts=attempt.policy.retry.max_attempts,
-            worker=self._identity.id,
-            seconds=_took(seen),
-            error=None if error is None else error.kind,
-            message=transition.reason if error is None else error.message,
-            traceback=None if error is None else error.traceback,
-            exception=seen.error,
-        )
+    def _facts(self, attempt: Attempt) -> dict[str, Any]:
+        job = attempt.job
+        return {
+            "job": job.id,
+            "task": job.task,
+            "queue": job.queue,
+            "attempt": job.attempt,
+            "max_attempts": attempt.policy.retry.max_attempts,
+            "worker": self._identity.id,
+        }
 
 
 def _took(seen: Observed) -> float:
     return round((seen.over or time.monotonic()) - seen.began, 6)
+
+
+def _why(transition: Transition, seen: Observed) -> dict[str, Any]:
+    error = transition.error
+    return {
+        "error": None if error is None else error.kind,
+        "message": transition.reason if error is None else error.message,
+        "traceback": None if error is None else error.traceback,
+        "exception": seen.error,
+    }
