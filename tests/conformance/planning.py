@@ -76,7 +76,7 @@ class Diary:
         return job_of(plan)
 
     async def schedule(self) -> Schedule:
-        [found] = await self.schedules.list([self.name])
+        [found] = await self.schedules.find([self.name])
         return found
 
     async def history(self, **options: Any) -> list[LedgerEntry]:

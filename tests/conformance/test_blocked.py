@@ -35,7 +35,7 @@ async def test_blocked_jobs_are_counted_paged_and_shown_on_their_queue(
     page = await scene.store.jobs.page(JobFilter(states=frozenset({BLOCKED})), 500)
     assert {job.id for job in page.jobs} == set(jobs)
     assert {job.state for job in page.jobs} == {BLOCKED}
-    [queue] = await scene.store.queues.list([QUEUE])
+    [queue] = await scene.store.queues.find([QUEUE])
     assert queue.counts == {BLOCKED: count, JobState.READY: 1}
 
 

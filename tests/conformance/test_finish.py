@@ -156,7 +156,7 @@ async def test_a_refused_end_changes_nothing(scene: Scene) -> None:
     for end in (RETURNED, RAISED, FAILED, Snoozed(1), WasThrottled(60, "slow"), HandedBack()):
         assert not (await scene.finish(zombie, end)).accepted
     assert await scene.job(zombie.id) == before
-    [queue] = await scene.store.queues.list([QUEUE])
+    [queue] = await scene.store.queues.find([QUEUE])
     assert (queue.cooling_for, queue.throttles) == (None, 0)
 
 

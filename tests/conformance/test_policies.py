@@ -80,7 +80,7 @@ async def test_a_queue_cools_by_its_curve(scene: Scene, curve: str) -> None:
         scene.clock.advance(row.after)
         await scene.enqueue(priority=-1)
         await scene.finish(await scene.claim_one(), WasThrottled(row.hint, "slow down"))
-        [queue] = await scene.store.queues.list([QUEUE])
+        [queue] = await scene.store.queues.find([QUEUE])
         assert queue.cooling_for == pytest.approx(row.cools), row
         assert queue.throttles == row.counted, row
 
@@ -96,7 +96,7 @@ async def test_siblings_in_one_window_only_ever_extend_it(
     await scene.enqueue_many(len(hints))
     for job, hint in zip(await scene.claim(len(hints)), hints, strict=True):
         await scene.finish(job, WasThrottled(hint, "slow down"))
-    [queue] = await scene.store.queues.list([QUEUE])
+    [queue] = await scene.store.queues.find([QUEUE])
     assert queue.cooling_for == pytest.approx(cools)
     assert queue.throttles == 1
 

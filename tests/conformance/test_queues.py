@@ -13,17 +13,17 @@ TUNED = QueueSettings(2.0, 60.0, 1.0, 2.0, 3.0)
 
 
 async def info(scene: Scene, name: str = QUEUE) -> QueueInfo:
-    [found] = await scene.store.queues.list([name])
+    [found] = await scene.store.queues.find([name])
     return found
 
 
 async def test_a_new_store_knows_no_queue(scene: Scene) -> None:
-    assert await scene.store.queues.list() == []
+    assert await scene.store.queues.find() == []
 
 
 async def test_an_ensured_queue_is_known_before_its_first_job(scene: Scene) -> None:
     await scene.store.queues.ensure({"b": QueueSettings(), "a": TUNED})
-    assert [(one.name, one.settings) for one in await scene.store.queues.list()] == [
+    assert [(one.name, one.settings) for one in await scene.store.queues.find()] == [
         ("a", TUNED),
         ("b", QueueSettings()),
     ]
@@ -51,12 +51,12 @@ async def test_tuning_leaves_a_pause_alone(scene: Scene) -> None:
 async def test_a_queue_with_jobs_is_known_by_itself(scene: Scene) -> None:
     await scene.enqueue(queue="mail")
     await scene.enqueue(queue="later", delay=60.0)
-    assert [one.name for one in await scene.store.queues.list()] == ["later", "mail"]
+    assert [one.name for one in await scene.store.queues.find()] == ["later", "mail"]
 
 
 async def test_only_those_named_are_listed(scene: Scene) -> None:
     await scene.store.queues.ensure({name: QueueSettings() for name in "abc"})
-    assert [one.name for one in await scene.store.queues.list(["c", "a"])] == ["a", "c"]
+    assert [one.name for one in await scene.store.queues.find(["c", "a"])] == ["a", "c"]
 
 
 async def test_a_queue_counts_its_live_jobs(scene: Scene) -> None:
@@ -108,7 +108,7 @@ async def test_empty_batches_do_nothing(scene: Scene) -> None:
     await scene.store.queues.ensure({})
     await scene.store.queues.pause([])
     await scene.store.queues.resume([])
-    assert await scene.store.queues.list() == []
+    assert await scene.store.queues.find() == []
 
 
 async def test_a_paused_queue_still_takes_jobs_and_lets_running_ones_end(scene: Scene) -> None:
@@ -190,6 +190,6 @@ async def test_what_stands_for_many_is_no_queue(scene: Scene) -> None:
     await scene.store.queues.ensure({"mail": QueueSettings()})
     names = [EVERY_QUEUE, jobs_of("send")]
     await scene.store.queues.pause(names)
-    assert [queue.name for queue in await scene.store.queues.list()] == ["mail"]
-    assert await scene.store.queues.list(names) == []
+    assert [queue.name for queue in await scene.store.queues.find()] == ["mail"]
+    assert await scene.store.queues.find(names) == []
     await scene.store.queues.resume(names)

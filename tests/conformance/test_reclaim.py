@@ -145,7 +145,7 @@ async def lost_by_one_judged_by_another(scene: Scene) -> tuple[JobId, WorkerInfo
     worker, reclaimer = await scene.hire(lease=30), await scene.hire(lease=60)
     claimed = await scene.running(worker=worker)
     scene.clock.advance(31)
-    [judge] = [one for one in await scene.store.workers.list() if one.id == reclaimer]
+    [judge] = [one for one in await scene.store.workers.find() if one.id == reclaimer]
     return claimed.id, judge
 
 

@@ -40,18 +40,18 @@ async def test_the_time_zone_of_a_schedule_is_kept(scene: Scene) -> None:
     rule = Rule(cron="0 9 * * mon-fri", timezone="Europe/Berlin")
     given = Definition(rule, task="t", queue="mail")
     await scene.store.schedules.declare({NAME: given})
-    [found] = await scene.store.schedules.list()
+    [found] = await scene.store.schedules.find()
     assert found.definition == given
 
 
 async def test_declaring_nothing_does_nothing(scene: Scene) -> None:
     await scene.store.schedules.declare({})
-    assert await scene.store.schedules.list() == []
+    assert await scene.store.schedules.find() == []
 
 
 async def test_a_declared_schedule_is_there_as_it_was_declared(scene: Scene) -> None:
     await scene.store.schedules.declare({NAME: RICH})
-    [found] = await scene.store.schedules.list()
+    [found] = await scene.store.schedules.find()
     assert found.name == NAME
     assert found.definition == RICH
     assert (found.paused, found.edited, found.revision) == (False, False, 1)
@@ -93,7 +93,7 @@ async def test_only_another_rule_counts_as_a_change_of_the_rule(scene: Scene) ->
 async def test_what_another_deployment_declared_stays(scene: Scene) -> None:
     await scene.store.schedules.declare({"theirs": definition()})
     await scene.store.schedules.declare({"ours": definition()})
-    assert [found.name for found in await scene.store.schedules.list()] == ["ours", "theirs"]
+    assert [found.name for found in await scene.store.schedules.find()] == ["ours", "theirs"]
 
 
 async def test_an_operators_edit_is_not_overwritten(scene: Scene) -> None:
@@ -130,7 +130,7 @@ async def test_a_paused_schedule_stays_paused(scene: Scene) -> None:
 async def test_thousands_may_be_declared_at_once(scene: Scene) -> None:
     many = {f"{number:05} ⏰": definition(priority=number) for number in range(3000)}
     await scene.store.schedules.declare(many)
-    found = await scene.store.schedules.list()
+    found = await scene.store.schedules.find()
     assert {one.name: one.definition for one in found} == many
 
 
@@ -144,7 +144,7 @@ async def test_many_workers_may_declare_at_once(scene: Scene) -> None:
                 for other, order in zip(others, orders, strict=True)
             )
         )
-    found = await scene.store.schedules.list()
+    found = await scene.store.schedules.find()
     assert [one.name for one in found] == sorted(names)
     assert {one.revision for one in found} == {1}
 
@@ -153,7 +153,7 @@ async def test_an_anchor_comes_back_as_the_same_instant(scene: Scene) -> None:
     anchor = datetime(2028, 10, 29, 2, 30, 0, 5, tzinfo=UTC)
     rule = Rule(every=timedelta(hours=1).total_seconds(), anchor=anchor)
     await scene.store.schedules.declare({NAME: Definition(rule, "t", "q")})
-    [found] = await scene.store.schedules.list()
+    [found] = await scene.store.schedules.find()
     assert found.definition.rule.anchor == anchor
 
 

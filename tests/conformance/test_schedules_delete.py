@@ -17,7 +17,7 @@ async def test_a_delete_names_those_it_removed(scene: Scene) -> None:
     assert await scene.store.schedules.delete(["b", "none"]) == ["b"]
     assert await scene.store.schedules.delete(["b"]) == []
     assert await scene.store.schedules.delete([]) == []
-    assert [one.name for one in await scene.store.schedules.list()] == ["a"]
+    assert [one.name for one in await scene.store.schedules.find()] == ["a"]
 
 
 async def test_cursors_and_ledger_go_and_jobs_stay(scene: Scene) -> None:

@@ -9,7 +9,7 @@ from tests.conformance.planning import NAME, Diary, definition
 async def test_a_pause_names_those_there_are(scene: Scene) -> None:
     await scene.store.schedules.declare({"b": definition(), "a": definition(), "c": definition()})
     assert await scene.store.schedules.pause(["b", "a", "none"]) == ["a", "b"]
-    assert [one.paused for one in await scene.store.schedules.list()] == [True, True, False]
+    assert [one.paused for one in await scene.store.schedules.find()] == [True, True, False]
 
 
 async def test_no_names_pause_nothing(scene: Scene) -> None:

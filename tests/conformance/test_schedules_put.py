@@ -11,7 +11,7 @@ from tests.support.backends import siblings
 
 async def test_an_operator_makes_a_schedule_at_run_time(scene: Scene) -> None:
     assert await scene.store.schedules.put(NAME, definition())
-    [found] = await scene.store.schedules.list()
+    [found] = await scene.store.schedules.find()
     assert found.definition == definition()
     assert (found.edited, found.revision, found.declared_at) == (True, 1, None)
     assert found.created_at == scene.clock.now
@@ -66,7 +66,7 @@ async def test_a_pause_is_a_change_that_an_edit_notices(scene: Scene) -> None:
 
 async def test_a_revision_of_a_schedule_that_is_not_there_makes_none(scene: Scene) -> None:
     assert not await scene.store.schedules.put(NAME, definition(), 1)
-    assert await scene.store.schedules.list() == []
+    assert await scene.store.schedules.find() == []
 
 
 async def test_of_many_edits_of_one_revision_one_is_taken(scene: Scene) -> None:

@@ -15,7 +15,7 @@ MEMORY = 120.0
 
 
 async def queue(scene: Scene, name: str = QUEUE) -> QueueInfo:
-    [found] = await scene.store.queues.list([name])
+    [found] = await scene.store.queues.find([name])
     return found
 
 

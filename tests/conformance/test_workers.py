@@ -11,11 +11,11 @@ from tests.conformance.builders import RETURNED, Scene, ids, new_worker
 
 
 async def worker_ids(scene: Scene) -> list[WorkerId]:
-    return [worker.id for worker in await scene.store.workers.list()]
+    return [worker.id for worker in await scene.store.workers.find()]
 
 
 async def info(scene: Scene, worker: WorkerId) -> WorkerInfo:
-    [found] = [one for one in await scene.store.workers.list() if one.id == worker]
+    [found] = [one for one in await scene.store.workers.find() if one.id == worker]
     return found
 
 

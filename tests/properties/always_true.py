@@ -53,8 +53,8 @@ class Snapshot:
                 break
         return cls(
             jobs,
-            {worker.id: worker for worker in await store.workers.list()},
-            {queue.name: queue for queue in await store.queues.list()},
+            {worker.id: worker for worker in await store.workers.find()},
+            {queue.name: queue for queue in await store.queues.find()},
             frozenset(live.id for live in await store.jobs.lapsed_leases(10_000)),
             await store.now(),
         )

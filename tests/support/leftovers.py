@@ -44,7 +44,7 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
         while await store.schedules.prune_ledger(1_000):
             pass
         await store.workers.sweep(10_000, 0.0)
-        schedules = await store.schedules.list()
+        schedules = await store.schedules.find()
         left = _not_kept(server.keys(url), schedules)
         await store.schedules.delete([schedule.name for schedule in schedules])
     finally:
@@ -75,7 +75,7 @@ async def _end_all(store: Store) -> None:
 
 
 async def _decide_all(store: Store) -> None:
-    for schedule in await store.schedules.list():
+    for schedule in await store.schedules.find():
         while page := await store.schedules.failed_plans(schedule.name, 500):
             await store.schedules.record(
                 [Plan(row.schedule, row.scope, row.at, Decision.MISSED) for row in page]

@@ -73,7 +73,7 @@ class Scene:
         return [row.at for row in rows if row.decision is Decision.FIRED]
 
     async def schedule(self, name: str = "job") -> Schedule:
-        [found] = await self.store.schedules.list([name])
+        [found] = await self.store.schedules.find([name])
         return found
 
     async def jobs(self, tasks: Iterable[str] = (TASK,)) -> int:

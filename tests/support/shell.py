@@ -97,7 +97,7 @@ async def enqueue(store: Store, task: str, **arguments: Any) -> JobId:
 
 
 async def alive(store: Store) -> list[WorkerInfo]:
-    return [worker for worker in await store.workers.list() if worker.alive]
+    return [worker for worker in await store.workers.find() if worker.alive]
 
 
 async def wait_for_workers(

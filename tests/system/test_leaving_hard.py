@@ -122,7 +122,7 @@ async def test_an_embedded_worker_whose_loop_was_blocked_says_so_when_it_turns_a
     assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
     job = await shop.get(culprit)
     assert (job.state, job.attempts, job.crashes) == (JobState.SCHEDULED, 1, 1)
-    assert await live_store.workers.list() == []
+    assert await live_store.workers.find() == []
 
 
 async def test_what_had_returned_before_the_loop_was_blocked_is_recorded(

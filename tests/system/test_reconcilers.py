@@ -394,7 +394,7 @@ async def test_lapsed_workers_are_removed_unless_they_still_hold_a_job(scene: Sc
     assert await registry.run_once() == Tally()
     scene.clock.advance(2)
     assert await registry.run_once() == Tally(found=1, mended=1)
-    assert {worker.id for worker in await scene.store.workers.list()} == {scene.worker, holder}
+    assert {worker.id for worker in await scene.store.workers.find()} == {scene.worker, holder}
 
 
 # Many replicas

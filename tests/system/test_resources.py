@@ -348,7 +348,7 @@ async def test_a_shared_resource_that_fails_to_enter_ends_the_worker_before_a_cl
             async with app.worker({"default": 1}):
                 pytest.fail("it started")
         assert (await job.get()).state is JobState.READY
-        assert await app.store.workers.list() == []
+        assert await app.store.workers.find() == []
     assert diary[0] == "+engine"
 
 

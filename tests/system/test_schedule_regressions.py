@@ -232,7 +232,7 @@ async def test_one_bad_schedule_touches_only_itself_and_heals_by_itself(scene: S
     await scene.declare("bad-provider", "@hourly", scopes="tenants")
     await scene.declare("good", "@hourly")
     await scene.after(hours=1)
-    errors = {each.name: each.error for each in await scene.store.schedules.list()}
+    errors = {each.name: each.error for each in await scene.store.schedules.find()}
     assert "cron must be" in str(errors["bad-expression"])
     assert "Mars/Olympus" in str(errors["bad-zone"])
     assert "tenants out of reach" in str(errors["bad-provider"])
@@ -242,7 +242,7 @@ async def test_one_bad_schedule_touches_only_itself_and_heals_by_itself(scene: S
     scene.providers.scopes["tenants"] = lambda: ["a"]
     await scene.declare("bad-expression", "@hourly")
     await scene.after(minutes=1)
-    errors = {each.name: each.error for each in await scene.store.schedules.list()}
+    errors = {each.name: each.error for each in await scene.store.schedules.find()}
     assert (errors["bad-provider"], errors["bad-expression"]) == (None, None)
     assert await scene.decisions("bad-provider") == [("01:00", FIRED)]
 

@@ -143,13 +143,13 @@ async def test_slots_lost_to_stuck_handlers_are_listed_examined_and_explained(
         worker.request_stop = lambda *, now=False: None  # type: ignore[method-assign]  # stay
 
         async def shown() -> bool:
-            return [one.stuck for one in await live_store.workers.list()] == [{"default": 1}]
+            return [one.stuck for one in await live_store.workers.find()] == [{"default": 1}]
 
         await wait_until(shown, 10, "a beat has told the store")
         waiting = await shop.get(await shop.enqueue(deaf))
         facts = [reason.fact for reason in (await explain(live_store, waiting)).reasons]
         assert any("1 more are lost to stuck handlers" in fact for fact in facts), facts
-        workers = await live_store.workers.list()
+        workers = await live_store.workers.find()
         findings = check_workers(Facts(await live_store.now(), [], workers))
         assert any("has lost 1 of 1 slots of queue 'default'" in one.saw for one in findings)
         release.set()
@@ -200,7 +200,7 @@ async def test_an_embedded_worker_that_lost_its_slots_leaves_by_itself(live_stor
     async with shop.worker({"default": 1}, patience=0.2) as worker:
         await wait_until(lambda: bool(shop.reported("worker.stopped")), 10, "it has left")
         assert worker.health()["ready"] is False
-        assert await live_store.workers.list() == []
+        assert await live_store.workers.find() == []
         release.set()
 
 

@@ -102,7 +102,7 @@ async def test_a_blocked_loop_keeps_its_lease_and_is_reported(live_store: Store)
             try:
                 while not stop.is_set():
                     lapsed.extend(await other.jobs.lapsed_leases(10))
-                    lapsed.extend(w for w in await other.workers.list() if not w.alive)
+                    lapsed.extend(w for w in await other.workers.find() if not w.alive)
                     await asyncio.sleep(0.05)
             finally:
                 await other.close()
@@ -187,7 +187,7 @@ async def test_nothing_is_left_behind_by_a_worker(sealed_store: Store) -> None:
     for n in range(40):
         await shop.enqueue((fine, fine_thread)[n % 2])
     assert await shop.drain() == 40
-    assert await sealed_store.workers.list() == []
+    assert await sealed_store.workers.find() == []
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ async def test_a_throttle_cools_the_whole_queue(live_store: Store) -> None:
 
     shop = Shop(live_store, wait)
     await end_of(shop, "wait")
-    [queue] = await live_store.queues.list(["default"])
+    [queue] = await live_store.queues.find(["default"])
     assert queue.cooling_for is not None
     assert queue.cooling_for > 3000
 

@@ -38,7 +38,7 @@ async def test_running_work_is_let_finish_within_the_grace(sealed_store: Store) 
     job = await shop.get(job_id)
     assert (job.state, job.result) == (JobState.SUCCEEDED, "finished")
     assert (await shop.get(later)).state is JobState.READY
-    assert await sealed_store.workers.list() == []
+    assert await sealed_store.workers.find() == []
 
 
 async def test_what_outlasts_the_grace_is_handed_back_without_spending_an_attempt(
@@ -189,7 +189,7 @@ async def test_a_claim_that_is_never_answered_does_not_keep_a_hurried_worker(
     await wait_until(lambda: "claim" in line.held, 5, "a claim is on its way")
     worker.request_stop(now=True)
     await asyncio.wait_for(running, 10)
-    assert await live_store.workers.list() == []
+    assert await live_store.workers.find() == []
 
 
 async def test_a_store_that_answers_nothing_does_not_keep_a_worker_that_stops(

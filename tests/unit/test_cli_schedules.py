@@ -115,7 +115,7 @@ def test_doctor_tells_of_trouble_and_of_plans_that_nobody_decided(desk: Desk) ->
 
 def test_a_conflict_of_two_deployments_is_shown_on_its_schedule(desk: Desk) -> None:
     async def contest(store: Store) -> None:
-        [found] = await store.schedules.list(["nightly"])
+        [found] = await store.schedules.find(["nightly"])
         other = msgspec.structs.replace(found.definition, priority=7)
         await store.schedules.declare({"nightly": found.definition})
         await store.schedules.declare({"nightly": other}, found.created_at - timedelta(days=1))

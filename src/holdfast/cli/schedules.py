@@ -41,8 +41,8 @@ limit_option = click.option(
 async def list_schedules(session: CommandSession, names: tuple[str, ...]) -> None:
     """List schedules with their next plan and what is wrong with them."""
     async with session.store() as store:
-        now, workers = await store.now(), await store.workers.list()
-        found = await store.schedules.list(names)
+        now, workers = await store.now(), await store.workers.find()
+        found = await store.schedules.find(names)
     documents = [document_of(schedule, workers, now) for schedule in found]
     session.answer({"schedules": documents}, lambda: draw_list(documents, now))
 

@@ -25,7 +25,7 @@ class QueueVerbs:
 
     async def all(self, *names: str) -> list[QueueInfo]:
         """Every queue by name, or only the queues named."""
-        return await self._store.queues.list(names)
+        return await self._store.queues.find(names)
 
     async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
         """Apply a verb of the table to one queue, which is made if it is absent."""
@@ -66,7 +66,7 @@ class QueueVerbs:
                 raise BadOption("queue setting", f"one of {', '.join(known)}", option)
             if value is not None or not option.startswith("retain_"):
                 changes[option] = checks.seconds(option, value)
-        found = await self._store.queues.list([name])
+        found = await self._store.queues.find([name])
         settings = msgspec.structs.replace(
             found[0].settings if found else QueueSettings(), **changes
         )

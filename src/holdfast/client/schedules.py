@@ -46,11 +46,11 @@ class ScheduleVerbs:
 
     async def all(self, *names: str) -> list[Schedule]:
         """Every schedule by name, or only the schedules named."""
-        return await self._store.schedules.list(names)
+        return await self._store.schedules.find(names)
 
     async def get(self, name: str) -> Schedule:
         """One schedule; raises `UnknownSchedule` if the store has none of this name."""
-        found = await self._store.schedules.list([name])
+        found = await self._store.schedules.find([name])
         if not found:
             raise UnknownSchedule(name)
         return found[0]

@@ -14,4 +14,4 @@ class WorkerVerbs:
 
     async def all(self) -> list[WorkerInfo]:
         """Every registered worker, oldest first. A lapsed worker is listed until it is swept."""
-        return await self._store.workers.list()
+        return await self._store.workers.find()

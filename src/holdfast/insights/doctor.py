@@ -56,7 +56,7 @@ async def examine(store: Store) -> list[Diagnosis]:
 
 async def _examine(store: Store) -> list[Diagnosis]:
     clock = await check_clock(store)
-    facts = Facts(await store.now(), await store.queues.list(), await store.workers.list())
+    facts = Facts(await store.now(), await store.queues.find(), await store.workers.find())
     own = [Diagnosis.of(finding) for finding in await store.health.check()]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))

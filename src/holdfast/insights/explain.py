@@ -62,11 +62,11 @@ async def explain(store: Store, job: Job) -> Explanation:
         case JobState.READY:
             reasons += await _about_ready(store, job)
         case JobState.SCHEDULED:
-            reasons += _about_scheduled(job, now, await store.workers.list())
+            reasons += _about_scheduled(job, now, await store.workers.find())
         case JobState.SUSPENDED:
             reasons += _about_suspended(job, now)
         case JobState.RUNNING:
-            reasons += _about_running(job, await store.workers.list())
+            reasons += _about_running(job, await store.workers.find())
         case JobState.BLOCKED:
             reasons.append(Reason("blocked", "it waits for jobs it depends on", Who.WORKER))
         case (
@@ -147,9 +147,9 @@ def _about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
 
 
 async def _about_ready(store: Store, job: Job) -> list[Reason]:
-    queues = await store.queues.list([job.queue])
+    queues = await store.queues.find([job.queue])
     queue = queues[0] if queues else None
-    serving = [w for w in await store.workers.list() if w.alive]
+    serving = [w for w in await store.workers.find() if w.alive]
     ahead = await store.jobs.ahead(job.id)
     reasons = [
         *_about_pauses(job, await store.queues.paused()),

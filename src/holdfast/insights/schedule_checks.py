@@ -22,7 +22,7 @@ async def check_schedules(
     """Schedules that cannot be evaluated, schedules that no code declares any more, schedules that
     two programs declare differently, schedules whose task nobody has, and due plans that nobody has
     decided about."""
-    found = await store.schedules.list()
+    found = await store.schedules.find()
     findings = [
         *(_in_trouble(schedule) for schedule in found if schedule.error),
         *(_forgotten(each) for each in found if undeclared(each, workers, now)),

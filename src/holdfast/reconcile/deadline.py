@@ -46,7 +46,7 @@ class DeadlineReconciler(JobSweep):
         worker that is gone may have begun nothing of what it had claimed ahead: such a job is left
         for `lapsed_leases`."""
         doubtful = any(job.ahead for job in started)
-        alive = {worker.id for worker in await self.store.workers.list()} if doubtful else set()
+        alive = {worker.id for worker in await self.store.workers.find()} if doubtful else set()
         return [job.id for job in started if not job.ahead or job.worker_id in alive]
 
     async def due_in(self) -> float | None:

@@ -67,7 +67,7 @@ class LapsedLeasesReconciler(JobMender):
         if name is None:
             self._judge = None
             return dict.fromkeys(lost, Ruling.CHARGE)
-        fleet = {worker.id: worker for worker in await self.store.workers.list()}
+        fleet = {worker.id: worker for worker in await self.store.workers.find()}
         judge = self._judge = fleet.get(name)
         if judge is None or not in_good_standing(judge):
             return dict.fromkeys(lost, Ruling.WAIT)

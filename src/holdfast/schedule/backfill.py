@@ -117,7 +117,7 @@ class Backfill:
         """The plan times of which the ledger knows whether they fired. Which times were pruned is
         read after the rows: a row that is pruned meanwhile is then in one of the two."""
         times = times_of(self._schedule.definition.rule)
-        found = await self._store.schedules.list([self._schedule.name])
+        found = await self._store.schedules.find([self._schedule.name])
         since, until = (found[0].pruned_from, found[0].pruned_until) if found else (None, None)
         if self._forgotten or since is None or until is None:
             return times

@@ -105,7 +105,7 @@ class Evaluator:
     async def run_once(self) -> Tally:
         """Evaluate every schedule until no plan is left that is due now."""
         before = self.counters.items
-        for schedule in await self._store.schedules.list():
+        for schedule in await self._store.schedules.find():
             entry = self._agenda.entry(schedule)
             while (evaluated := await self.evaluate(entry)) is not None:
                 self._count(evaluated)
@@ -117,7 +117,7 @@ class Evaluator:
     async def evaluate(self, entry: Entry) -> Evaluated | None:
         """Evaluate a schedule by its definition as it is now, so that a pause or an edit counts
         from its moment on. None if the schedule is gone. Only an outage of the store is raised."""
-        found = await self._store.schedules.list([entry.name])
+        found = await self._store.schedules.find([entry.name])
         if not found:
             return None
         entry.schedule = found[0]
@@ -197,7 +197,7 @@ class Evaluator:
         self._stale = False
         try:
             now = await self._clock.read()
-            schedules = await self._store.schedules.list()
+            schedules = await self._store.schedules.find()
         except BaseException:
             self._stale = True
             raise

@@ -101,7 +101,7 @@ class OverlapDecider:
         if not scopes:
             return {}
         task = self._schedule.definition.task
-        workers = [worker for worker in await self._store.workers.list() if worker.alive]
+        workers = [worker for worker in await self._store.workers.find() if worker.alive]
         if not workers or any(task in worker.tasks for worker in workers):
             return {}
         found = await self._store.schedules.unfinished(self._schedule.name, scopes)

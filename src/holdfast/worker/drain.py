@@ -73,7 +73,7 @@ async def _done(
 async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
     """Ready and running jobs are counted by one statement: a job that is claimed between two
     statements would be seen by neither."""
-    queues = await store.queues.list(tuple(served))
+    queues = await store.queues.find(tuple(served))
     paused = await store.queues.paused()
     closed = {
         queue.name for queue in queues if queue.paused or queue.cooling_for or paused.everything

@@ -84,7 +84,7 @@ class Poller:
         loop = asyncio.get_running_loop()
         if self._watch.is_crowd and loop.time() >= self._next_census:
             self._next_census = loop.time() + self._replicas.stretched(CENSUS_SECONDS)
-            self._watch.recount(await self._store.workers.list())
+            self._watch.recount(await self._store.workers.find())
         self._watch.polled()
 
     async def _recover(self, error: Exception) -> None:

@@ -179,7 +179,7 @@ async def test_no_verb_needs_anything_of_its_session(url: str, clock: ManualCloc
         assert await wipe(jobs.requeue([first.id])) == [first.id]
         assert len((await wipe(jobs.page(JobFilter(), 50))).jobs) == 50
         assert await wipe(jobs.count(JobFilter())) == {JobState.READY: 602}
-        assert len(await wipe(store.queues.list())) == 2
+        assert len(await wipe(store.queues.find())) == 2
         assert await wipe(store.health.check())
 
 

@@ -102,7 +102,7 @@ async def test_a_damaged_job_breaks_no_view_and_no_sweep(
     assert ids(await jobs.get([job, other])) == ids(await jobs.live([job, other])) == [other]
     assert await jobs.outcomes([job, other]) == []
     assert ids(await jobs.past_deadline(10)) == [other]
-    assert [queue.name for queue in await scene.store.queues.list()] == [QUEUE]
+    assert [queue.name for queue in await scene.store.queues.find()] == [QUEUE]
     await jobs.finish([decide(await scene.live(other), Cancelled())])
     await scene.claim(10)
 

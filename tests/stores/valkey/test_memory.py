@@ -69,7 +69,7 @@ async def test_without_memory_queues_are_paused_tuned_and_resumed(
         assert await scene.claim(1) == []
         await queues.tune(QUEUE, QueueSettings(retain_succeeded=5.0))
         await queues.resume([QUEUE])
-        [shown] = await queues.list([QUEUE])
+        [shown] = await queues.find([QUEUE])
         assert (shown.paused, shown.settings.retain_succeeded) == (False, 5.0)
         assert len(await scene.claim(1)) == 1
 

@@ -115,11 +115,11 @@ async def test_a_reclaimer_that_had_a_break_is_refused_in_every_partition(scene:
     await scene.enqueue_many(40)
     await scene.claim(40, worker=lost)
     scene.clock.advance(31)
-    [judge] = [one for one in await scene.store.workers.list() if one.id == mine]
+    [judge] = [one for one in await scene.store.workers.find() if one.id == mine]
     found = await scene.store.jobs.lapsed_leases(100)
     moves = [decide(job, WorkerLost()) for job in found]
     scene.clock.advance(100)
     await scene.store.workers.heartbeat(mine, 60, [])
     assert not any(accepted(await scene.store.jobs.reclaim(moves, judge)))
-    [judge] = [one for one in await scene.store.workers.list() if one.id == mine]
+    [judge] = [one for one in await scene.store.workers.find() if one.id == mine]
     assert accepted(await scene.store.jobs.reclaim(moves, judge)) == [True] * 40

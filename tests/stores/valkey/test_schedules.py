@@ -75,7 +75,7 @@ async def test_schedules_are_spread_and_listed_as_one(
     await diary.schedules.declare(dict.fromkeys(names, definition()))
     homes = {key for key in server.keys(place) if key.endswith("}:schedules")}
     assert len(homes) == SPREAD
-    assert [one.name for one in await diary.schedules.list()] == sorted([*names, NAME])
+    assert [one.name for one in await diary.schedules.find()] == sorted([*names, NAME])
 
 
 async def test_plans_of_schedules_in_many_partitions_are_recorded_by_one_call(

@@ -209,7 +209,7 @@ async def _require_places(scene: Scene) -> None:
     """Counters, heads of lines and sets agree."""
     found = await scene.store.health.check()
     assert [one for one in found if one.severity == "problem"] == []
-    queues = {queue.name: queue.counts for queue in await scene.store.queues.list()}
+    queues = {queue.name: queue.counts for queue in await scene.store.queues.find()}
     assert queues.get("größer") == queues.get("kleiner")
     assert QUEUE not in queues
 

@@ -45,10 +45,7 @@ class Queues(Protocol):
         by workers that serve whatever queues there are, so it costs by queues, not by jobs."""
         ...
 
-    async def list(self, names: Sequence[str] = ()) -> list[QueueInfo]:
+    async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         """Every queue that is known or has live jobs, by name; or only those named. `EVERY_QUEUE`
         and `jobs_of(task)` are no queues, and never listed."""
         ...
-
-
-NONE_STUCK: Mapping[str, int] = {}

@@ -102,6 +102,6 @@ class Schedules(Protocol):
         (`Schedule.pruned_from`, `pruned_until`)."""
         ...
 
-    async def list(self, names: Sequence[str] = ()) -> list[Schedule]:
+    async def find(self, names: Sequence[str] = ()) -> list[Schedule]:
         """All schedules by name, or those named."""
         ...

@@ -48,7 +48,7 @@ class Workers(Protocol):
         """Remove a worker that is leaving; what it still holds becomes reclaimable."""
         ...
 
-    async def list(self) -> list[WorkerInfo]:
+    async def find(self) -> list[WorkerInfo]:
         """All workers, live or lapsed but not yet swept, oldest first."""
         ...
 

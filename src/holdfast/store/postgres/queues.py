@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
@@ -38,6 +37,6 @@ class PostgresQueues:
     async def waiting(self) -> Sequence[str]:
         return [row["queue"] for row in await self._connections.fetch("queues/waiting")]
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
-        found = await self._connections.timed("queues/list", [*names] or None)
+    async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
+        found = await self._connections.timed("queues/find", [*names] or None)
         return [rows.queue_info(row) for row in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -46,14 +45,14 @@ class PostgresSchedules:
         again = revision is None
         return bool(await self._connections.timed("schedules/put", *values, again=again))
 
-    async def pause(self, names: Sequence[str]) -> builtins.list[str]:
+    async def pause(self, names: Sequence[str]) -> list[str]:
         return await self._change("schedules/pause", names)
 
-    async def resume(self, names: Sequence[str]) -> builtins.list[str]:
+    async def resume(self, names: Sequence[str]) -> list[str]:
         return await self._change("schedules/resume", names)
 
-    async def delete(self, names: Sequence[str]) -> builtins.list[str]:
-        async def steps(session: Session) -> builtins.list[str]:
+    async def delete(self, names: Sequence[str]) -> list[str]:
+        async def steps(session: Session) -> list[str]:
             found = await session.fetch("schedules/delete", self._channel, [*names])
             gone = [row["name"] for row in found]
             await session.fetch("schedules/forget", gone)
@@ -65,14 +64,14 @@ class PostgresSchedules:
         found = await self._connections.fetch("schedules/cursors", name, [*scopes])
         return {row["scope"]: row["at"] for row in found}
 
-    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
+    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         distinct = list(dict.fromkeys(scopes))
-        answer: dict[str, builtins.list[Live]] = {}
+        answer: dict[str, list[Live]] = {}
         for row in await self._connections.fetch("schedules/unfinished", name, distinct):
             answer.setdefault(row["scope"], []).append(rows.live(row))
         return answer
 
-    async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
+    async def record(self, plans: Sequence[Plan]) -> list[bool]:
         return await record(self._connections, plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
@@ -87,13 +86,13 @@ class PostgresSchedules:
         scope: str | None = None,
         limit: int = 50,
         before: datetime | None = None,
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         found = await self._connections.fetch("schedules/history", name, scope, before, limit)
         return [rows.ledger_entry(row) for row in found]
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         at, scope = after or (None, "")
         found = await self._connections.fetch("schedules/failed_plans", name, limit, at, scope)
         return [rows.ledger_entry(row) for row in found]
@@ -105,11 +104,11 @@ class PostgresSchedules:
     async def prune_ledger(self, limit: int) -> int:
         return int((await self._connections.timed("schedules/prune_ledger", limit))[0][0])
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
-        found = await self._connections.fetch("schedules/list", [*names] or None)
+    async def find(self, names: Sequence[str] = ()) -> list[Schedule]:
+        found = await self._connections.fetch("schedules/find", [*names] or None)
         return [rows.schedule(row) for row in found]
 
-    async def _change(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
+    async def _change(self, verb: str, names: Sequence[str]) -> list[str]:
         found = await self._connections.timed(verb, self._channel, [*names])
         return [row["name"] for row in found]
 

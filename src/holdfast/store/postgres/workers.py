@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
@@ -62,8 +61,8 @@ class PostgresWorkers:
     async def deregister(self, worker: WorkerId) -> None:
         await self._connections.fetch("workers/deregister", worker)
 
-    async def list(self) -> builtins.list[WorkerInfo]:
-        return [rows.worker_info(row) for row in await self._connections.timed("workers/list")]
+    async def find(self) -> list[WorkerInfo]:
+        return [rows.worker_info(row) for row in await self._connections.timed("workers/find")]
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
         return int((await self._connections.timed("workers/sweep", limit, lapsed_for))[0][0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
@@ -42,7 +41,7 @@ class SqliteQueues(Verbs):
             lambda tx: [name for (name,) in tx.rows(script("queues/waiting"))]
         )
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
+    async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         return await self._writer.read(lambda tx: _list(tx, names))
 
     async def _change(self, step: str, names: Sequence[str], topic: Topic) -> None:
@@ -62,7 +61,7 @@ def _ensure(tx: Transaction, queues: Mapping[str, QueueSettings]) -> None:
 
 
 def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
-    sql = steps("queues/list")
+    sql = steps("queues/find")
     known = {row[0]: row for row in tx.rows(sql["settings"], (EVERY_QUEUE,))}
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}

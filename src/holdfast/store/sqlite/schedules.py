@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -50,13 +49,13 @@ class SqliteSchedules(Verbs):
     async def put(self, name: str, definition: Definition, revision: int | None = None) -> bool:
         return await self._writer.write(lambda tx: _put(tx, name, definition, revision))
 
-    async def pause(self, names: Sequence[str]) -> builtins.list[str]:
+    async def pause(self, names: Sequence[str]) -> list[str]:
         return await self._change("pause", names)
 
-    async def resume(self, names: Sequence[str]) -> builtins.list[str]:
+    async def resume(self, names: Sequence[str]) -> list[str]:
         return await self._change("resume", names)
 
-    async def delete(self, names: Sequence[str]) -> builtins.list[str]:
+    async def delete(self, names: Sequence[str]) -> list[str]:
         return await self._writer.write(lambda tx: _delete(tx, names)) if names else []
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
@@ -67,10 +66,10 @@ class SqliteSchedules(Verbs):
 
         return await self._writer.read(work)
 
-    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
+    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         return await self._writer.read(lambda tx: unfinished(tx, name, scopes))
 
-    async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
+    async def record(self, plans: Sequence[Plan]) -> list[bool]:
         return await self._writer.write(lambda tx: record(tx, plans)) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
@@ -92,16 +91,16 @@ class SqliteSchedules(Verbs):
         scope: str | None = None,
         limit: int = 50,
         before: datetime | None = None,
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         until = LATEST + 1 if before is None else to_micros(before)
         return await self._writer.read(lambda tx: _history(tx, name, scope, limit, until))
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         at, scope = (BEFORE_ALL, "") if after is None else (to_micros(after[0]), after[1])
 
-        def work(tx: Transaction) -> builtins.list[LedgerEntry]:
+        def work(tx: Transaction) -> list[LedgerEntry]:
             rows = tx.rows(script("schedules/failed_plans"), (name, at, scope, limit))
             return [_entry(row, {}) for row in rows]
 
@@ -119,15 +118,15 @@ class SqliteSchedules(Verbs):
     async def prune_ledger(self, limit: int) -> int:
         return await self._writer.write(lambda tx: _prune_ledger(tx, limit))
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
-        def work(tx: Transaction) -> builtins.list[Schedule]:
+    async def find(self, names: Sequence[str] = ()) -> list[Schedule]:
+        def work(tx: Transaction) -> list[Schedule]:
             wanted = {"names": to_json(names) if names else None}
-            return [_schedule(row) for row in tx.rows(script("schedules/list"), wanted)]
+            return [_schedule(row) for row in tx.rows(script("schedules/find"), wanted)]
 
         return await self._writer.read(work)
 
-    async def _change(self, step: str, names: Sequence[str]) -> builtins.list[str]:
-        def work(tx: Transaction) -> builtins.list[str]:
+    async def _change(self, step: str, names: Sequence[str]) -> list[str]:
+        def work(tx: Transaction) -> list[str]:
             values = {"names": to_json(names), "now": tx.now}
             changed = tx.rows(script(f"schedules/{step}"), values)
             return _told(tx, changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.ids import JobId, WorkerId
@@ -81,7 +80,7 @@ class SqliteWorkers(Verbs):
 
         await self._writer.write(work)
 
-    async def list(self) -> builtins.list[WorkerInfo]:
+    async def find(self) -> list[WorkerInfo]:
         return await self._writer.read(_list)
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
@@ -183,7 +182,7 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
         for (
             worker_id, name, host, pid, queues, tasks, version,
             started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
-        ) in tx.rows(script("workers/list"))
+        ) in tx.rows(script("workers/find"))
     ]  # fmt: skip
 
 

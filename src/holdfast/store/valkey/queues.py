@@ -3,7 +3,6 @@ other partition. The copy of the first partition is the one that is shown."""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -44,7 +43,7 @@ class ValkeyQueues(ValkeyVerbs):
         lines = (line for by_line in counted for line in by_line)
         return sorted({queue for state, queue, _ in lines if state is JobState.READY})
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[QueueInfo]:
+    async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         rows = await self._rows()
         counted, oldest = await self._live(names)
         shown = rows.keys() | counted.keys()
@@ -71,7 +70,7 @@ class ValkeyQueues(ValkeyVerbs):
         """How many live jobs each queue has by state, and since when its oldest ready job is
         ready."""
         counted: dict[str, dict[JobState, int]] = {}
-        lines: builtins.list[tuple[int, str, str]] = []
+        lines: list[tuple[int, str, str]] = []
         for partition, by_line in enumerate(await counts(self._connections)):
             for (state, queue, task), number in by_line.items():
                 if state in LIVE and (not names or queue in names):
@@ -81,8 +80,8 @@ class ValkeyQueues(ValkeyVerbs):
                         lines.append((partition, queue, task))
         return counted, await self._oldest(lines)
 
-    async def _oldest(self, lines: builtins.list[tuple[int, str, str]]) -> dict[str, int]:
-        mine: dict[int, builtins.list[tuple[str, str]]] = {}
+    async def _oldest(self, lines: list[tuple[int, str, str]]) -> dict[str, int]:
+        mine: dict[int, list[tuple[str, str]]] = {}
         for partition, queue, task in lines:
             mine.setdefault(partition, []).append((queue, line_name(queue, task)))
         calls = [

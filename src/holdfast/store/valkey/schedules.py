@@ -6,7 +6,6 @@ partitions' hashes. The verbs on the ledger are thin here; `ledger.py` does them
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -78,13 +77,13 @@ class ValkeySchedules(ValkeyVerbs):
         again = revision is None
         return bool(await self._call("schedules/put", name, again=again, **given))
 
-    async def pause(self, names: Sequence[str]) -> builtins.list[str]:
+    async def pause(self, names: Sequence[str]) -> list[str]:
         return await self._each("schedules/pause", names)
 
-    async def resume(self, names: Sequence[str]) -> builtins.list[str]:
+    async def resume(self, names: Sequence[str]) -> list[str]:
         return await self._each("schedules/resume", names)
 
-    async def delete(self, names: Sequence[str]) -> builtins.list[str]:
+    async def delete(self, names: Sequence[str]) -> list[str]:
         return await self._each("schedules/delete", names)
 
     async def cursors(self, name: str, scopes: Sequence[str]) -> dict[str, datetime]:
@@ -97,8 +96,8 @@ class ValkeySchedules(ValkeyVerbs):
                     found[scope] = from_instant(at.decode())
         return found
 
-    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, builtins.list[Live]]:
-        found: dict[str, builtins.list[Live]] = {}
+    async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
+        found: dict[str, list[Live]] = {}
         for some in batches(dict.fromkeys(scopes), SCOPE_BATCH):
             answer = await self._call("schedules/unfinished", name, schedule=name, scopes=some)
             ids = [[one.decode() for one in mine] for mine in answer]
@@ -109,7 +108,7 @@ class ValkeySchedules(ValkeyVerbs):
                     found[scope] = still
         return found
 
-    async def record(self, plans: Sequence[Plan]) -> builtins.list[bool]:
+    async def record(self, plans: Sequence[Plan]) -> list[bool]:
         return await self._ledger.record(plans) if plans else []
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:
@@ -143,12 +142,12 @@ class ValkeySchedules(ValkeyVerbs):
         scope: str | None = None,
         limit: int = 50,
         before: datetime | None = None,
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         return await self._ledger.history(name, scope, limit, before)
 
     async def failed_plans(
         self, name: str, limit: int, after: tuple[datetime, str] | None = None
-    ) -> builtins.list[LedgerEntry]:
+    ) -> list[LedgerEntry]:
         return await self._ledger.failed_plans(name, limit, after)
 
     async def complain(self, name: str, error: str | None) -> None:
@@ -158,18 +157,18 @@ class ValkeySchedules(ValkeyVerbs):
     async def prune_ledger(self, limit: int) -> int:
         return await self._ledger.prune(limit)
 
-    async def list(self, names: Sequence[str] = ()) -> builtins.list[Schedule]:
+    async def find(self, names: Sequence[str] = ()) -> list[Schedule]:
         found = await self._named(names) if names else await self._all()
         return sorted(found, key=lambda schedule: schedule.name)
 
-    async def _all(self) -> builtins.list[Schedule]:
+    async def _all(self) -> list[Schedule]:
         connections = self._connections
         reads = [("HGETALL", connections.key(p, "schedules")) for p in connections.partitions]
         answers = await connections.commands(reads)
         return [_schedule(name, row) for answer in answers for name, row in paired(answer)]
 
-    async def _named(self, names: Sequence[str]) -> builtins.list[Schedule]:
-        found: builtins.list[Schedule] = []
+    async def _named(self, names: Sequence[str]) -> list[Schedule]:
+        found: list[Schedule] = []
         for partition, mine in self._by_home(names).items():
             key = self._connections.key(partition, "schedules")
             for some in batches(mine, SCHEDULE_BATCH):
@@ -185,18 +184,18 @@ class ValkeySchedules(ValkeyVerbs):
         partition = home(self._connections, name)
         return await self._connections.call(verb, partition, given, again=again)
 
-    async def _each(self, verb: str, names: Sequence[str]) -> builtins.list[str]:
+    async def _each(self, verb: str, names: Sequence[str]) -> list[str]:
         """Run a verb on chosen schedules; answers the names of those that exist, sorted."""
-        found: builtins.list[str] = []
+        found: list[str] = []
         for partition, mine in self._by_home(names).items():
             for some in batches(mine, SCHEDULE_BATCH):
                 answer = await self._connections.call(verb, partition, {"chosen": some})
                 found += [name.decode() for name in answer]
         return sorted(found)
 
-    def _by_home(self, names: Iterable[str]) -> dict[int, builtins.list[str]]:
+    def _by_home(self, names: Iterable[str]) -> dict[int, list[str]]:
         """Each name once, by the partition of its schedule."""
-        found: dict[int, builtins.list[str]] = {}
+        found: dict[int, list[str]] = {}
         for name in dict.fromkeys(names):
             found.setdefault(home(self._connections, name), []).append(name)
         return found

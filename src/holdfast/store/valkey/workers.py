@@ -6,7 +6,6 @@ partition keeps the workers' rows, and decides whether a worker is known.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -107,7 +106,7 @@ class ValkeyWorkers(ValkeyVerbs):
         await self._connections.call("workers/deregister", HOME, {"worker": worker})
         await self._elsewhere("workers/deregister", worker=worker)
 
-    async def list(self) -> builtins.list[WorkerInfo]:
+    async def find(self) -> list[WorkerInfo]:
         connections = self._connections
         rows, leases = await connections.commands(
             [
@@ -125,7 +124,7 @@ class ValkeyWorkers(ValkeyVerbs):
         ]
         return sorted(found, key=lambda worker: (worker.started_at, worker.id))
 
-    async def _running(self, workers: builtins.list[str]) -> dict[str, int]:
+    async def _running(self, workers: list[str]) -> dict[str, int]:
         connections = self._connections
         reads = [
             ("ZCARD", connections.key(partition, f"held:{worker}"))
@@ -141,7 +140,7 @@ class ValkeyWorkers(ValkeyVerbs):
         connections = self._connections
         await self._shorten()
         before = await connections.now_micros() - round(lapsed_for * SECOND)
-        reads: builtins.list[tuple[str, ...]] = []
+        reads: list[tuple[str, ...]] = []
         for partition in connections.partitions:
             reads.append(("SMEMBERS", connections.key(partition, "holders")))
             leases = connections.key(partition, "leases")

@@ -1,4 +1,4 @@
-"""Schedules.list and complain: what there is, by name, and what is wrong with it."""
+"""Schedules.find and complain: what there is, by name, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from tests.conformance.planning import NAME, Diary, definition
 
 
 async def test_an_empty_store_lists_none(scene: Scene) -> None:
-    assert await scene.store.schedules.list() == []
-    assert await scene.store.schedules.list(["none"]) == []
+    assert await scene.store.schedules.find() == []
+    assert await scene.store.schedules.find(["none"]) == []
 
 
 async def test_all_come_by_name_whatever_they_are_called(scene: Scene) -> None:
     names = ["z", "a", "Ä", "день", "a b", "'; drop table job; --", "🦊", "["]
     await scene.store.schedules.declare(dict.fromkeys(names, definition()))
-    assert [one.name for one in await scene.store.schedules.list()] == sorted(names)
+    assert [one.name for one in await scene.store.schedules.find()] == sorted(names)
 
 
 async def test_only_those_named_come_and_each_once(scene: Scene) -> None:
     await scene.store.schedules.declare(dict.fromkeys("abc", definition()))
-    found = await scene.store.schedules.list(["c", "a", "c", "none"])
+    found = await scene.store.schedules.find(["c", "a", "c", "none"])
     assert [one.name for one in found] == ["a", "c"]
 
 
@@ -65,4 +65,4 @@ async def test_any_text_can_be_complained_about(scene: Scene) -> None:
 
 async def test_a_complaint_about_none_changes_nothing(scene: Scene) -> None:
     await scene.store.schedules.complain("none", "lost")
-    assert await scene.store.schedules.list() == []
+    assert await scene.store.schedules.find() == []
