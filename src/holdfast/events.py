@@ -61,8 +61,8 @@ EVENTS: Mapping[str, str] = {
     "fetcher.claim_failed": "A claim failed by an error that is no outage; it is repeated.",
     "fetcher.step_failed": "The fetcher met an error of its own and goes on after a pause.",
     "poller.poll_failed": "A poll failed by an error that is no outage; it is repeated.",
-    "worker.stray_returned": "A job whose claim was answered by a lost reply is handed back.",
-    "worker.stray_search_failed": "The search for claims with a lost reply failed; it is repeated.",
+    "worker.lost_claim_returned": "A job whose claim was answered by a lost reply is handed back.",
+    "worker.lost_claim_search_failed": "The search for lost claims failed; it is repeated.",
     # Attempts and their ends
     "job.attempt_failed": "An attempt ended by an error, a timeout or the loss of its worker.",
     "job.started": "A handler begins, or the first hook or resource around it.",

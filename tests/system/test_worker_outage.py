@@ -95,7 +95,7 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_are_not_stuck(
             job = await shop.until(job_id, lambda job: job.ended, within=5)
             assert (job.state, job.attempts) == (JobState.SUCCEEDED, 1)
     assert sorted(ran) == [0, 1, 2]
-    assert len(shop.reported("worker.stray_returned")) == 3
+    assert len(shop.reported("worker.lost_claim_returned")) == 3
 
 
 async def test_a_claim_that_is_answered_again_after_its_jobs_went_back_runs_them_once(
@@ -284,7 +284,7 @@ async def test_a_worker_whose_new_name_was_refused_once_asks_again(
     assert len(shop.reported("worker.renewal_failed")) == 1
 
 
-async def test_strays_are_looked_for_until_the_store_could_be_asked(
+async def test_lost_claims_are_looked_for_until_the_store_could_be_asked(
     flaky: Store, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fine() -> None: ...
@@ -301,7 +301,7 @@ async def test_strays_are_looked_for_until_the_store_could_be_asked(
     async with shop.worker(lease=30):
         job = await shop.until(job_id, lambda job: job.ended, within=5)
     assert job.state is JobState.SUCCEEDED
-    assert len(shop.reported("worker.stray_search_failed")) == 1
+    assert len(shop.reported("worker.lost_claim_search_failed")) == 1
 
 
 async def test_a_second_claim_in_doubt_is_looked_into_at_once(flaky: Store, line: Line) -> None:

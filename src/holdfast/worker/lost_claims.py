@@ -93,7 +93,7 @@ class LostClaims:
                 return
             except Exception as error:  # noqa: BLE001 - until the search is done, jobs may be lost
                 if not isinstance(error, StoreUnavailable):
-                    self._events.error("worker.stray_search_failed", error=describe(error))
+                    self._events.error("worker.lost_claim_search_failed", error=describe(error))
                 self._outage.failed("page", error)
                 await self._outage.pause()
 
@@ -107,7 +107,7 @@ class LostClaims:
         for live in await self._store.jobs.live(lost):
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
                 self.returned.add((live.id, live.fence))
-                self._events.warning("worker.stray_returned", job=live.id, queue=live.queue)
+                self._events.warning("worker.lost_claim_returned", job=live.id, queue=live.queue)
                 cancel = live.cancel_requested
                 self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
 
