@@ -9,7 +9,17 @@ from typing import Any, assert_type
 
 import pytest
 
-from holdfast import App, BadOption, BadTask, Context, JobHandle, NotIncluded, Task, Tasks
+from holdfast import (
+    App,
+    BadOption,
+    BadTask,
+    Context,
+    JobHandle,
+    NotIncluded,
+    Task,
+    Tasks,
+    UnknownTask,
+)
 from holdfast.declaring.names import default_name, importable_name
 
 HERE = "tests.unit.test_declaring"
@@ -134,6 +144,15 @@ def test_a_name_that_is_taken_says_where() -> None:
     with pytest.raises(BadTask, match=f"already declared at .*{place}: give one of the two name="):
         app.task(name=f"{HERE}.send")(resize)
     assert app.registry[f"{HERE}.send"].function is send
+
+
+def test_a_name_that_no_task_has_is_answered_with_those_there_are() -> None:
+    app = App("sqlite://")
+    app.task(name="mail.send")(print)
+    with pytest.raises(UnknownTask, match=r"'mail.sent'; registered here: mail.send$"):
+        app.tasks["mail.sent"]
+    assert "mail.sent" not in app.tasks
+    assert app.tasks.get("mail.sent") is None
 
 
 def test_old_names_of_a_task_are_names_too() -> None:

@@ -21,14 +21,14 @@ import sys
 from collections.abc import Callable, Iterable, MutableMapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.context import Context
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
-from holdfast.errors import BadOption, NotIncluded
+from holdfast.errors import BadOption, NotIncluded, UnknownTask
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
@@ -47,6 +47,13 @@ OF_ONE_CALL = ("id", "connection", "delay", "run_at")
 """Options that make sense for one call, and not for every task of a set."""
 
 
+class TasksByName(dict[str, AnyTask]):
+    """`app.tasks["mail.send"]`. A name that is not there is told what there is."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise UnknownTask(name, list(self))
+
+
 class Tasks:
     """What modules declare without knowing the app: tasks, schedules, providers.
 
@@ -59,7 +66,7 @@ class Tasks:
         for name in set(OF_ONE_CALL) & options.keys():
             raise BadOption(f"Tasks({name}=…)", "left out: it is for a single call", name)
         self.registry = Registry()
-        self.tasks: dict[str, AnyTask] = {}
+        self.tasks = TasksByName()
         self.schedules: dict[str, Definition] = {}
         self.providers = Providers()
         self._prefix = prefix
