@@ -54,6 +54,7 @@ from holdfast.errors import (
     WrongLoop,
 )
 from holdfast.events import Event
+from holdfast.hooks import Enqueue
 from holdfast.insights.actions import Action
 from holdfast.insights.explain import Explanation, Reason, Who
 from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
@@ -98,6 +99,7 @@ __all__ = [
     "Decision",
     "Definition",
     "Depends",
+    "Enqueue",
     "Event",
     "Explanation",
     "Fail",

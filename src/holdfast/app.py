@@ -32,7 +32,7 @@ from holdfast.declaring.tasks import AnyTask, Tasks
 from holdfast.errors import AlreadyOpen, NotCapable, NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Registry
-from holdfast.hooks import AroundAttempt, Hooks, InThread, OnEnqueue
+from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
 from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
@@ -52,6 +52,8 @@ T = TypeVar("T")
 A = TypeVar("A", bound=AroundAttempt)
 H = TypeVar("H", bound=InThread)
 E = TypeVar("E", bound=OnEnqueue)
+W = TypeVar("W", bound=AroundEnqueue)
+C = TypeVar("C", bound=ToChild)
 
 REPORT_EVERY_SECONDS = 30.0
 """How often a worker that waits for room on its server says so."""
@@ -146,9 +148,19 @@ class App(Tasks):
         process. `run()` runs the rest."""
         return self.hooks.add_in_thread(hook)
 
+    def to_child(self, hook: C) -> C:
+        """Hand what `def hook(ctx)` answers on to the child process of an attempt, where it is
+        `ctx.carried`. The hook is called on the worker's loop, inside the hooks around it."""
+        return self.hooks.add_to_child(hook)
+
     def on_enqueue(self, hook: E) -> E:
         """Give every job that this program enqueues the headers that `def hook(task)` answers."""
         return self.hooks.add_on_enqueue(hook)
+
+    def around_enqueue(self, hook: W) -> W:
+        """Run `def hook(enqueue)`, a generator with one `yield` or a function that answers with a
+        context manager, around every enqueue of this program: of one job or of many."""
+        return self.hooks.add_around_enqueue(hook)
 
     # Opening -----------------------------------------------------------------------------
 

@@ -13,11 +13,13 @@ import math
 from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Protocol, assert_never
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, assert_never
 
 import msgspec
 
 from holdfast.errors import BadOption, HoldfastError, RowRefused
+from holdfast.job.headers import decode_headers
 from holdfast.job.ids import JobId
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Progress
@@ -32,6 +34,10 @@ from holdfast.job.requests import (
 from holdfast.job.text import MESSAGE_LIMIT, clean
 
 logger = logging.getLogger("holdfast.job")
+
+
+StopReason = Literal["cancel", "timeout", "deadline", "hand_back", "lost"]
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class AttemptLost(HoldfastError):
@@ -52,6 +58,11 @@ class AttemptLink(Protocol):
     @property
     def must_stop(self) -> bool:
         """Cancel was requested, the attempt is lost or out of time, or the worker leaves."""
+        ...
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why it must stop; None while it may go on."""
         ...
 
     @property
@@ -119,11 +130,16 @@ def current_job() -> CurrentJob | None:
 class Context:
     """One attempt, seen from inside the handler."""
 
-    __slots__ = ("_claimed", "_job", "_link", "_log")
+    __slots__ = ("_claimed", "_job", "_link", "_log", "carried")
 
-    def __init__(self, claimed: Claimed, link: AttemptLink) -> None:
+    def __init__(
+        self, claimed: Claimed, link: AttemptLink, carried: Mapping[str, str] = NOTHING
+    ) -> None:
+        """`carried` is what hooks of the worker handed on to this child process (`app.to_child`).
+        Elsewhere it is empty."""
         self._claimed = claimed
         self._link = link
+        self.carried = carried
         self._job: CurrentJob | None = None
         self._log: JobLog | None = None
 
@@ -152,6 +168,12 @@ class Context:
     def cancelled(self) -> bool:
         """Whether to stop now. A coroutine is cancelled besides; a thread must ask this."""
         return self._link.must_stop
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why to stop: `cancel`, `timeout`, `deadline`, `hand_back` (the worker leaves) or `lost`.
+        None while the attempt may go on."""
+        return self._link.stop_reason
 
     def check_cancelled(self) -> None:
         """Raise `asyncio.CancelledError` if the attempt should stop.
@@ -246,7 +268,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _view(claimed: Claimed) -> CurrentJob:
-    headers = {} if claimed.headers is None else msgspec.json.decode(claimed.headers)
+    headers = decode_headers(claimed.headers)
     return CurrentJob(
         claimed.id,
         claimed.task,

@@ -8,6 +8,7 @@ because the worker passes the context.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
     Any,
@@ -37,7 +38,7 @@ from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.registry import Handler
-from holdfast.hooks import Hooks
+from holdfast.hooks import Enqueue, Hooks
 from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
@@ -230,11 +231,24 @@ class Task(Generic[P, R]):
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
         job, app = self._new_job(args, kwargs), self._host or self.app
-        if app.eager_jobs.on or WITHIN.get() is not None or self.options.connection is not UNSET:
+        if (
+            app.eager_jobs.on
+            or WITHIN.get() is not None
+            or self.options.connection is not UNSET
+            or app.hooks.around_enqueue
+        ):
             return JobHandle(self, await self._insert(job))
         return JobHandle(self, await app.client.insert(job))
 
     async def _insert(self, job: NewJob) -> Inserted:
+        if not self.app.hooks.around_enqueue:
+            return await self._write(job)
+        with self.app.hooks.around(Enqueue.of(job)) as enqueue:
+            enqueue.sent = 1
+            enqueue.inserted.append(await self._write(enqueue.with_headers(job)))
+        return enqueue.inserted[0]
+
+    async def _write(self, job: NewJob) -> Inserted:
         app = self.app
         if app.eager_jobs.on:
             return await app.eager_jobs.run(self.handler, job)
@@ -248,6 +262,14 @@ class Task(Generic[P, R]):
         return JobHandle(self, self._insert_sync(self._new_job(args, kwargs)))
 
     def _insert_sync(self, job: NewJob) -> Inserted:
+        if not self.app.hooks.around_enqueue:
+            return self._write_sync(job)
+        with self.app.hooks.around(Enqueue.of(job)) as enqueue:
+            enqueue.sent = 1
+            enqueue.inserted.append(self._write_sync(enqueue.with_headers(job)))
+        return enqueue.inserted[0]
+
+    def _write_sync(self, job: NewJob) -> Inserted:
         app = self.app
         if app.eager_jobs.on:
             return app.eager_jobs.run_sync(self.handler, job)
@@ -270,14 +292,17 @@ class Task(Generic[P, R]):
         connection = self._joins()
 
         async def write(jobs: list[NewJob]) -> list[Inserted]:
+            enqueue.sent += len(jobs)
             if self.app.eager_jobs.on:
-                return [await self._insert(job) for job in jobs]
+                return [await self._write(job) for job in jobs]
             if connection is None:
                 return await self.client.insert_many(jobs)
             return await self.app.store.jobs.within(connection, lambda on: on.insert(jobs))
 
-        inserted = await write_all(calls, self._job_for, write, ahead=connection is None)
-        return [JobHandle(self, one) for one in inserted]
+        with self._many() as enqueue:
+            make = self._maker_for(enqueue)
+            enqueue.inserted += await write_all(calls, make, write, ahead=connection is None)
+        return [JobHandle(self, one) for one in enqueue.inserted]
 
     def enqueue_many_sync(self, calls: Iterable[object]) -> list[JobHandle[R]]:
         """`enqueue_many` for programs without an event loop. The calls are read in this thread, a
@@ -286,16 +311,30 @@ class Task(Generic[P, R]):
         connection = self._joins()
 
         def begin(jobs: list[NewJob]) -> Callable[[], list[Inserted]]:
+            enqueue.sent += len(jobs)
             if self.app.eager_jobs.on:
-                return lambda: [self._insert_sync(job) for job in jobs]
+                return lambda: [self._write_sync(job) for job in jobs]
             if connection is None:
                 return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
             on = self.app.unopened_store.jobs
             inserted = on.within_sync(connection, lambda on: on.insert(jobs))
             return lambda: inserted
 
-        inserted = write_all_sync(calls, self._job_for, begin, ahead=connection is None)
-        return [JobHandle(self, one) for one in inserted]
+        with self._many() as enqueue:
+            make = self._maker_for(enqueue)
+            enqueue.inserted += write_all_sync(calls, make, begin, ahead=connection is None)
+        return [JobHandle(self, one) for one in enqueue.inserted]
+
+    def _many(self) -> AbstractContextManager[Enqueue]:
+        """One enqueue of many jobs, inside the hooks around it."""
+        enqueue = Enqueue(self.name, self.options.queue, self.options.headers, is_bulk=True)
+        hooks = self.app.hooks
+        return hooks.around(enqueue) if hooks.around_enqueue else nullcontext(enqueue)
+
+    def _maker_for(self, enqueue: Enqueue) -> Callable[[object], NewJob]:
+        if not self.app.hooks.around_enqueue:
+            return self._job_for
+        return lambda call: enqueue.with_headers(self._job_for(call))
 
     def _refuse_one_id(self) -> None:
         if self.options.id is not None:

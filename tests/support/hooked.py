@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from holdfast.context import Context, current_job
@@ -17,6 +19,14 @@ def told_in_process(ctx: Context, run: Callable[[], Any]) -> Any:
 def named_job() -> str:
     job = current_job()
     return "nobody" if job is None else f"{job.task} {job.attempt}"
+
+
+def telling_what_was_carried(ctx: Context) -> dict[str, str]:
+    return dict(ctx.carried)
+
+
+def writing_at_exit(path: str) -> None:
+    atexit.register(Path(path).write_text, "left by itself")
 
 
 def refusing() -> str:

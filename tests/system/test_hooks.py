@@ -6,7 +6,9 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ import pytest
 
 from holdfast import (
     App,
+    BadArguments,
     BadOption,
     BadTask,
     ChildRaised,
     Context,
     Depends,
+    Enqueue,
     Fail,
     JobFailed,
     JobState,
@@ -26,6 +30,7 @@ from holdfast import (
     Snooze,
     current_job,
 )
+from holdfast.handlers import processes
 from holdfast.testing import Harness
 from tests.support import hooked
 
@@ -220,6 +225,85 @@ async def test_a_hook_that_no_child_can_import_is_refused_at_the_start(app: App)
                 pytest.fail("it started")
 
 
+async def test_a_hook_hands_on_to_a_child_what_only_its_worker_knows(app: App) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant")
+
+    @app.around_attempt
+    async def for_tenant(ctx: Context, run: Run) -> Any:
+        tenant.set("acme")
+        return await run()
+
+    @app.to_child
+    def carry(ctx: Context) -> Mapping[str, str]:
+        return {"tenant": tenant.get(), "task": ctx.job.task}
+
+    child = app.task(name="child", process=True)(hooked.telling_what_was_carried)
+    thread = app.task(name="thread")(hooked.telling_what_was_carried)
+    async with app:
+        jobs = await child.enqueue(), await thread.enqueue()
+        await run(app)
+        assert await jobs[0].result() == {"tenant": "acme", "task": "child"}
+        assert await jobs[1].result() == {}
+
+
+async def test_what_a_hook_hands_to_a_child_must_be_text(app: App) -> None:
+    answers: list[Any] = [None, {"n": 1}]
+
+    @app.to_child
+    def nonsense(ctx: Context) -> Mapping[str, str]:
+        found: Mapping[str, str] = answers.pop(0)
+        return found
+
+    child = app.task(process=True, retry=ONCE)(hooked.named_job)
+    async with app:
+        jobs = [await child.enqueue(), await child.enqueue()]
+        async with app.worker({"default": 1}) as worker:
+            await worker.drain()
+        said = [(await job.get()).errors[0].message for job in jobs]
+    assert "nonsense' answers must be a mapping of text to text, got None" in said[0]
+    assert said[1].startswith("what hooks hand to a child must be a mapping of text to text, got")
+
+
+async def test_an_idle_child_leaves_by_itself_so_that_its_libraries_can_say_goodbye(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LEAVING_SECONDS", 30.0)
+    child = app.task(process=True)(hooked.writing_at_exit)
+    async with app:
+        await child.enqueue(str(tmp_path / "goodbye"))
+        await run(app)
+    assert (tmp_path / "goodbye").read_text() == "left by itself"
+
+
+@pytest.mark.parametrize("why", ["timeout", "cancel", "hand_back"])
+async def test_a_hook_is_told_why_its_attempt_must_stop(app: App, why: str) -> None:
+    begun, told = asyncio.Event(), list[str | None]()
+
+    @app.around_attempt
+    async def asking(ctx: Context, run: Run) -> Any:
+        told.append(ctx.stop_reason)
+        try:
+            return await run()
+        except asyncio.CancelledError:
+            told.append(ctx.stop_reason)
+            raise
+
+    @app.task(retry=ONCE)
+    async def work() -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    async with app:
+        job = await work.using(timeout=0.05 if why == "timeout" else None).enqueue()
+        async with app.worker(grace=0.0) as worker:
+            await begun.wait()
+            if why == "cancel":
+                await job.cancel()
+            if why != "hand_back":
+                await worker.drain()
+    assert told == [None, why]
+
+
 async def test_hooks_on_enqueue_fill_headers_on_every_way_in(app: App) -> None:
     tenant = "acme"
 
@@ -306,6 +390,112 @@ def test_a_hook_on_enqueue_that_raises_or_answers_nonsense_is_the_callers_error(
         work.enqueue_sync()
 
 
+async def test_hooks_around_an_enqueue_lie_around_every_way_in(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    seen: list[str] = []
+
+    @app.around_enqueue
+    def outer(enqueue: Enqueue) -> Iterator[None]:
+        seen.append("outer")
+        enqueue.give_headers(lambda job_id, headers: {"from": "outer", "job": job_id})
+        yield
+        kind = "many" if enqueue.is_bulk else "one"
+        created = [one.how for one in enqueue.inserted]
+        seen.append(f"{enqueue.task} in {enqueue.queue}: {kind}, {enqueue.sent}, {created}")
+
+    @app.around_enqueue
+    @contextmanager
+    def inner(enqueue: Enqueue) -> Iterator[None]:
+        seen.append("inner")
+        yield
+
+    @app.task(name="work", queue="slow")
+    async def work(ctx: Context) -> dict[str, Any]:
+        return dict(ctx.job.headers)
+
+    one, two = "work in slow: one, 1, ['created']", "work in slow: many, 2, ['created', 'created']"
+    async with app:
+        jobs = [await work.enqueue()]
+        assert seen == ["outer", "inner", one]
+        jobs += await work.enqueue_many([(), ()])
+        jobs.append(await work.enqueue_json("{}"))
+        jobs.append(await asyncio.to_thread(work.enqueue_sync))
+        jobs += await asyncio.to_thread(work.enqueue_many_sync, [(), ()])
+    with sqlite3.connect(tmp_path / "jobs.db") as connection, app.within(connection):
+        jobs.append(work.enqueue_sync())
+        jobs += work.enqueue_many_sync([(), ()])
+    connection.close()
+    assert [line for line in seen if ":" in line] == [one, two, one, one, two, one, two]
+    async with app:
+        async with app.worker({"slow": 4}) as worker:
+            await worker.drain()
+        for job in jobs:
+            assert await job.result() == {"from": "outer", "job": job.id}
+        with app.eager():
+            eager = [await work.enqueue(), *await work.enqueue_many([()])]
+            assert [(await job.result())["job"] for job in eager] == [job.id for job in eager]
+    assert len([line for line in seen if ":" in line]) == 9
+
+
+async def test_a_hook_around_an_enqueue_sees_and_keeps_the_callers_headers(app: App) -> None:
+    app.on_enqueue(lambda task: {"tenant": "acme"})
+    known: list[Mapping[str, str]] = []
+
+    @app.around_enqueue
+    def giving(enqueue: Enqueue) -> Iterator[None]:
+        known.append(enqueue.headers)
+        enqueue.give_headers(lambda job_id, headers: {"seen": ",".join(headers), "own": "lost"})
+        yield
+
+    @app.task(headers={"own": "kept"})
+    async def work(ctx: Context) -> dict[str, Any]:
+        return dict(ctx.job.headers)
+
+    async with app:
+        jobs = [await work.enqueue(), *await work.enqueue_many([()])]
+        await run(app)
+        found = [await job.result() for job in jobs]
+    assert found == [{"seen": "tenant,own", "tenant": "acme", "own": "kept"}] * 2
+    assert known == [{"tenant": "acme", "own": "kept"}, {"own": "kept"}]
+
+
+async def test_a_hook_around_an_enqueue_may_replace_its_error_and_not_swallow_it(app: App) -> None:
+    told: list[tuple[str, int]] = []
+    replaced: list[Exception] = []
+
+    @app.around_enqueue
+    def watching(enqueue: Enqueue) -> Iterator[None]:
+        try:
+            yield
+        except BadArguments as error:
+            told.append((str(error), enqueue.sent))
+            if replaced:
+                raise replaced[0] from error
+
+    @app.task(name="work")
+    async def work(number: int) -> None: ...
+
+    async with app:
+        for _ in range(2):
+            with pytest.raises((BadArguments, LookupError)) as raised:
+                await work.enqueue_many([(1,), ("no number",)])
+            assert raised.type is (LookupError if replaced else BadArguments)
+            replaced.append(LookupError("another"))
+    assert [sent for _, sent in told] == [0, 0]
+
+
+def test_a_hook_around_an_enqueue_must_answer_with_a_context_manager(app: App) -> None:
+    def forgetful(enqueue: Enqueue) -> Any: ...
+
+    app.around_enqueue(forgetful)
+
+    @app.task()
+    async def work() -> None: ...
+
+    with pytest.raises(BadOption, match="forgetful' answers must be a context manager, got None"):
+        work.enqueue_sync()
+
+
 def test_hooks_of_the_wrong_kind_are_refused(app: App) -> None:
     async def coroutine(*args: object) -> Any: ...
 
@@ -318,6 +508,10 @@ def test_hooks_of_the_wrong_kind_are_refused(app: App) -> None:
         register.in_thread(coroutine)
     with pytest.raises(BadOption, match="a plain function"):
         register.on_enqueue(coroutine)
+    with pytest.raises(BadOption, match="a plain function"):
+        register.around_enqueue(coroutine)
+    with pytest.raises(BadOption, match="a plain function"):
+        register.to_child(coroutine)
 
 
 async def test_the_current_job_is_known_wherever_its_handler_runs(app: App) -> None:

@@ -17,11 +17,10 @@ import msgspec
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_name, check_priority
+from holdfast.job.headers import encode_headers
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.unique import UniqueBy
-
-HEADERS_BYTES = 8 * 1024
 
 Seconds = float | timedelta
 
@@ -121,18 +120,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         """The headers as JSON; these options win over `more`."""
         if not isinstance(self.headers, Mapping):
             raise BadOption("headers", "a mapping of text to text", self.headers)
-        headers = {**more, **self.headers} if more else self.headers
-        if not headers:
-            return None
-        texts = [text for pair in headers.items() for text in pair]
-        if not all(isinstance(text, str) for text in texts):
-            raise BadOption("headers", "a mapping of text to text", headers)
-        if not all(map(checks.is_encodable, texts)):
-            raise BadOption("headers", "text that UTF-8 can carry", headers)
-        text = msgspec.json.encode(dict(headers)).decode()
-        if len(text) > HEADERS_BYTES:
-            raise BadOption("headers", f"at most {HEADERS_BYTES} bytes as JSON", len(text))
-        return text
+        return encode_headers({**more, **self.headers} if more else self.headers)
 
 
 def seconds(wait: object) -> float:

@@ -52,9 +52,10 @@ def _leave_with_parent() -> None:
 
 
 class _PipeLink:
-    """A context's way out of the child. `must_stop` stays False: a cancel kills the child."""
+    """A context's way out of the child. It never says to stop: a cancel kills the child."""
 
     must_stop = is_over = False
+    stop_reason = None
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -78,7 +79,7 @@ def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
     try:
         handler = _handler(imports, call.module, call.qualname, call.task, call.keep_result)
         hooks = [_imported(module, qualname, call.task) for module, qualname in call.hooks]
-        context = Context(call.job, _PipeLink(connection))
+        context = Context(call.job, _PipeLink(connection), call.carried)
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
     except (BadTask, BadArguments) as error:
         return refused(error)

@@ -17,7 +17,7 @@ from typing import Any, assert_never
 import msgspec
 
 from holdfast.clock import utcnow
-from holdfast.context import HOLDER, Context, JobHolder
+from holdfast.context import HOLDER, Context, JobHolder, StopReason
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, NewJob, Progress
@@ -56,6 +56,10 @@ class InlineAttempt:
     def must_stop(self) -> bool:
         """Whether the time of the attempt is over."""
         return time.monotonic() >= self._ends_by
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        return "timeout" if self.must_stop else None
 
     async def ask(self, request: Request) -> Answer:
         return self.ask_sync(request)

@@ -29,6 +29,10 @@ _SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in 
 DYING_SECONDS = 1.0
 """Seconds a child that closed its end has to finish dying."""
 
+LEAVING_SECONDS = 0.4
+"""Seconds an idle child has to leave by itself, so that what its modules do at exit is done: a
+library that collects spans or reports sends the last of them there."""
+
 Ask = Callable[[Request], Awaitable[Answer]]
 
 
@@ -115,11 +119,12 @@ class Processes:
         job: Claimed,
         *,
         keep_result: bool,
+        carried: dict[str, str],
         begin: Callable[[], None],
         ask: Ask,
     ) -> End:
-        """How the function ended. `begin` is called when a child is free for it, and `ask` with
-        each request that the function sends to its worker.
+        """How the function ended. `carried` goes to its context. `begin` is called when a child is
+        free for it, and `ask` with each request that the function sends to its worker.
 
         If the wait is interrupted, the child is killed before this returns. Otherwise the child
         would later send the end of this call as the answer to the next one.
@@ -132,6 +137,7 @@ class Processes:
             job,
             keep_result,
             around.importable_hooks if around is not None else (),
+            carried,
         )
         one = await self._take()
         begin()
@@ -151,9 +157,12 @@ class Processes:
             self._call_next()
 
     async def close(self) -> None:
-        self._idle.clear()
-        for one in tuple(self._children):
-            await one.stop()
+        """Let idle children leave, and kill those that still run a function."""
+        idle, self._idle = set(self._idle), []
+        children = tuple(self._children)
+        stops = (one.stop(after=LEAVING_SECONDS if one in idle else 0.0) for one in children)
+        await asyncio.gather(*stops)
+        for one in children:
             self._forget(one)
 
     async def _take(self) -> Child:

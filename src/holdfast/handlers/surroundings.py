@@ -37,6 +37,7 @@ class Surroundings:
         resources: Resources | None,
         own: Mapping[str, Recipe],
     ) -> None:
+        self._hooks = hooks
         self._around = hooks.around_attempt[::-1]
         self._resources = resources
         self._own = own
@@ -46,6 +47,10 @@ class Surroundings:
     def importable_hooks(self) -> tuple[tuple[str, str], ...]:
         """The hooks in threads, as a child process can import them."""
         return tuple((hook.__module__, hook.__qualname__) for hook in self._in_thread)
+
+    def carried(self, context: Context) -> dict[str, str]:
+        """What the hooks hand on to the child process of this attempt."""
+        return self._hooks.carried(context)
 
     async def run(self, context: Context, call: Call) -> Any:
         """Call the function inside its hooks, with its resources. What a resource raises when it is
@@ -92,7 +97,8 @@ def _surrounded(handler: Handler, hooks: Hooks, resources: Resources | None) -> 
         function = partial(function, **fixed) if fixed else function
     if handler.mode is Mode.PROCESS:
         _require_importable(handler.name, in_thread)
-    if not (hooks.around_attempt or in_thread or own):
+    to_child = handler.mode is Mode.PROCESS and hooks.to_child
+    if not (hooks.around_attempt or in_thread or to_child or own):
         return replace(handler, function=function)
     return replace(
         handler,

@@ -18,7 +18,7 @@ LONGEST_TEXT = 1_000_000
 
 class Call(msgspec.Struct, frozen=True):
     """Run this job with that function, inside these hooks. Functions are named by module and
-    qualified name."""
+    qualified name. `carried` is what hooks of the worker hand on."""
 
     module: str
     qualname: str
@@ -26,6 +26,7 @@ class Call(msgspec.Struct, frozen=True):
     job: Claimed
     keep_result: bool
     hooks: tuple[tuple[str, str], ...] = ()
+    carried: dict[str, str] = {}
 
 
 FromChild = Request | End

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from enum import Enum, auto
+from enum import Enum
 from typing import Protocol
 
+from holdfast.context import StopReason
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy, decode_policy
@@ -19,11 +20,11 @@ NEVER = math.inf
 class Stop(Enum):
     """Why a handler must not go on."""
 
-    CANCEL = auto()  # somebody asked for it
-    TIMEOUT = auto()  # the attempt used up its time
-    DEADLINE = auto()  # the job's deadline passed
-    HANDBACK = auto()  # the worker is leaving
-    LOST = auto()  # the attempt is no longer this worker's: its end is not written
+    CANCEL = "cancel"  # somebody asked for it
+    TIMEOUT = "timeout"  # the attempt used up its time
+    DEADLINE = "deadline"  # the job's deadline passed
+    HANDBACK = "hand_back"  # the worker is leaving
+    LOST = "lost"  # the attempt is no longer this worker's: its end is not written
 
     @property
     def is_final(self) -> bool:
@@ -152,6 +153,10 @@ class Attempt:
     @property
     def must_stop(self) -> bool:
         return self.stop is not None
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        return None if self.stop is None else self.stop.value
 
     @property
     def is_over(self) -> bool:

@@ -91,7 +91,7 @@ def with_surroundings(
     app: Equips, registry: Registry, resources: Resources | None = None
 ) -> Registry:
     """These handlers, each with the hooks of the app and with its resources, entered already."""
-    if resources is None and not app.hooks.around_attempt and not app.hooks.in_thread:
+    if resources is None and not app.hooks.surround_handlers:
         return registry
     from holdfast.handlers.surroundings import surrounded
 

@@ -95,7 +95,7 @@ class Executor:
     async def _call(self, attempt: Attempt) -> End:
         job, handler = attempt.job, attempt.handler
         if handler.mode is Mode.PROCESS and handler.surroundings is None:
-            return self._within_limit(attempt, await self._in_process(attempt))
+            return self._within_limit(attempt, await self._in_process(attempt, {}))
         try:
             signature = handler.signature
             context = Context(job, attempt) if signature.takes_context else None
@@ -122,11 +122,12 @@ class Executor:
             return self._within_limit(attempt, Returned(result))
         return Returned(result)
 
-    async def _in_process(self, attempt: Attempt) -> End:
+    async def _in_process(self, attempt: Attempt, carried: dict[str, str]) -> End:
         return await self._processes.run(
             attempt.handler,
             attempt.job,
             keep_result=attempt.policy.keep_result,
+            carried=carried,
             begin=self._beginning(attempt),
             ask=attempt.ask,
         )
@@ -169,7 +170,8 @@ class Executor:
                     finally:
                         attempt.on_loop = True
                 case Mode.PROCESS:
-                    return value_of(handler.signature, await self._in_process(attempt))
+                    end = await self._in_process(attempt, surroundings.carried(context))
+                    return value_of(handler.signature, end)
             assert_never(handler.mode)
 
         return await surroundings.run(context, call)
