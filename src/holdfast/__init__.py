@@ -74,16 +74,19 @@ from holdfast.schedule.model import (
     Overlap,
     Schedule,
 )
+from holdfast.store.contract.audit import ActOutcome, AuditEntry
 from holdfast.task import JobHandle, Task
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessRefused",
+    "ActOutcome",
     "Action",
     "AlreadyOpen",
     "App",
     "AttemptLost",
+    "AuditEntry",
     "BadArguments",
     "BadImport",
     "BadOption",

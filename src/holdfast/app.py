@@ -74,6 +74,7 @@ class App(Tasks):
         grace: float | None = None,
         poll: float | None = None,
         max_payload: int | None = None,
+        keep_audit: float | None = None,
         imports: Iterable[str] | None = None,
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         eager: bool | None = None,
@@ -88,6 +89,7 @@ class App(Tasks):
             grace=grace,
             poll=poll,
             max_payload=max_payload,
+            keep_audit=keep_audit,
             imports=imports,
             eager=eager,
         )
@@ -392,7 +394,8 @@ class OpenedWorker:
     async def __aenter__(self) -> Worker:
         async with AsyncExitStack() as stack:
             app = await stack.enter_async_context(self._app.opened_for_work())
-            replicas, options = Replicas(), ReconcileOptions(worker=self._own_id)
+            replicas = Replicas()
+            options = ReconcileOptions(worker=self._own_id, audit_kept=app.settings.keep_audit)
             services = make_services(app, options, replicas)
             registry = self.registry
             if registry is None:

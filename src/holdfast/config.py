@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
+from holdfast.job.policy import DAY
 
 PREFIX = "HOLDFAST_"
 LEAST_MAX_PAYLOAD = 1024
@@ -36,6 +37,7 @@ class Settings:
     grace: float = 30.0
     poll: float = 1.0
     max_payload: int = 256 * 1024
+    keep_audit: float = 90 * DAY
     imports: tuple[str, ...] = ()
     eager: bool = False
 
@@ -44,6 +46,7 @@ class Settings:
         checks.seconds("grace", self.grace)
         checks.seconds("poll", self.poll, least=0.01)
         checks.count("max_payload", self.max_payload, least=LEAST_MAX_PAYLOAD)
+        checks.seconds("keep_audit", self.keep_audit, zero=False)
         checks.flag("eager", self.eager)
 
     @classmethod

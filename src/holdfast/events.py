@@ -98,7 +98,9 @@ EVENTS: Mapping[str, str] = {
     "service.died": "A background loop ended that should go on; it is started again.",
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
     # Operators
-    "operator.acted": "A verb was applied for the actor named; `changed` counts what it changed.",
+    "operator.acted": "A verb was applied for whom `by` names; `changed` counts what it changed.",
+    "audit.close_failed": "An act is over, and the audit could not be told how it ended.",
+    "audit.begin_failed": "The audit could not be told that an act still goes on.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
     "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",

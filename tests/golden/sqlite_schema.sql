@@ -1,3 +1,9 @@
+CREATE INDEX holdfast_audit_by on holdfast_audit ("by", begun_at, id);
+
+CREATE INDEX holdfast_audit_newest on holdfast_audit (begun_at, id);
+
+CREATE INDEX holdfast_audit_target on holdfast_audit (target, begun_at, id) where target <> '';
+
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
 CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
@@ -15,6 +21,21 @@ CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);
 
 CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
+
+CREATE TABLE holdfast_audit (
+    id text primary key,
+    "by" text not null,
+    verb text not null,
+    target text not null,
+    which text,
+    arguments text,
+    begun_at integer not null,
+    seen_at integer not null,
+    closed_at integer,
+    outcome text,
+    changed integer not null default 0,
+    error text
+) without rowid;
 
 CREATE TABLE holdfast_blocked (
     job_id text primary key,

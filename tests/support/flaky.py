@@ -55,6 +55,8 @@ class _Noun:
 
     def __getattr__(self, verb: str) -> Any:
         method = getattr(self._noun, verb)
+        if not callable(method):
+            return _Noun(method, self._line)  # `jobs.audit`
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await self._line.carry(verb, lambda: method(*args, **kwargs))
@@ -63,7 +65,7 @@ class _Noun:
 
 
 class FlakyStore:
-    """Looks like the store it wraps; jobs, workers, queues and schedules go over the line."""
+    """Looks like the store it wraps; its nouns of data go over the line."""
 
     def __init__(self, store: Store, line: Line) -> None:
         self._store = store
@@ -72,6 +74,7 @@ class FlakyStore:
         self.workers: Any = _Noun(store.workers, line)
         self.queues: Any = _Noun(store.queues, line)
         self.schedules: Any = _Noun(store.schedules, line)
+        self.audit: Any = _Noun(store.audit, line)
         self.wakeups = store.wakeups
         self.health = store.health
         self.kind = store.kind

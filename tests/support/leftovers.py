@@ -43,6 +43,8 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
             pass
         while await store.schedules.prune_ledger(1_000):
             pass
+        while await store.audit.prune(1_000, 0.0):
+            pass
         await store.workers.sweep(10_000, 0.0)
         schedules = await store.schedules.find()
         left = _not_kept(server.keys(url), schedules)

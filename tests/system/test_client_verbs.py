@@ -81,10 +81,10 @@ async def test_who_changed_a_job_is_reported(
     client: Client, scene: Scene, seen: list[Event], row: JobVerb
 ) -> None:
     job = await scene.in_state(sorted(row.by_default or row.states)[0])
-    await client.apply(row, job, VALUES.get(row.verb), actor="ann@host")
+    await client.apply(row, job, VALUES.get(row.verb), by="ann@host")
     [event] = seen
     assert event.name == "operator.acted"
-    assert event.fields["actor"] == "ann@host"
+    assert event.fields["by"] == "ann@host"
     assert event.fields["verb"] == f"jobs.{row.verb}"
     assert (event.fields["target"], event.fields["changed"]) == (job, 1)
     assert event.fields["value"] == VALUES.get(row.verb)
@@ -108,14 +108,14 @@ async def test_a_change_without_an_actor_and_a_dry_run_are_not_reported(
 ) -> None:
     await client.cancel(await scene.enqueue())
     await scene.enqueue()
-    await client.cancel_all(queue=QUEUE, dry_run=True, actor="ann")
+    await client.cancel_all(queue=QUEUE, dry_run=True, by="ann")
     assert seen == []
 
 
 async def test_a_cancel_that_came_too_late_is_reported_as_no_change(
     client: Client, scene: Scene, seen: list[Event]
 ) -> None:
-    await client.cancel((await scene.ended()).id, actor="ann")
+    await client.cancel((await scene.ended()).id, by="ann")
     assert [event.fields["changed"] for event in seen] == [0]
 
 
@@ -123,7 +123,7 @@ async def test_a_bulk_change_is_reported_with_its_filter_and_its_number(
     client: Client, scene: Scene, seen: list[Event]
 ) -> None:
     await scene.enqueue_many(3)
-    await client.cancel_all(queue=QUEUE, actor="ann")
+    await client.cancel_all(queue=QUEUE, by="ann")
     [event] = seen
     target: Any = event.fields["target"]
     assert (list(target["queues"]), event.fields["changed"]) == ([QUEUE], 3)
@@ -133,7 +133,7 @@ async def test_a_bulk_call_that_was_wrong_is_not_reported(
     client: Client, seen: list[Event]
 ) -> None:
     with pytest.raises(BadOption, match="states must be among"):
-        await client.requeue_all(state="ready", actor="ann")
+        await client.requeue_all(state="ready", by="ann")
     assert seen == []
 
 
@@ -146,7 +146,7 @@ async def test_a_bulk_change_that_breaks_off_is_reported_as_far_as_it_came(
         raise StoreUnavailable("gone")
 
     with pytest.raises(StoreUnavailable):
-        await client.cancel_all(queue=QUEUE, actor="ann", on_progress=cut)
+        await client.cancel_all(queue=QUEUE, by="ann", on_progress=cut)
     assert [event.fields["changed"] for event in seen] == [3]
 
 
@@ -156,7 +156,7 @@ async def test_who_changed_a_queue_or_a_schedule_is_reported(
 ) -> None:
     await client.schedules.create("mail", definition())
     noun: Any = getattr(client, row.noun)
-    await noun.apply(row, "mail", actor="ann")
+    await noun.apply(row, "mail", by="ann")
     assert [event.fields["verb"] for event in seen] == [f"{row.noun}.{row.verb}"]
 
 
@@ -165,7 +165,7 @@ async def test_a_schedule_that_is_not_there_is_no_change(
     client: Client, seen: list[Event], row: NameVerb
 ) -> None:
     with pytest.raises(UnknownSchedule):
-        await client.schedules.apply(row, "nobody", actor="ann")
+        await client.schedules.apply(row, "nobody", by="ann")
     assert seen == []
 
 
@@ -173,14 +173,14 @@ async def test_the_verbs_that_take_more_are_reported_too(
     client: Client, scene: Scene, seen: list[Event]
 ) -> None:
     now = await scene.store.now()
-    await client.queues.tune("mail", actor="ann", throttle_cap=30.0)
-    await client.queues.pause_all(actor="ann")
-    await client.queues.resume_all(actor="ann")
-    await client.edit(await scene.enqueue(), tags=["mended"], actor="ann")
-    await client.schedules.create("ticks", definition(), actor="ann")
-    await client.schedules.edit("ticks", actor="ann", cap=3)
-    await client.schedules.trigger("ticks", actor="ann")
-    await client.schedules.backfill("ticks", now, now, actor="ann")
+    await client.queues.tune("mail", by="ann", throttle_cap=30.0)
+    await client.queues.pause_all(by="ann")
+    await client.queues.resume_all(by="ann")
+    await client.edit(await scene.enqueue(), tags=["mended"], by="ann")
+    await client.schedules.create("ticks", definition(), by="ann")
+    await client.schedules.edit("ticks", by="ann", cap=3)
+    await client.schedules.trigger("ticks", by="ann")
+    await client.schedules.backfill("ticks", now, now, by="ann")
     assert [event.fields["verb"] for event in seen] == [
         "queues.tune",
         "queues.pause",

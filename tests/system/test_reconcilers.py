@@ -25,6 +25,7 @@ from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
+from holdfast.store.contract.audit import Act, AuditFilter, new_act_id
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, RAISED, RETURNED, STEADY, TASK, Scene, new_worker
@@ -372,6 +373,18 @@ async def test_the_ledger_is_pruned_as_its_schedules_say(scene: Scene) -> None:
         found=7, mended=7
     )
     assert await scene.store.schedules.history("hourly") == []
+
+
+async def test_acts_of_operators_are_kept_as_long_as_the_program_says(scene: Scene) -> None:
+    for number in range(7):
+        act = Act(id=new_act_id(), by="ann", verb="queues.pause", target=f"queue-{number}")
+        await scene.store.audit.begin(act)
+    scene.clock.advance(50.0)
+    assert await made(RetentionReconciler, scene.store, audit_kept=60.0).run_once() == Tally()
+    scene.clock.advance(3 * 60 + 1)
+    pruning = made(RetentionReconciler, scene.store, batch=3, audit_kept=60.0)
+    assert await pruning.run_once() == Tally(found=7, mended=7)
+    assert (await scene.store.audit.page(AuditFilter(), 10)).entries == ()
 
 
 async def test_a_leader_that_vanished_is_followed_after_its_ttl(scene: Scene) -> None:

@@ -74,7 +74,7 @@ def test_a_program_without_a_loop_does_everything(shop: Shop) -> None:
     assert shop.app.sync.result(handle.id) == [42, "doubled"]
     with pytest.raises(JobCancelled):
         dropped.result_sync()
-    shop.app.sync.queues.pause("default", actor="ann")
+    shop.app.sync.queues.pause("default", by="ann")
     assert [queue.paused for queue in shop.app.sync.queues.all("default")] == [True]
     assert shop.app.sync.count() == {JobState.SUCCEEDED: 1, JobState.CANCELLED: 1}
 

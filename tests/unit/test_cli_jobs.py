@@ -234,7 +234,7 @@ def test_a_change_is_reported_with_who_typed_the_command(
         if record.__dict__.get("event") == "operator.acted"
     ]
     assert (fields["verb"], fields["changed"]) == ("jobs.cancel", 1)
-    assert fields["actor"].endswith(f"@{socket.gethostname()}")
+    assert fields["by"].endswith(f"@{socket.gethostname()}")
 
 
 def test_every_verb_of_the_table_is_a_command(desk: Desk) -> None:

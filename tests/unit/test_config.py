@@ -48,6 +48,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     [
         ({"HOLDFAST_LEASE": "soon"}, "lease must be of type float, got 'soon'"),
         ({"HOLDFAST_LEASE": "0"}, "lease must be at least 0.3"),
+        ({"HOLDFAST_KEEP_AUDIT": "0"}, "keep_audit must be more than 0 seconds"),
         ({"HOLDFAST_MAX_PAYLOAD": "1"}, "max_payload must be a whole number, at least 1024"),
     ],
 )

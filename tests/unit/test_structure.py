@@ -105,6 +105,10 @@ TESTED_IN = {
     "schedules.advance": "test_schedules_record",
     "schedules.failed_plans": "test_schedules_history",
     "schedules.complain": "test_schedules_find",
+    "audit.begin": "test_audit",
+    "audit.close": "test_audit",
+    "audit.page": "test_audit",
+    "audit.prune": "test_audit",
     "wakeups.subscribe": "test_wakeups",
     "wakeups.doze": "test_wakeups",
     "wakeups.tell": "test_wakeups",
@@ -163,6 +167,7 @@ EACH = [(backend, verb) for backend in BACKENDS for verb in VERBS]
 
 def test_the_contract_is_read_at_all() -> None:
     assert {verb.noun for verb in VERBS} == {
+        "audit",
         "health",
         "jobs",
         "queues",

@@ -9,6 +9,7 @@ from typing import assert_type
 import pytest
 
 from holdfast import App, BulkReport, Explanation, Job, JobState
+from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
@@ -23,6 +24,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (TaskVerbs, lambda sync: sync.tasks),
     (ScheduleVerbs, lambda sync: sync.schedules),
     (WorkerVerbs, lambda sync: sync.workers),
+    (AuditVerbs, lambda sync: sync.audit),
 ]
 
 
@@ -40,7 +42,7 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
 ) -> None:
     found = pick(App("sqlite://").sync)
     public = {name for name in dir(found) if not name.startswith("_")}
-    assert public - {"queues", "tasks", "schedules", "workers"} == set(verbs(noun))
+    assert public - {"queues", "tasks", "schedules", "workers", "audit"} == set(verbs(noun))
     for name, signature in verbs(noun).items():
         _, *parameters = signature.parameters.values()
         verb = getattr(found, name)
@@ -64,7 +66,7 @@ def typed_as_the_client(sync: SyncClient) -> None:
     assert_type(sync.page(limit=3, queue="mail", cursor=None), Page)
     assert_type(sync.count(state=["ready"]), dict[JobState, int])
     assert_type(sync.explain("id"), Explanation)
-    assert_type(sync.cancel("id", actor="ann"), JobState)
+    assert_type(sync.cancel("id", by="ann"), JobState)
     assert_type(sync.cancel_all(tag="bulk", dry_run=True), BulkReport)
     assert_type(sync.queues.all("a", "b"), list[QueueInfo])
     assert_type(sync.queues.tune("a", retain_failed=3), QueueSettings)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 
 from holdfast.job import checks
 from holdfast.job.ids import WorkerId, new_worker_id
+from holdfast.job.policy import DAY
 
 
 def _nobody() -> None:
@@ -35,6 +36,7 @@ class ReconcileOptions:
     retention: float = 60.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
+    audit_kept: float = 90 * DAY
     grace: float = 10.0
     owner: WorkerId = field(default_factory=new_worker_id)
     worker: Callable[[], WorkerId | None] = _nobody

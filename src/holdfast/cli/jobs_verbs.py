@@ -121,7 +121,7 @@ async def edit(
         changes: dict[str, Any] = {"args": read_arguments(None, arg, known)} if arg else {}
         if tags or no_tags:
             changes["tags"] = tags
-        await client.edit(job_id, actor=session.actor, **changes)
+        await client.edit(job_id, by=session.by, **changes)
     session.answer({"id": job_id, "edited": sorted(changes)}, lambda: [f"{job_id} edited"])
 
 
@@ -152,7 +152,7 @@ async def _one(
     session: CommandSession, command: JobCommand, client: Client, job_id: str
 ) -> dict[str, Any]:
     try:
-        await client.apply(command.row, job_id, command.value, actor=session.actor)
+        await client.apply(command.row, job_id, command.value, by=session.by)
         deleted = command.row.verb is Verb.DELETE
         state = None if deleted else (await client.get(job_id)).state
     except (StoreError, BadOption):
@@ -196,7 +196,7 @@ async def _apply_to_all(
                 command.value,
                 everything=every,
                 on_progress=on_progress,
-                actor=session.actor,
+                by=session.by,
                 **words,
             )
     document = msgspec.to_builtins(msgspec.structs.replace(report, dry_run=choice.dry_run))

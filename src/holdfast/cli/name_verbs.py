@@ -30,7 +30,7 @@ def _add(group: Group, row: NameVerb) -> None:
         return
     asking = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     naming = click.argument("names", metavar="NAME...", nargs=-1, required=True)
-    group.command(row.verb, help=row.about)(naming(asking(body) if row.destroys else body))
+    group.command(row.verb, help=row.about)(naming(asking(body) if row.danger else body))
 
 
 def _add_with_all(group: Group, row: NameVerb) -> None:
@@ -44,7 +44,7 @@ def _add_with_all(group: Group, row: NameVerb) -> None:
             return
         async with session.client() as client:
             verbs = {Verb.PAUSE: client.queues.pause_all, Verb.RESUME: client.queues.resume_all}
-            await verbs[row.verb](actor=session.actor)
+            await verbs[row.verb](by=session.by)
         session.answer({row.done: [EVERY_QUEUE]}, lambda: [f"{row.done} all queues"])
 
     naming = click.argument("names", metavar="[NAME]...", nargs=-1)
@@ -55,17 +55,17 @@ def _add_with_all(group: Group, row: NameVerb) -> None:
 async def _apply(session: CommandSession, row: NameVerb, names: tuple[str, ...]) -> None:
     async with session.client() as client:
         for name in names:
-            await _apply_to(client, row, name, session.actor)
+            await _apply_to(client, row, name, session.by)
     session.answer({row.done: names}, lambda: [f"{row.done} {', '.join(names)}"])
 
 
-async def _apply_to(client: Client, row: NameVerb, name: str, actor: str) -> None:
+async def _apply_to(client: Client, row: NameVerb, name: str, by: str) -> None:
     match row.noun:
         case Noun.QUEUES:
-            await client.queues.apply(row, name, actor=actor)
+            await client.queues.apply(row, name, by=by)
         case Noun.TASKS:
-            await client.tasks.apply(row, name, actor=actor)
+            await client.tasks.apply(row, name, by=by)
         case Noun.SCHEDULES:
-            await client.schedules.apply(row, name, actor=actor)
+            await client.schedules.apply(row, name, by=by)
         case Noun.JOBS | Noun.WORKERS:
             raise ValueError(f"no {row.noun} are called by a name")

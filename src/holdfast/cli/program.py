@@ -16,6 +16,7 @@ MODULES = {
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
     "workers": ["workers"],
+    "audit": ["audit"],
     "migrate": ["migrate"],
     "doctor": ["doctor"],
     "health": ["health"],
@@ -55,3 +56,4 @@ queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
 tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
 workers_group = _group("workers", "Look at workers.")
+audit_group = _group("audit", "Look at what operators did.")

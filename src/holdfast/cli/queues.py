@@ -87,7 +87,7 @@ async def tune_queue(session: CommandSession, name: str, **given: str | None) ->
         options = ", ".join(f"--{option.replace('_', '-')}" for option in given)
         raise UsageProblem(f"nothing to change: give one of {options}")
     async with session.client() as client:
-        settings = await client.queues.tune(name, actor=session.actor, **changes)
+        settings = await client.queues.tune(name, by=session.by, **changes)
     document = every_field(settings)
     session.answer(
         {"queue": name, "settings": document},

@@ -77,7 +77,7 @@ async def create_schedule(
         known: Task[..., Any] = session.app().tasks[session.app().registry[task].name]
         definition = known.scheduled(cron, args=given, **words)
     async with session.client() as client:
-        made = await client.schedules.create(name, definition, actor=session.actor)
+        made = await client.schedules.create(name, definition, by=session.by)
     session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
 
 
@@ -94,7 +94,7 @@ async def edit_schedule(
     if not changes:
         raise UsageProblem("nothing to change: give at least one option")
     async with session.client() as client:
-        made = await client.schedules.edit(name, actor=session.actor, **changes)
+        made = await client.schedules.edit(name, by=session.by, **changes)
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
@@ -104,7 +104,7 @@ async def edit_schedule(
 async def trigger_schedule(session: CommandSession, name: str, scope: str) -> None:
     """Start a job of the schedule now, whatever its rule says."""
     async with session.client() as client:
-        job_id = await client.schedules.trigger(name, scope, actor=session.actor)
+        job_id = await client.schedules.trigger(name, scope, by=session.by)
     session.answer({"schedule": name, "job": job_id}, lambda: [f"started job {job_id}"])
 
 
@@ -146,7 +146,7 @@ async def backfill_schedule(
         if report.planned and not dry_run:
             confirm(session, f"fire {counted(report.planned, 'plan')} of {name}", yes)
             with progress_bar(session, "backfill", report.planned) as on_progress:
-                report = await fire(on_progress=on_progress, actor=session.actor)
+                report = await fire(on_progress=on_progress, by=session.by)
     document = {"schedule": name, **msgspec.to_builtins(report)}
     session.answer(document, lambda: [_summary(report)])
 

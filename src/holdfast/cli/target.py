@@ -53,7 +53,7 @@ class CommandSession:
         answer(self.as_json, document, draw)
 
     @property
-    def actor(self) -> str:
+    def by(self) -> str:
         """Who types the command, for the report of what was done."""
         try:
             user = getpass.getuser()

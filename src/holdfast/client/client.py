@@ -1,7 +1,8 @@
 """The client: every verb of an opened store, for programs, the command line and HTTP.
 
-The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules and workers are
-methods of `client.queues`, `client.tasks`, `client.schedules` and `client.workers`. What each verb
+The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers and the
+audit are methods of `client.queues`, `client.tasks`, `client.schedules`, `client.workers` and
+`client.audit`. What each verb
 on jobs does, and in which states, is said in `holdfast.client.verbs`.
 """
 
@@ -14,7 +15,8 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 
 from holdfast.client.acting import Acts
-from holdfast.client.editing import Editor
+from holdfast.client.audit import AuditVerbs
+from holdfast.client.editing import Editor, names_changed
 from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient
 from holdfast.client.queues import QueueVerbs
@@ -54,7 +56,7 @@ from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract.joining import Work
+from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
@@ -80,6 +82,7 @@ class Client:
         self.tasks = TaskVerbs(store, self._acts, tasks)
         self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
+        self.audit = AuditVerbs(store)
         self._store = store
         self._jobs = store.jobs
         self._inserter = Inserter(store.jobs)
@@ -148,32 +151,39 @@ class Client:
     # Operators' verbs, on one job -----------------------------------------------------------
 
     async def apply(
-        self, row: JobVerb, job_id: str, value: object = None, *, actor: str | None = None
+        self, row: JobVerb, job_id: str, value: object = None, *, by: str | None = None
     ) -> None:
         """Apply a verb of the table to one job. Raises `Refused` if its state does not allow
-        that. `actor` says who wants it, and is reported in the event `operator.acted`."""
-        checked = row.checked(value)
-        job = await self.get(job_id)
-        changed = await self._on_jobs(lambda jobs: row.change_one(jobs, job, checked))
-        self._acts.report(actor, Noun.JOBS, row.verb, job.id, value=checked, changed=int(changed))
+        that. `by` says for whom: the act is then written to the audit, in the ambient transaction
+        if there is one, and reported in the event `operator.acted`."""
+        checked, meant = row.checked(value), known_job_id(job_id)
 
-    async def cancel(self, job_id: str, *, actor: str | None = None) -> JobState:
+        async def work(jobs: JobsWithin) -> None:
+            async with self._acts.act(jobs, by, Noun.JOBS, row.verb, meant, value=checked) as act:
+                found = await jobs.get([meant])
+                if not found:
+                    raise UnknownJob(job_id)
+                act.changed = int(await row.change_one(jobs, found[0], checked))
+
+        await self._on_jobs(work)
+
+    async def cancel(self, job_id: str, *, by: str | None = None) -> JobState:
         """Cancel one job: a waiting job ends now, a running job is told to. Returns the state
         that the job is in afterwards."""
-        await self.apply(CANCEL, job_id, actor=actor)
+        await self.apply(CANCEL, job_id, by=by)
         return (await self.get(job_id)).state
 
-    async def requeue(self, job_id: str, *, actor: str | None = None) -> None:
+    async def requeue(self, job_id: str, *, by: str | None = None) -> None:
         """Run an ended job again, with all its attempts; its error history is kept."""
-        await self.apply(REQUEUE, job_id, actor=actor)
+        await self.apply(REQUEUE, job_id, by=by)
 
-    async def reprioritise(self, job_id: str, priority: int, *, actor: str | None = None) -> None:
+    async def reprioritise(self, job_id: str, priority: int, *, by: str | None = None) -> None:
         """Give a waiting job another priority: lower runs first."""
-        await self.apply(REPRIORITISE, job_id, priority, actor=actor)
+        await self.apply(REPRIORITISE, job_id, priority, by=by)
 
-    async def move(self, job_id: str, queue: str, *, actor: str | None = None) -> None:
+    async def move(self, job_id: str, queue: str, *, by: str | None = None) -> None:
         """Put a waiting job in another queue."""
-        await self.apply(MOVE, job_id, queue, actor=actor)
+        await self.apply(MOVE, job_id, queue, by=by)
 
     async def reschedule(
         self,
@@ -181,11 +191,11 @@ class Client:
         delay: Seconds | None = None,
         *,
         at: datetime | None = None,
-        actor: str | None = None,
+        by: str | None = None,
     ) -> None:
         """Make a ready or scheduled job due after `delay` seconds (0 means now), or `at` a time,
         of which the store's clock decides whether it has come."""
-        await self.apply(RESCHEDULE, job_id, _one_of(delay, at), actor=actor)
+        await self.apply(RESCHEDULE, job_id, _one_of(delay, at), by=by)
 
     async def edit(
         self,
@@ -193,22 +203,27 @@ class Client:
         *,
         args: Mapping[str, Any] | None = None,
         tags: Sequence[str] | None = None,
-        actor: str | None = None,
+        by: str | None = None,
     ) -> None:
         """Change arguments or tags of a waiting job. Arguments that `args` does not name stay as
         they are. They are checked as a call, if this program knows the job's task. The job's
         unique key stays, also one that was made of arguments."""
-        meant = known_job_id(job_id)
-        changes = await self._on_jobs(lambda jobs: self._editor.edit(jobs, meant, args, tags))
-        self._acts.report(actor, Noun.JOBS, Verb.EDIT, job_id, value=changes)
+        meant, changes = known_job_id(job_id), names_changed(args, tags)
 
-    async def resume(self, job_id: str, *, actor: str | None = None) -> None:
+        async def work(jobs: JobsWithin) -> None:
+            async with self._acts.act(jobs, by, Noun.JOBS, Verb.EDIT, meant, value=changes) as act:
+                await self._editor.edit(jobs, meant, args, tags)
+                act.changed = 1
+
+        await self._on_jobs(work)
+
+    async def resume(self, job_id: str, *, by: str | None = None) -> None:
         """Let a suspended job go on as the same attempt."""
-        await self.apply(RESUME, job_id, actor=actor)
+        await self.apply(RESUME, job_id, by=by)
 
-    async def delete(self, job_id: str, *, actor: str | None = None) -> None:
+    async def delete(self, job_id: str, *, by: str | None = None) -> None:
         """Remove an ended job and its history."""
-        await self.apply(DELETE, job_id, actor=actor)
+        await self.apply(DELETE, job_id, by=by)
 
     # Operators' verbs, on every job of a filter ----------------------------------------------
 
@@ -220,33 +235,29 @@ class Client:
         everything: bool = False,
         dry_run: bool = False,
         on_progress: OnProgress | None = None,
-        actor: str | None = None,
+        by: str | None = None,
         **which: Unpack[FilterWords],
     ) -> BulkReport:
         """Apply a verb of the table to every job that matches; `which` as in `job_filter`. A call
         without any filter is refused, unless it says `everything=True`.
 
         With `dry_run` the jobs are only counted. `on_progress(done, matched)` is called after
-        each page. An actor's change is reported even if it breaks off: `changed` says how far
-        it came.
+        each page. An act that breaks off is in the audit too: `changed` says how far it came.
         """
-        checked, meant, changed = row.checked(value), bulk_filter(everything, **which), 0
+        checked, meant = row.checked(value), bulk_filter(everything, **which)
+        words = {word: each for word, each in msgspec.to_builtins(meant).items() if each}
+        who = None if dry_run else by
+        acting = self._acts.act(
+            self._store, who, Noun.JOBS, row.verb, which=words, value=checked, long=True
+        )
+        async with acting as act:
 
-        def note(done: int, matched: int) -> None:
-            nonlocal changed
-            changed = done
-            if on_progress is not None:
-                on_progress(done, matched)
+            def note(done: int, matched: int) -> None:
+                act.changed = done
+                if on_progress is not None:
+                    on_progress(done, matched)
 
-        finished = False
-        try:
-            report = await change_all(self._jobs, meant, row, checked, dry_run, note)
-            finished = True
-        finally:
-            if not dry_run and (finished or changed):
-                words = msgspec.to_builtins(meant)
-                self._acts.report(actor, Noun.JOBS, row.verb, words, value=checked, changed=changed)
-        return report
+            return await change_all(self._jobs, meant, row, checked, dry_run, note)
 
     async def cancel_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Cancel every live job that matches."""

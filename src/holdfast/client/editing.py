@@ -33,8 +33,8 @@ class Editor:
         job_id: JobId,
         args: Mapping[str, Any] | None,
         tags: Sequence[str] | None,
-    ) -> dict[str, object]:
-        """Edit one job; answers what was changed, as the store has it now."""
+    ) -> None:
+        """Edit one job."""
         if args is not None:
             _check_names(args)
         new_tags = None if tags is None else checks.texts("tags", tags, 128, "tag")
@@ -44,8 +44,7 @@ class Editor:
             job = await _waiting(jobs, job_id)
             text = None if args is None else self._edited(job, args)
             if await jobs.edit([job.id], text, new_tags):
-                changes = {"args": text, "tags": new_tags}
-                return {name: value for name, value in changes.items() if value is not None}
+                return
         raise Refused(f"job {job_id} keeps moving: nothing was changed")
 
     def _edited(self, job: Job, args: Mapping[str, Any]) -> str:
@@ -58,6 +57,17 @@ class Editor:
         if self._max_payload is not None and size > self._max_payload:
             raise PayloadTooLarge(f"task {job.task!r}: the arguments", size, self._max_payload)
         return text
+
+
+def names_changed(args: Mapping[str, Any] | None, tags: Sequence[str] | None) -> dict[str, object]:
+    """What an edit changes, for the audit: arguments by their names alone, since their values may
+    be secrets."""
+    names: dict[str, object] = {}
+    if isinstance(args, Mapping):
+        names["args"] = sorted(map(str, args))
+    if tags is not None:
+        names["tags"] = list(tags)
+    return names
 
 
 async def _waiting(jobs: JobsWithin, job_id: JobId) -> Job:

@@ -27,37 +27,38 @@ class QueueVerbs:
         """Every queue by name, or only the queues named."""
         return await self._store.queues.find(names)
 
-    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+    async def apply(self, row: NameVerb, name: str, *, by: str | None = None) -> None:
         """Apply a verb of the table to one queue, which is made if it is absent."""
         check_name("queue", name)
-        await row.change(self._store, [name])
-        self._acts.report(actor, Noun.QUEUES, row.verb, name)
+        async with self._acts.act(self._store, by, Noun.QUEUES, row.verb, name) as act:
+            await row.change(self._store, [name])
+            act.changed = 1
 
-    async def pause(self, name: str, *, actor: str | None = None) -> None:
+    async def pause(self, name: str, *, by: str | None = None) -> None:
         """Stop claims from a queue; its running jobs go on."""
-        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.PAUSE], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.PAUSE], name, by=by)
 
-    async def resume(self, name: str, *, actor: str | None = None) -> None:
+    async def resume(self, name: str, *, by: str | None = None) -> None:
         """Allow claims again, and end a cool-down of the queue."""
-        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.RESUME], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.QUEUES, Verb.RESUME], name, by=by)
 
-    async def pause_all(self, *, actor: str | None = None) -> None:
+    async def pause_all(self, *, by: str | None = None) -> None:
         """Stop all claims, also from queues that do not exist yet; running jobs go on."""
-        await self._store.queues.pause([EVERY_QUEUE])
-        self._acts.report(actor, Noun.QUEUES, Verb.PAUSE, EVERY_QUEUE)
+        async with self._acts.act(self._store, by, Noun.QUEUES, Verb.PAUSE, EVERY_QUEUE) as act:
+            await self._store.queues.pause([EVERY_QUEUE])
+            act.changed = 1
 
-    async def resume_all(self, *, actor: str | None = None) -> None:
+    async def resume_all(self, *, by: str | None = None) -> None:
         """End `pause_all`. A queue that was paused by its name, and a paused task, stay paused."""
-        await self._store.queues.resume([EVERY_QUEUE])
-        self._acts.report(actor, Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
+        async with self._acts.act(self._store, by, Noun.QUEUES, Verb.RESUME, EVERY_QUEUE) as act:
+            await self._store.queues.resume([EVERY_QUEUE])
+            act.changed = 1
 
     async def all_paused(self) -> bool:
         """Whether `pause_all` stops every claim."""
         return (await self._store.queues.paused()).everything
 
-    async def tune(
-        self, /, name: str, *, actor: str | None = None, **changes: Any
-    ) -> QueueSettings:
+    async def tune(self, /, name: str, *, by: str | None = None, **changes: Any) -> QueueSettings:
         """Change some settings of a queue; a redeploy never overwrites them."""
         check_name("queue", name)
         known = QueueSettings.__struct_fields__
@@ -66,10 +67,12 @@ class QueueVerbs:
                 raise BadOption("queue setting", f"one of {', '.join(known)}", option)
             if value is not None or not option.startswith("retain_"):
                 changes[option] = checks.seconds(option, value)
-        found = await self._store.queues.find([name])
-        settings = msgspec.structs.replace(
-            found[0].settings if found else QueueSettings(), **changes
-        )
-        await self._store.queues.tune(name, settings)
-        self._acts.report(actor, Noun.QUEUES, Verb.TUNE, name, value=changes)
+        acting = self._acts.act(self._store, by, Noun.QUEUES, Verb.TUNE, name, value=changes)
+        async with acting as act:
+            found = await self._store.queues.find([name])
+            settings = msgspec.structs.replace(
+                found[0].settings if found else QueueSettings(), **changes
+            )
+            await self._store.queues.tune(name, settings)
+            act.changed = 1
         return settings

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from holdfast.client.acting import Acts
+from holdfast.client.acting import Acts, OpenAct, SilentAct
 from holdfast.client.selection import OnProgress
 from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.errors import BadOption, Refused, UnknownSchedule
@@ -55,57 +55,71 @@ class ScheduleVerbs:
             raise UnknownSchedule(name)
         return found[0]
 
-    async def create(
-        self, name: str, definition: Definition, *, actor: str | None = None
-    ) -> Schedule:
+    async def create(self, name: str, definition: Definition, *, by: str | None = None) -> Schedule:
         """Add a schedule at run time: `create("nightly", task.scheduled("0 3 * * *"))`. A worker
         whose code declares a schedule of this name does not overwrite it."""
         check_name("schedule name", name)
         good = checked(definition)
-        if not await self._store.schedules.put(name, good, 0):
-            raise Refused(f"schedule {name!r} is there already: edit it, or choose another name")
-        self._acts.report(actor, Noun.SCHEDULES, Verb.CREATE, name)
+        facts = _shown({"task": good.task, **msgspec.to_builtins(good.rule)})
+        async with self._act(by, Verb.CREATE, name, facts) as act:
+            if not await self._store.schedules.put(name, good, 0):
+                raise Refused(
+                    f"schedule {name!r} is there already: edit it, or choose another name"
+                )
+            act.changed = 1
         return await self.get(name)
 
-    async def edit(self, /, name: str, *, actor: str | None = None, **changes: Any) -> Schedule:
+    async def edit(self, /, name: str, *, by: str | None = None, **changes: Any) -> Schedule:
         """Change some fields of a schedule or of its rule. From now on a worker does not replace
         the schedule by what its code declares.
 
         A changed rule counts from this moment: plans that it would have had before are not made
         up for.
         """
+        async with self._act(by, Verb.EDIT, name, _shown(changes)) as act:
+            await self._edit(name, changes)
+            act.changed = 1
+        return await self.get(name)
+
+    async def _edit(self, name: str, changes: dict[str, Any]) -> None:
         for _ in range(EDITS):
             found = await self.get(name)
             if not found.definition.task:
                 raise Refused(f"schedule {name!r} is {found.definition.rule.cron}: upgrade first")
             edited = checked(_changed(found.definition, changes))
             if await self._store.schedules.put(name, edited, found.revision):
-                self._acts.report(actor, Noun.SCHEDULES, Verb.EDIT, name, value=sorted(changes))
-                return await self.get(name)
+                return
         raise Refused(f"schedule {name!r} is being changed by somebody else: try again")
 
-    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+    async def apply(self, row: NameVerb, name: str, *, by: str | None = None) -> None:
         """Apply a verb of the table to one schedule."""
-        if not await row.change(self._store, [name]):
-            raise UnknownSchedule(name)
-        self._acts.report(actor, Noun.SCHEDULES, row.verb, name)
+        async with self._act(by, row.verb, name) as act:
+            if not await row.change(self._store, [name]):
+                raise UnknownSchedule(name)
+            act.changed = 1
 
-    async def pause(self, name: str, *, actor: str | None = None) -> None:
+    async def pause(self, name: str, *, by: str | None = None) -> None:
         """Record plans that come due from now on as skipped, instead of firing them."""
-        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.PAUSE], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.PAUSE], name, by=by)
 
-    async def resume(self, name: str, *, actor: str | None = None) -> None:
+    async def resume(self, name: str, *, by: str | None = None) -> None:
         """Let plans fire again. Plans of the pause are not made up for; `backfill` fires them."""
-        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.RESUME], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.RESUME], name, by=by)
 
-    async def delete(self, name: str, *, actor: str | None = None) -> None:
+    async def delete(self, name: str, *, by: str | None = None) -> None:
         """Remove a schedule and its ledger; jobs that it started stay. A schedule that code
         declares comes back with the next worker that starts: pause such a schedule instead."""
-        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.DELETE], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.SCHEDULES, Verb.DELETE], name, by=by)
 
-    async def trigger(self, name: str, scope: str = NO_SCOPE, *, actor: str | None = None) -> JobId:
+    async def trigger(self, name: str, scope: str = NO_SCOPE, *, by: str | None = None) -> JobId:
         """Start a job of the schedule now, whatever its rule and its overlap say; also while it
         is paused."""
+        async with self._act(by, Verb.TRIGGER, name, scope or None) as act:
+            job_id = await self._trigger(name, scope)
+            act.changed = 1
+        return job_id
+
+    async def _trigger(self, name: str, scope: str) -> JobId:
         found = await self.get(name)
         if found.definition.scopes is not None and scope == NO_SCOPE:
             raise BadOption("scope", f"one of provider {found.definition.scopes!r}", scope)
@@ -116,7 +130,6 @@ class ScheduleVerbs:
             why = "triggered by hand"
             row = Plan(name, scope, at, Decision.FIRED, why, job, moves_cursor=False)
             if all(await self._store.schedules.record([row])):
-                self._acts.report(actor, Noun.SCHEDULES, Verb.TRIGGER, name, value=scope)
                 return job.id
             at += MICRO  # somebody else triggered it in the same microsecond
         raise UnknownSchedule(name)
@@ -158,7 +171,7 @@ class ScheduleVerbs:
         forgotten: bool = False,
         dry_run: bool = False,
         on_progress: OnProgress | None = None,
-        actor: str | None = None,
+        by: str | None = None,
     ) -> BackfillReport:
         """Fire the plans from `since` to `until` that have not fired: plans that were missed,
         skipped or coalesced, and plans from before the schedule existed. The oldest fire first,
@@ -167,19 +180,34 @@ class ScheduleVerbs:
 
         Plans of a time whose ledger rows were pruned (`keep`) may have fired. They are left out
         and the report says so; with `forgotten=True` they fire, perhaps for the second time."""
-        found = await self.get(name)
-        now = await self._store.now()
-        end = min(until, now)
-        work = Backfill(
-            self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
-        )
-        report = await work.run(dry_run=dry_run, on_progress=on_progress)
-        if not dry_run:
-            span = [since.isoformat(), end.isoformat()]
-            self._acts.report(
-                actor, Noun.SCHEDULES, Verb.BACKFILL, name, value=span, changed=report.fired
+        bounds = {"since": since, "until": until, "scopes": scopes, "cap": cap}
+        who, facts = None if dry_run else by, {**bounds, "forgotten": forgotten}
+        async with self._act(who, Verb.BACKFILL, name, _shown(facts), long=True) as act:
+            found = await self.get(name)
+            end = min(until, await self._store.now())
+            work = Backfill(
+                self._store, self._providers, found, since, end, scopes, cap, forgotten=forgotten
             )
+            report = await work.run(dry_run=dry_run, on_progress=on_progress)
+            act.changed = report.fired
         return report
+
+    def _act(
+        self, by: str | None, verb: Verb, name: str, value: object = None, *, long: bool = False
+    ) -> OpenAct | SilentAct:
+        return self._acts.act(self._store, by, Noun.SCHEDULES, verb, name, value=value, long=long)
+
+
+def _shown(facts: Mapping[str, Any]) -> dict[str, object]:
+    """What the audit shows of these facts. Arguments and headers may hold secrets, so they are
+    shown by their names alone."""
+    return {name: _fact(name, value) for name, value in facts.items() if value is not None}
+
+
+def _fact(name: str, value: object) -> object:
+    if name in ("args", "headers"):
+        return sorted(map(str, value)) if isinstance(value, Mapping) else "given"
+    return value if isinstance(value, bool | int | float | str | list) else str(value)
 
 
 def _changed(definition: Definition, changes: dict[str, Any]) -> Definition:

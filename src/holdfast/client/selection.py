@@ -47,12 +47,12 @@ class FilterWords(TypedDict, total=False):
 class BulkCall(FilterWords, total=False):
     """What a verb on many jobs takes: which jobs, and how to go about it. Without a filter
     `everything=True` must say that all jobs are meant. `on_progress(done, matched)` is called after
-    each page; `actor` is reported as the one who did it."""
+    each page; `by` is reported as the one who did it."""
 
     everything: bool
     dry_run: bool
     on_progress: OnProgress | None
-    actor: str | None
+    by: str | None
 
 
 class BulkReport(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
+from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
 from holdfast.client.portal import Pending, Verb
 from holdfast.client.queues import QueueVerbs
@@ -112,6 +113,12 @@ class SyncWorkerVerbs(_SyncVerbs):
     all = _plain(WorkerVerbs.all)
 
 
+class SyncAuditVerbs(_SyncVerbs):
+    """Read who changed what."""
+
+    page = _plain(AuditVerbs.page)
+
+
 class SyncClient(_SyncVerbs):
     """Every verb of `Client`, without `await`."""
 
@@ -121,6 +128,7 @@ class SyncClient(_SyncVerbs):
         self.tasks = SyncTaskVerbs(app, lambda client: client.tasks)
         self.schedules = SyncScheduleVerbs(app, lambda client: client.schedules)
         self.workers = SyncWorkerVerbs(app, lambda client: client.workers)
+        self.audit = SyncAuditVerbs(app, lambda client: client.audit)
 
     insert = _plain(Client.insert)
     insert_many = _plain(Client.insert_many)

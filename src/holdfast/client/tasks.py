@@ -30,17 +30,18 @@ class TaskVerbs:
         """The names of the tasks that are paused."""
         return (await self._store.queues.paused()).tasks
 
-    async def apply(self, row: NameVerb, name: str, *, actor: str | None = None) -> None:
+    async def apply(self, row: NameVerb, name: str, *, by: str | None = None) -> None:
         """Apply a verb of the table to one task, which this program need not know."""
         check_name("task", name)
         names = self._tasks[name].names if name in self._tasks else (name,)
-        await row.change(self._store, names)
-        self._acts.report(actor, Noun.TASKS, row.verb, name)
+        async with self._acts.act(self._store, by, Noun.TASKS, row.verb, name) as act:
+            await row.change(self._store, names)
+            act.changed = 1
 
-    async def pause(self, name: str, *, actor: str | None = None) -> None:
+    async def pause(self, name: str, *, by: str | None = None) -> None:
         """Stop claims of a task's jobs, in every queue; running jobs go on."""
-        await self.apply(NAME_VERBS[Noun.TASKS, Verb.PAUSE], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.TASKS, Verb.PAUSE], name, by=by)
 
-    async def resume(self, name: str, *, actor: str | None = None) -> None:
+    async def resume(self, name: str, *, by: str | None = None) -> None:
         """Allow claims of a task's jobs again."""
-        await self.apply(NAME_VERBS[Noun.TASKS, Verb.RESUME], name, actor=actor)
+        await self.apply(NAME_VERBS[Noun.TASKS, Verb.RESUME], name, by=by)

@@ -1,11 +1,15 @@
-"""The verbs of operators, in one table for the client, the command line and HTTP.
+"""The verbs of operators, in one table for the client, the command line, HTTP and the audit.
 
-Each row on jobs says which states its verb applies to, how it changes jobs, and what it takes
-beside them. `Client.apply` uses a row on one job, `Client.apply_all` on every job of a filter, with
-a dry run that only counts. A row on a queue or a schedule applies to one name.
+`VERBS` has a row for everything that an operator can do. A row says what the verb takes, whether it
+applies to one thing or to many, which verb undoes it, whether what it removes is gone for good, and
+what a principal must be allowed. Its `word` is what the audit calls it.
 
-A verb that takes more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`,
-`trigger`, `backfill`) has no row: its form is its method.
+A row on jobs also says which states its verb applies to and how it changes jobs. `Client.apply`
+uses such a row on one job, `Client.apply_all` on every job of a filter, with a dry run that only
+counts.
+A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
+more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`, `trigger`, `backfill`)
+is carried out by the client's method of its name.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from holdfast.errors import BadOption, Refused
@@ -35,35 +40,73 @@ Change = Callable[[JobsWithin, Sequence[JobId], Any], Awaitable[list[JobId]]]
 """Applies a verb with its checked value to jobs; answers with the ids of the jobs it changed."""
 
 
+def _as_given(value: Any) -> Any:
+    """The method that carries the verb out checks the value."""
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The value that a verb takes beside its jobs. `check` raises `BadOption`, or answers with
+    """A value that a verb takes beside its target. `check` raises `BadOption`, or answers with
     the value as the store takes it."""
 
     name: str
     about: str
-    kind: type[int] | type[float] | type[str]
-    check: Callable[[Any], Any]
+    kind: type
+    check: Callable[[Any], Any] = _as_given
 
 
-@dataclass(frozen=True, slots=True)
-class JobVerb:
-    """A verb on jobs.
+class Scope(StrEnum):
+    """What a principal must be allowed to use a verb."""
+
+    OPERATE = "operate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorVerb:
+    """One row of the table.
+
+    `done` is the verb's participle. `many`: there is a form for everything that matches a filter.
+    `undo` is the verb on the same noun that takes the change back, None where nothing can. A verb
+    with `danger` removes what cannot be brought back: a person is asked first.
+    """
+
+    noun: Noun
+    verb: Verb
+    about: str
+    done: str
+    arguments: tuple[Parameter, ...] = ()
+    many: bool = False
+    undo: Verb | None = None
+    danger: bool = False
+    scope: Scope = Scope.OPERATE
+
+    @property
+    def word(self) -> str:
+        """What the audit and the events call it."""
+        return f"{self.noun}.{self.verb}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobVerb(OperatorVerb):
+    """A verb on jobs, of one value at most.
 
     `fits` names in words the jobs that are in one of `states`. `by_default` are the states that
     a bulk call means if it names none; without it, all of `states`. A verb that does not refuse
     leaves a job alone that is in no such state: a job that has ended needs no cancel.
     """
 
-    verb: Verb
-    about: str
-    done: str
+    noun: Noun = Noun.JOBS
+    many: bool = True
     fits: str
     states: frozenset[JobState]
     change: Change
     by_default: frozenset[JobState] = frozenset()
     refuses: bool = True
-    parameter: Parameter | None = None
+
+    @property
+    def parameter(self) -> Parameter | None:
+        return self.arguments[0] if self.arguments else None
 
     def checked(self, value: object) -> Any:
         """The value as the store takes it; raises `BadOption` if the verb takes another or none."""
@@ -130,66 +173,72 @@ def _due(value: object) -> float | datetime:
 
 
 CANCEL = JobVerb(
-    Verb.CANCEL,
-    "Cancel live jobs: waiting ones end now, running ones are told to.",
-    "cancelled",
-    "a live job",
-    LIVE,
-    _cancel,
+    verb=Verb.CANCEL,
+    about="Cancel live jobs: waiting ones end now, running ones are told to.",
+    done="cancelled",
+    fits="a live job",
+    states=LIVE,
+    change=_cancel,
     refuses=False,
+    undo=Verb.REQUEUE,
 )
 REQUEUE = JobVerb(
-    Verb.REQUEUE,
-    "Run ended jobs again, with all their attempts.",
-    "requeued",
-    "an ended job",
-    ENDED,
-    lambda jobs, ids, _: jobs.requeue(ids),
+    verb=Verb.REQUEUE,
+    about="Run ended jobs again, with all their attempts.",
+    done="requeued",
+    fits="an ended job",
+    states=ENDED,
+    change=lambda jobs, ids, _: jobs.requeue(ids),
     by_default=frozenset({JobState.FAILED}),
+    undo=Verb.CANCEL,
 )
 RESUME = JobVerb(
-    Verb.RESUME,
-    "Let suspended jobs go on now.",
-    "resumed",
-    "a suspended job",
-    frozenset({JobState.SUSPENDED}),
-    lambda jobs, ids, _: jobs.resume(ids),
+    verb=Verb.RESUME,
+    about="Let suspended jobs go on now.",
+    done="resumed",
+    fits="a suspended job",
+    states=frozenset({JobState.SUSPENDED}),
+    change=lambda jobs, ids, _: jobs.resume(ids),
 )
 RESCHEDULE = JobVerb(
-    Verb.RESCHEDULE,
-    "Make scheduled or ready jobs due after a delay, or at a time.",
-    "rescheduled",
-    "a ready or scheduled job",
-    frozenset({JobState.READY, JobState.SCHEDULED}),
-    lambda jobs, ids, due: jobs.reschedule(ids, due),
+    verb=Verb.RESCHEDULE,
+    about="Make scheduled or ready jobs due after a delay, or at a time.",
+    done="rescheduled",
+    fits="a ready or scheduled job",
+    states=frozenset({JobState.READY, JobState.SCHEDULED}),
+    change=lambda jobs, ids, due: jobs.reschedule(ids, due),
     by_default=frozenset({JobState.SCHEDULED}),
-    parameter=Parameter("due", "Seconds from now, or an aware datetime.", float, _due),
+    arguments=(Parameter("due", "Seconds from now, or an aware datetime.", float, _due),),
+    undo=Verb.RESCHEDULE,
 )
 DELETE = JobVerb(
-    Verb.DELETE,
-    "Remove ended jobs with their history.",
-    "deleted",
-    "an ended job",
-    ENDED,
-    lambda jobs, ids, _: jobs.delete(ids),
+    verb=Verb.DELETE,
+    about="Remove ended jobs with their history.",
+    done="deleted",
+    fits="an ended job",
+    states=ENDED,
+    change=lambda jobs, ids, _: jobs.delete(ids),
+    danger=True,
 )
 MOVE = JobVerb(
-    Verb.MOVE,
-    "Put waiting jobs in another queue.",
-    "moved",
-    "a waiting job",
-    WAITING,
-    lambda jobs, ids, queue: jobs.move(ids, queue),
-    parameter=Parameter("queue", "The queue to put them in.", str, _queue),
+    verb=Verb.MOVE,
+    about="Put waiting jobs in another queue.",
+    done="moved",
+    fits="a waiting job",
+    states=WAITING,
+    change=lambda jobs, ids, queue: jobs.move(ids, queue),
+    arguments=(Parameter("queue", "The queue to put them in.", str, _queue),),
+    undo=Verb.MOVE,
 )
 REPRIORITISE = JobVerb(
-    Verb.REPRIORITISE,
-    "Give waiting jobs another priority.",
-    "reprioritised",
-    "a waiting job",
-    WAITING,
-    lambda jobs, ids, priority: jobs.reprioritise(ids, priority),
-    parameter=Parameter("priority", "The new priority: lower runs first.", int, _priority),
+    verb=Verb.REPRIORITISE,
+    about="Give waiting jobs another priority.",
+    done="reprioritised",
+    fits="a waiting job",
+    states=WAITING,
+    change=lambda jobs, ids, priority: jobs.reprioritise(ids, priority),
+    arguments=(Parameter("priority", "The new priority: lower runs first.", int, _priority),),
+    undo=Verb.REPRIORITISE,
 )
 
 JOB_VERBS: Mapping[Verb, JobVerb] = {
@@ -197,70 +246,132 @@ JOB_VERBS: Mapping[Verb, JobVerb] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NameVerb:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameVerb(OperatorVerb):
     """A verb on one queue, task or schedule. `change` answers with the names that it changed; on
-    queues it answers None, because a queue that is absent is made. A verb that `destroys` is
-    asked about first where a person can answer."""
+    queues it answers None, because a queue that is absent is made."""
 
-    noun: Noun
-    verb: Verb
-    about: str
-    done: str
     change: Callable[[Store, Sequence[str]], Awaitable[Sequence[str] | None]]
-    destroys: bool = False
 
 
 _NAME_ROWS = (
     NameVerb(
-        Noun.QUEUES,
-        Verb.PAUSE,
-        "Stop claims from queues; running jobs go on.",
-        "paused",
-        lambda store, names: store.queues.pause(names),
+        noun=Noun.QUEUES,
+        verb=Verb.PAUSE,
+        about="Stop claims from queues; running jobs go on.",
+        done="paused",
+        change=lambda store, names: store.queues.pause(names),
+        many=True,
+        undo=Verb.RESUME,
     ),
     NameVerb(
-        Noun.QUEUES,
-        Verb.RESUME,
-        "Allow claims again, and end any cool-down.",
-        "resumed",
-        lambda store, names: store.queues.resume(names),
+        noun=Noun.QUEUES,
+        verb=Verb.RESUME,
+        about="Allow claims again, and end any cool-down.",
+        done="resumed",
+        change=lambda store, names: store.queues.resume(names),
+        many=True,
+        undo=Verb.PAUSE,
     ),
     NameVerb(
-        Noun.TASKS,
-        Verb.PAUSE,
-        "Stop claims of jobs of these tasks, in every queue; running jobs go on.",
-        "paused",
-        lambda store, names: store.queues.pause([jobs_of(name) for name in names]),
+        noun=Noun.TASKS,
+        verb=Verb.PAUSE,
+        about="Stop claims of jobs of these tasks, in every queue; running jobs go on.",
+        done="paused",
+        change=lambda store, names: store.queues.pause([jobs_of(name) for name in names]),
+        undo=Verb.RESUME,
     ),
     NameVerb(
-        Noun.TASKS,
-        Verb.RESUME,
-        "Allow claims of jobs of these tasks again.",
-        "resumed",
-        lambda store, names: store.queues.resume([jobs_of(name) for name in names]),
+        noun=Noun.TASKS,
+        verb=Verb.RESUME,
+        about="Allow claims of jobs of these tasks again.",
+        done="resumed",
+        change=lambda store, names: store.queues.resume([jobs_of(name) for name in names]),
+        undo=Verb.PAUSE,
     ),
     NameVerb(
-        Noun.SCHEDULES,
-        Verb.PAUSE,
-        "Record plans as skipped instead of firing them.",
-        "paused",
-        lambda store, names: store.schedules.pause(names),
+        noun=Noun.SCHEDULES,
+        verb=Verb.PAUSE,
+        about="Record plans as skipped instead of firing them.",
+        done="paused",
+        change=lambda store, names: store.schedules.pause(names),
+        undo=Verb.RESUME,
     ),
     NameVerb(
-        Noun.SCHEDULES,
-        Verb.RESUME,
-        "Fire plans again; plans of the pause are not made up for.",
-        "resumed",
-        lambda store, names: store.schedules.resume(names),
+        noun=Noun.SCHEDULES,
+        verb=Verb.RESUME,
+        about="Fire plans again; plans of the pause are not made up for.",
+        done="resumed",
+        change=lambda store, names: store.schedules.resume(names),
+        undo=Verb.PAUSE,
     ),
     NameVerb(
-        Noun.SCHEDULES,
-        Verb.DELETE,
-        "Remove schedules with their history; jobs they started stay.",
-        "deleted",
-        lambda store, names: store.schedules.delete(names),
-        destroys=True,
+        noun=Noun.SCHEDULES,
+        verb=Verb.DELETE,
+        about="Remove schedules with their history; jobs they started stay.",
+        done="deleted",
+        change=lambda store, names: store.schedules.delete(names),
+        danger=True,
     ),
 )
 NAME_VERBS: Mapping[tuple[Noun, Verb], NameVerb] = {(row.noun, row.verb): row for row in _NAME_ROWS}
+
+_METHOD_ROWS = (
+    OperatorVerb(
+        noun=Noun.JOBS,
+        verb=Verb.EDIT,
+        about="Change arguments or tags of a waiting job.",
+        done="edited",
+        arguments=(
+            Parameter("args", "Arguments by name; those not named stay.", dict),
+            Parameter("tags", "All its tags from now on.", list),
+        ),
+    ),
+    OperatorVerb(
+        noun=Noun.QUEUES,
+        verb=Verb.TUNE,
+        about="Change settings of a queue.",
+        done="tuned",
+        arguments=(Parameter("changes", "Settings by name.", dict),),
+    ),
+    OperatorVerb(
+        noun=Noun.SCHEDULES,
+        verb=Verb.CREATE,
+        about="Add a schedule at run time.",
+        done="created",
+        arguments=(Parameter("definition", "Its task, its rule and the rest.", dict),),
+        undo=Verb.DELETE,
+    ),
+    OperatorVerb(
+        noun=Noun.SCHEDULES,
+        verb=Verb.EDIT,
+        about="Change a schedule or its rule.",
+        done="edited",
+        arguments=(Parameter("changes", "Fields by name.", dict),),
+    ),
+    OperatorVerb(
+        noun=Noun.SCHEDULES,
+        verb=Verb.TRIGGER,
+        about="Start a job of the schedule now.",
+        done="triggered",
+        arguments=(Parameter("scope", "For which scope.", str),),
+    ),
+    OperatorVerb(
+        noun=Noun.SCHEDULES,
+        verb=Verb.BACKFILL,
+        about="Fire plans of the past that have not fired.",
+        done="backfilled",
+        arguments=(
+            Parameter("since", "From this time on.", datetime),
+            Parameter("until", "Up to this time.", datetime),
+            Parameter("scopes", "Only these scopes.", list),
+            Parameter("cap", "At most so many.", int),
+            Parameter("forgotten", "Also plans that may have fired.", bool),
+        ),
+    ),
+)
+
+VERBS: Mapping[tuple[Noun, Verb], OperatorVerb] = {
+    (row.noun, row.verb): row for row in (*JOB_VERBS.values(), *_NAME_ROWS, *_METHOD_ROWS)
+}
+"""Everything that an operator can do."""

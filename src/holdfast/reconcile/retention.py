@@ -1,4 +1,4 @@
-"""Removes ended jobs and ledger rows that were kept long enough, a bounded batch at a time.
+"""Removes ended jobs, ledger rows and acts of operators that were kept long enough, by batches.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -17,7 +17,7 @@ from holdfast.store.contract.store import Store
 
 
 class RetentionReconciler(Reconciler):
-    """Prunes jobs and ledger rows while it leads."""
+    """Prunes jobs, ledger rows and the audit while it leads."""
 
     name = "retention"
 
@@ -50,8 +50,9 @@ class RetentionReconciler(Reconciler):
         batch = self.options.batch
         jobs = await self.store.jobs.prune(batch)
         plans = await self.store.schedules.prune_ledger(batch)
-        more = AGAIN if max(jobs, plans) >= batch else None
-        return Tally(found=jobs + plans, mended=jobs + plans), more
+        acts = await self.store.audit.prune(batch, self.options.audit_kept)
+        more = AGAIN if max(jobs, plans, acts) >= batch else None
+        return Tally(found=jobs + plans + acts, mended=jobs + plans + acts), more
 
     async def close(self) -> None:
         await self.leadership.resign()

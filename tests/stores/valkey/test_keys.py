@@ -14,6 +14,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
+from holdfast.store.contract.audit import Act, new_act_id
 from holdfast.store.contract.records import (
     JobFilter,
     ProgressReport,
@@ -60,6 +61,8 @@ async def test_every_key_is_in_the_reference(
     await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
     await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
+    act = Act(id=new_act_id(), by="ann", verb="queues.pause", target="quiet")
+    await scene.store.audit.begin(act)
     damaged = await scene.enqueue(queue="damaged")
     [record] = [key for key in server.keys(place) if key.endswith(f":s:{damaged}")]
     server.say("DEL", record)

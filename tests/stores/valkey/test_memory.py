@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.app import App
+from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.context import Context
 from holdfast.errors import PartlyInserted, StoreError
@@ -17,6 +18,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import NewJob, Progress
 from holdfast.job.state import JobState
+from holdfast.store.contract.audit import ActOutcome
 from holdfast.store.contract.records import Held, JobFilter, ProgressReport, QueueSettings, Want
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import ThrowawayValkey
@@ -82,6 +84,18 @@ async def test_without_memory_waiting_jobs_are_moved_and_suspended_ones_resumed(
         assert await scene.store.jobs.move([moved], "other") == [moved]
         assert await scene.store.jobs.reprioritise([moved], 7) == [moved]
         assert await scene.store.jobs.resume([resumed]) == [resumed]
+
+
+async def test_without_memory_an_operator_who_makes_room_is_audited(
+    server: ThrowawayValkey, scene: Scene
+) -> None:
+    job = (await scene.ended()).id
+    client = Client(scene.store)
+    with limited(server, 0):
+        await client.delete(job, by="ann")
+    [entry] = (await client.audit.page(target=job)).entries
+    assert (entry.outcome, entry.changed) == (ActOutcome.DONE, 1)
+    await client.aclose()
 
 
 async def test_without_memory_a_worker_starts_and_drains(

@@ -7,9 +7,16 @@ from datetime import datetime
 from typing import Protocol
 
 from holdfast.job.ids import JobId
+from holdfast.store.contract.audit import Audit
 
 
 class Operating(Protocol):
+    @property
+    def audit(self) -> Audit:
+        """The audit, on the same connection as these verbs: an act inside the caller's transaction
+        is written by it, and is gone with it."""
+        ...
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         """Make suspended jobs ready now; returns those that were suspended."""
         ...

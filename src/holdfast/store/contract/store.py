@@ -22,6 +22,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
+from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
@@ -42,6 +43,8 @@ class Store(Protocol):
     def workers(self) -> Workers: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def audit(self) -> Audit: ...
     @property
     def wakeups(self) -> Wakeups: ...
     @property

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holdfast.job.ids import JobId
+from holdfast.store.postgres.audit import PostgresAudit
 from holdfast.store.postgres.job_verbs import JobVerbs
 
 
 class PostgresOperating(JobVerbs):
     """See `holdfast.store.contract.operating.Operating` for what each verb promises."""
+
+    @property
+    def audit(self) -> PostgresAudit:
+        return PostgresAudit(self._connections)
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._change("jobs/resume", self._now(), self._channel, list(ids))

@@ -6,6 +6,7 @@ import os
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
@@ -13,6 +14,7 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
+from holdfast.store.postgres.audit import PostgresAudit
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
@@ -50,6 +52,7 @@ class PostgresStore:
         self.queues: Queues = PostgresQueues(self._connections)
         self.workers: Workers = PostgresWorkers(self._connections)
         self.schedules: Schedules = PostgresSchedules(self._connections)
+        self.audit: Audit = PostgresAudit(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = PostgresHealth(self._connections, self._schema)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from holdfast.job.ids import JobId
 from holdfast.job.state import WAITING, JobState
 from holdfast.store.contract.records import Topic
+from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.keys import retake_key
 from holdfast.store.sqlite.places import (
     TABLES,
@@ -27,6 +28,10 @@ from holdfast.store.sqlite.writer import Verbs
 
 
 class SqliteOperating(Verbs):
+    @property
+    def audit(self) -> SqliteAudit:
+        return SqliteAudit(self._writer)
+
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._operate(lambda tx: resume(tx, ids), ids)
 

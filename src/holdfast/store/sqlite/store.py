@@ -7,6 +7,7 @@ from datetime import datetime
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.records import Capability
 from holdfast.store.migrate import load_migrations
+from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.options import Location
@@ -44,6 +45,7 @@ class SqliteStore:
         self.queues = SqliteQueues(self._writer)
         self.workers = SqliteWorkers(self._writer)
         self.schedules = SqliteSchedules(self._writer)
+        self.audit = SqliteAudit(self._writer)
         self.wakeups = self._writer.wakeups
         self.health = SqliteHealth(self._writer)
 

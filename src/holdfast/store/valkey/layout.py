@@ -156,6 +156,22 @@ class LedgerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     job: str | Maybe
 
 
+class AuditRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """An act of an operator. Scripts set the times and how it ended."""
+
+    by: str
+    verb: str
+    target: str
+    which: str | Maybe
+    arguments: str | Maybe
+    begun_at: Time | Maybe = False
+    seen_at: Time | Maybe = False
+    closed_at: Time | Maybe = False
+    outcome: str | Maybe = False
+    changed: int = 0
+    error: str | Maybe = False
+
+
 # What Python tells the scripts to do. Here a value that is absent may be None.
 
 
@@ -251,6 +267,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "WORKER_": WorkerRow,
     "SCHEDULE_": ScheduleRow,
     "LEDGER_": LedgerRow,
+    "AUDIT_": AuditRow,
     "JOB_": JobRow,
     "LINE_": LineRow,
     "MOVE_": MoveRow,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holdfast.job.ids import JobId
+from holdfast.store.valkey.audit import ValkeyAudit
 from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
 from holdfast.store.valkey.moments import finite, to_micros
 from holdfast.store.valkey.replies import ids_of
@@ -16,6 +17,10 @@ CHOSEN_BATCH = 500
 
 class ValkeyOperating(ValkeyVerbs):
     """See `holdfast.store.contract.operating.Operating`."""
+
+    @property
+    def audit(self) -> ValkeyAudit:
+        return ValkeyAudit(self._connections)
 
     async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._arriving("jobs/resume", ids)

@@ -13,6 +13,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.store.body import BODY, SHOWN, body_of
 from holdfast.store.contract.records import Outcome, QueueSettings
 from holdfast.store.valkey.layout import (
+    AuditRow,
     Body,
     ErrorRow,
     LedgerRow,
@@ -38,6 +39,7 @@ to_progress_row = msgspec.msgpack.Decoder(ProgressRow).decode
 to_queue_row = msgspec.msgpack.Decoder(QueueRow).decode
 to_worker_row = msgspec.msgpack.Decoder(WorkerRow).decode
 to_schedule_row = msgspec.msgpack.Decoder(ScheduleRow).decode
+to_audit_row = msgspec.msgpack.Decoder(AuditRow).decode
 to_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
 _to_dated_error = msgspec.msgpack.Decoder(tuple[int, ErrorRow]).decode
 

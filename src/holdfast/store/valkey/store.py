@@ -6,6 +6,7 @@ import logging
 from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
@@ -13,6 +14,7 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
+from holdfast.store.valkey.audit import ValkeyAudit
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.health import ValkeyHealth
@@ -51,6 +53,7 @@ class ValkeyStore:
         self.queues: Queues = ValkeyQueues(self._connections)
         self.workers: Workers = ValkeyWorkers(self._connections)
         self.schedules: Schedules = ValkeySchedules(self._connections)
+        self.audit: Audit = ValkeyAudit(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = ValkeyHealth(self._connections, self._schema)
 
