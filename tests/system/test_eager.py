@@ -33,6 +33,7 @@ from holdfast import (
     Snooze,
     current_job,
 )
+from holdfast.events import ON_REQUEST
 
 NOWHERE = "postgres://nobody@127.0.0.1:1/nothing"
 """No server is there: whatever touches the store fails."""
@@ -293,3 +294,39 @@ def test_resources_can_be_given_in_place_of_what_functions_make(app: App) -> Non
         assert fetch.enqueue_sync("home").result_sync() == "home of a fake"
     with app.eager(resources={print: 1}), pytest.raises(BadOption, match="resources"):
         fetch.enqueue_sync("home")
+
+
+async def test_an_eager_job_tells_the_events_that_a_worker_tells(app: App) -> None:
+    @app.task(queue="mail", retry=5)
+    def plain() -> None: ...
+
+    @app.task
+    async def snoozes() -> None:
+        raise Snooze(60)
+
+    @app.task(retry=5)
+    async def fails() -> None:
+        raise boom
+
+    boom = ValueError("boom")
+    heard: list[Event] = []
+    app.events.subscribe(heard.append, *ON_REQUEST, "job.attempt_failed")
+    with app.eager(raises=False):
+        first = plain.enqueue_sync()
+        await snoozes.enqueue()
+        await fails.enqueue()
+    assert [(event.name, event.fields["task"]) for event in heard] == [
+        ("job.started", plain.name),
+        ("job.succeeded", plain.name),
+        ("job.started", snoozes.name),
+        ("job.snoozed", snoozes.name),
+        ("job.started", fails.name),
+        ("job.attempt_failed", fails.name),
+        ("job.failed", fails.name),
+    ]
+    facts = {"job": first.id, "task": plain.name, "queue": "mail", "attempt": 1}
+    facts |= {"max_attempts": 1, "worker": None}
+    assert heard[0].fields == facts
+    assert heard[1].fields.keys() == {*facts, "seconds", "reason"}
+    failed = heard[-1].fields
+    assert (failed["exception"], failed["error"], failed["message"]) == (boom, "ValueError", "boom")

@@ -13,6 +13,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
+from holdfast.worker.job_events import Observed
 
 NEVER = math.inf
 
@@ -30,18 +31,6 @@ class Stop(Enum):
     def is_final(self) -> bool:
         """Whether the attempt is over even if its handler goes on."""
         return self in (Stop.TIMEOUT, Stop.DEADLINE, Stop.LOST)
-
-
-class Observed:
-    """What subscribers of job events want to know of an attempt, while there are any. Times are on
-    the loop's clock. `error` is what the handler raised in this process."""
-
-    __slots__ = ("began", "error", "over")
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.over: float | None = None
-        self.error: BaseException | None = None
 
 
 class Answers(Protocol):

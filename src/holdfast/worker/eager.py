@@ -9,6 +9,7 @@ one. What the attempt ended in is decided as a worker decides it.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import ENDED, JobState
 from holdfast.worker.equipment import Equips, equipped, with_surroundings
+from holdfast.worker.job_events import JobEvents, Observed
 
 if TYPE_CHECKING:
     from holdfast.handlers.resources import Overrides
@@ -54,6 +56,7 @@ class EagerJobs:
         self._raises = True
         self._resources: Overrides | None = None
         self._app = app
+        self._events = JobEvents(app.events)
         self._max_result = settings.max_payload
         self._ran: OrderedDict[JobId, Job] = OrderedDict()
         self._told = False
@@ -89,12 +92,12 @@ class EagerJobs:
             return _in_a_loop(lambda: self._run(handler, job, in_thread=False))
         self.tell()
         known = with_surroundings(self._app, _only(handler))
-        attempt = InlineAttempt(known[handler.name], _once(job))
+        attempt, seen = self._begin(known[handler.name], job)
         try:
             end: End = self._returned(attempt, attempt.run_plain())
         except Exception as error:  # noqa: BLE001 - what it means is decided there
-            return self._failed(attempt, job, error)
-        return self._keep(attempt, job, end)
+            return self._failed(attempt, job, seen, error)
+        return self._keep(attempt, job, seen, end)
 
     def _needs_loop(self, handler: Handler) -> bool:
         app = self._app
@@ -104,13 +107,18 @@ class EagerJobs:
     async def _run(self, handler: Handler, job: NewJob, *, in_thread: bool) -> Inserted:
         self.tell()
         async with equipped(self._app, self._resources, only=_only(handler)) as known:
-            attempt = InlineAttempt(known[handler.name], _once(job))
+            attempt, seen = self._begin(known[handler.name], job)
             try:
                 result = await attempt.run(asyncio.to_thread if in_thread else on_the_spot)
                 end: End = self._returned(attempt, result)
             except Exception as error:  # noqa: BLE001 - what it means is decided there
-                return self._failed(attempt, job, error)
-            return self._keep(attempt, job, end)
+                return self._failed(attempt, job, seen, error)
+            return self._keep(attempt, job, seen, end)
+
+    def _begin(self, handler: Handler, job: NewJob) -> tuple[InlineAttempt, Observed]:
+        attempt = InlineAttempt(handler, _once(job))
+        self._events.tell_started(attempt.claimed, decode_policy(attempt.claimed.policy), None)
+        return attempt, Observed(time.monotonic())
 
     def _returned(self, attempt: InlineAttempt, result: str) -> Returned:
         if not decode_policy(attempt.claimed.policy).keep_result:
@@ -120,16 +128,23 @@ class EagerJobs:
             raise PayloadTooLarge(what, size, self._max_result)
         return Returned(result)
 
-    def _failed(self, attempt: InlineAttempt, job: NewJob, error: Exception) -> Inserted:
-        inserted = self._keep(attempt, job, _end(error))
+    def _failed(
+        self, attempt: InlineAttempt, job: NewJob, seen: Observed, error: Exception
+    ) -> Inserted:
+        seen.error = error
+        inserted = self._keep(attempt, job, seen, _end(error))
         if self._raises and self._ran[job.id].state is JobState.FAILED:
             raise error
         return inserted
 
-    def _keep(self, attempt: InlineAttempt, job: NewJob, end: End) -> Inserted:
-        self._ran[job.id] = _record(attempt, job, decide(attempt.claimed, end))
+    def _keep(self, attempt: InlineAttempt, job: NewJob, seen: Observed, end: End) -> Inserted:
+        claimed, seen.over = attempt.claimed, time.monotonic()
+        move = decide(claimed, end)
+        self._ran[job.id] = _record(attempt, job, move)
         while len(self._ran) > KEPT:
             self._ran.popitem(last=False)
+        self._events.tell_attempt_failed(claimed, move)
+        self._events.tell_ended(claimed, decode_policy(claimed.policy), None, move, seen)
         return Inserted(job.id, "created")
 
 

@@ -18,6 +18,7 @@ from holdfast.job.outcome import Transition
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.executor import Executor, settle
 from holdfast.worker.finisher import Finisher
+from holdfast.worker.job_events import JobEvents
 from holdfast.worker.lane import Lane
 from holdfast.worker.permits import Permits
 from holdfast.worker.setup import WorkerSetup
@@ -42,7 +43,7 @@ class Runner:
         finisher: Finisher,
         on_exhausted: OnExhausted,
     ) -> None:
-        self._events = setup.events
+        self._told = JobEvents(setup.events)
         self._patience = setup.options.patience
         self._permits = permits
         self._finisher = finisher
@@ -209,7 +210,7 @@ class Runner:
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)
             if transition.error is not None and attempt.taken is None:
-                self._report_failure(attempt, transition)
+                self._told.tell_attempt_failed(job, transition)
         if not self.running:
             self.quiet.set()
 
@@ -222,17 +223,3 @@ class Runner:
         if not self.leaving:  # a leaving worker ends slots whose handlers may still go on
             self.stuck.report_returned(attempt)
             self._permits.ended(attempt.job.queue)
-
-    def _report_failure(self, attempt: Attempt, transition: Transition) -> None:
-        job, error = attempt.job, transition.error
-        assert error is not None
-        self._events.warning(
-            "job.attempt_failed",
-            job=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            error=error.kind,
-            message=error.message,
-            next=transition.to,
-        )

@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from holdfast.events import ON_REQUEST
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict
-from holdfast.worker.attempt import Attempt, Observed
+from holdfast.worker.attempt import Attempt
 from holdfast.worker.executor import Executor
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
+from holdfast.worker.job_events import JobEvents, Observed
 from holdfast.worker.setup import WorkerSetup
-
-NAMES = {
-    JobState.SUCCEEDED: "job.succeeded",
-    JobState.CANCELLED: "job.cancelled",
-    JobState.EXPIRED: "job.expired",
-    JobState.SUSPENDED: "job.suspended",
-    JobState.READY: "job.handed_back",
-    JobState.SCHEDULED: "job.snoozed",
-}
-"""What is told of an attempt that no error ended, by the state of its job now."""
 
 
 def _nothing() -> None:
@@ -43,6 +33,7 @@ class Telling:
         self, setup: WorkerSetup, executor: Executor, finisher: Finisher, identity: Identity
     ) -> None:
         self._events = setup.events
+        self._told = JobEvents(setup.events)
         self._executor = executor
         self._finisher = finisher
         self._identity = identity
@@ -70,8 +61,7 @@ class Telling:
 
     def _begun(self, attempt: Attempt) -> None:
         attempt.observed = Observed(time.monotonic())
-        if self._events.wants("job.started"):
-            self._events.debug("job.started", **self._facts(attempt))
+        self._told.tell_started(attempt.job, attempt.policy, self._identity.id)
 
     def _ended(self, attempt: Attempt | None, transition: Transition, verdict: Verdict) -> None:
         if attempt is None or not verdict.accepted:
@@ -81,36 +71,4 @@ class Telling:
             if transition.to is JobState.READY:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
-        facts = {**self._facts(attempt), "seconds": _took(seen)}
-        if transition.to is JobState.FAILED:
-            self._events.error("job.failed", **facts, **_why(transition, seen))
-        elif transition.to is JobState.SCHEDULED and transition.error is not None:
-            why = _why(transition, seen)
-            self._events.warning("job.retried", **facts, **why, retry_in=transition.delay)
-        else:
-            self._events.info(NAMES[transition.to], **facts, reason=transition.reason)
-
-    def _facts(self, attempt: Attempt) -> dict[str, Any]:
-        job = attempt.job
-        return {
-            "job": job.id,
-            "task": job.task,
-            "queue": job.queue,
-            "attempt": job.attempt,
-            "max_attempts": attempt.policy.retry.max_attempts,
-            "worker": self._identity.id,
-        }
-
-
-def _took(seen: Observed) -> float:
-    return round((seen.over or time.monotonic()) - seen.began, 6)
-
-
-def _why(transition: Transition, seen: Observed) -> dict[str, Any]:
-    error = transition.error
-    return {
-        "error": None if error is None else error.kind,
-        "message": transition.reason if error is None else error.message,
-        "traceback": None if error is None else error.traceback,
-        "exception": seen.error,
-    }
+        self._told.tell_ended(attempt.job, attempt.policy, self._identity.id, transition, seen)

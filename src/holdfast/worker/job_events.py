@@ -1,0 +1,109 @@
+"""What is told of single attempts: that one began, how it ended, and that an error ended it.
+
+A worker tells it of the jobs that it claims, and an app of the jobs that it runs eagerly.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from holdfast.events import Events
+from holdfast.job.ids import WorkerId
+from holdfast.job.outcome import Transition
+from holdfast.job.policy import Policy
+from holdfast.job.record import Claimed
+from holdfast.job.state import JobState
+
+NAMES = {
+    JobState.SUCCEEDED: "job.succeeded",
+    JobState.CANCELLED: "job.cancelled",
+    JobState.EXPIRED: "job.expired",
+    JobState.SUSPENDED: "job.suspended",
+    JobState.READY: "job.handed_back",
+    JobState.SCHEDULED: "job.snoozed",
+}
+"""What is told of an attempt that no error ended, by the state of its job now."""
+
+
+class Observed:
+    """What subscribers of job events want to know of an attempt, while there are any. Times are on
+    the loop's clock. `error` is what the handler raised in this process."""
+
+    __slots__ = ("began", "error", "over")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.over: float | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the handler ran."""
+        return round((self.over or time.monotonic()) - self.began, 6)
+
+
+class JobEvents:
+    """Tells of attempts. `worker` is who runs them; an eager job has none."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    def tell_started(self, job: Claimed, policy: Policy, worker: WorkerId | None) -> None:
+        if self._events.wants("job.started"):
+            self._events.debug("job.started", **_facts(job, policy, worker))
+
+    def tell_ended(
+        self,
+        job: Claimed,
+        policy: Policy,
+        worker: WorkerId | None,
+        transition: Transition,
+        seen: Observed,
+    ) -> None:
+        facts, seconds = _facts(job, policy, worker), seen.seconds
+        if transition.to is JobState.FAILED:
+            why = _why(transition, seen)
+            self._events.error("job.failed", **facts, **why, seconds=seconds)
+        elif transition.to is JobState.SCHEDULED and transition.error is not None:
+            why, retry_in = _why(transition, seen), transition.delay
+            self._events.warning("job.retried", **facts, **why, seconds=seconds, retry_in=retry_in)
+        else:
+            name, reason = NAMES[transition.to], transition.reason
+            self._events.info(name, **facts, seconds=seconds, reason=reason)
+
+    def tell_attempt_failed(self, job: Claimed, transition: Transition) -> None:
+        """Tell everybody of an error that ended an attempt, if one did."""
+        if transition.error is None:
+            return
+        self._events.warning(
+            "job.attempt_failed",
+            job=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            error=transition.error.kind,
+            message=transition.error.message,
+            next=transition.to,
+        )
+
+
+def _facts(job: Claimed, policy: Policy, worker: WorkerId | None) -> dict[str, Any]:
+    return {
+        "job": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "attempt": job.attempt,
+        "max_attempts": policy.retry.max_attempts,
+        "worker": worker,
+    }
+
+
+def _why(transition: Transition, seen: Observed) -> dict[str, Any]:
+    error = transition.error
+    return {
+        "error": None if error is None else error.kind,
+        "message": transition.reason if error is None else error.message,
+        "traceback": None if error is None else error.traceback,
+        "exception": seen.error,
+    }
