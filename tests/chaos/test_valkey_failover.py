@@ -16,8 +16,8 @@ from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from holdfast.testing.servers.ports import free_port
 from holdfast.testing.servers.resp import Refusal, say
 from tests.conformance.builders import new_job
-from tests.conformance.test_wakeups import listening
 from tests.support.backends import opened
+from tests.support.listening import listening
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]

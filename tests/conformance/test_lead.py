@@ -6,8 +6,8 @@ import asyncio
 
 from holdfast.store.contract.records import Topic
 from tests.conformance.builders import Scene
-from tests.conformance.test_wakeups import listening
 from tests.support.backends import siblings
+from tests.support.listening import listening
 
 ROLE = "rollup"
 

@@ -10,8 +10,8 @@ from holdfast.store.contract.records import Topic
 from holdfast.store.contract.schedules import Schedules
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import NAME, Diary, definition
-from tests.conformance.test_wakeups import listening
 from tests.support.backends import siblings
+from tests.support.listening import listening
 
 CHANGES: dict[str, Callable[[Schedules], Awaitable[object]]] = {
     "declare a new one": lambda schedules: schedules.declare({"new": definition()}),

@@ -8,11 +8,24 @@ from datetime import timedelta
 import pytest
 
 from holdfast.job.ends import HandedBack, Snoozed, WasSuspended
+from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import LIVE, JobState
 from holdfast.job.unique import OnConflict, Unique
-from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene, new_job
+from holdfast.store.contract.records import Topic
+from holdfast.store.contract.store import Store
+from tests.conformance.builders import (
+    FAILED,
+    QUEUE,
+    RAISED,
+    REACHABLE,
+    RETURNED,
+    Scene,
+    ids,
+    new_job,
+)
 from tests.support.backends import siblings
+from tests.support.listening import listening
 
 KEEP = Unique("k")
 REPLACE = Unique("k", on_conflict="replace")
@@ -284,6 +297,34 @@ async def test_batches_with_the_same_keys_in_opposite_orders_do_not_block_each_o
     assert (hows.count("created"), hows.count("existing")) == (100, 100)
 
 
+async def test_a_ready_job_that_many_debounce_is_claimed_by_who_waits_for_a_wakeup(
+    scene: Scene,
+) -> None:
+    """It was due, and nobody can push it any further: `max_wait` is over."""
+    hot = Unique("k", on_conflict="debounce", max_wait=1.0)
+    holder = (await scene.insert(unique=hot, delay=1.0)).id
+    scene.clock.advance(2)
+    await scene.store.jobs.promote_due(10)
+    claimed: list[JobId] = []
+
+    async def call(store: Store) -> None:
+        while not claimed:
+            await scene.through(store).insert(unique=hot, delay=1.0)
+
+    async with (
+        siblings(scene.store, 4) as others,
+        listening(scene.store) as ear,
+        asyncio.TaskGroup() as callers,
+    ):
+        for other in others:
+            callers.create_task(call(other))
+        while not claimed:
+            ear.heard.clear()
+            claimed += ids(await scene.claim())
+            assert claimed or await ear.hears(Topic.READY, QUEUE)
+    assert claimed == [holder]
+
+
 # At most once a period -----------------------------------------------------------------------
 
 ONCE_A_MINUTE = Unique("k", period=60.0)
@@ -359,3 +400,28 @@ async def test_a_period_counts_within_one_batch(scene: Scene) -> None:
     answers = await scene.store.jobs.insert([new_job(unique=only_running) for _ in range(3)])
     assert [one.how for one in answers] == ["created", "existing", "existing"]
     assert {one.id for one in answers} == {answers[0].id}
+
+
+async def test_of_jobs_that_replace_each_other_one_runs_a_period(scene: Scene) -> None:
+    newest = Unique("k", on_conflict="replace", period=60.0)
+    calls = []
+    for _ in range(3):
+        calls.append(await scene.insert(unique=newest, policy=KEPT))
+        scene.clock.advance(20)
+    assert [one.how for one in calls] == ["created", "replaced", "replaced"]
+    states = await scene.states(ids(calls))
+    assert states == [JobState.CANCELLED, JobState.CANCELLED, JobState.READY]
+    await scene.finish(await scene.claim_one(), RETURNED)
+    scene.clock.advance(39)
+    again = await scene.insert(unique=newest)
+    assert (again.how, again.id) == ("existing", calls[-1].id)
+    scene.clock.advance(1)
+    assert (await scene.insert(unique=newest)).how == "created"
+
+
+async def test_a_job_that_waits_for_its_retry_is_replaced_within_its_period(scene: Scene) -> None:
+    """It has had no success, so the newer job takes its place."""
+    newest = Unique("k", on_conflict="replace", period=60.0)
+    failed = await scene.ended(RAISED, unique=newest)
+    again = await scene.insert(unique=newest)
+    assert (again.how, await scene.state(failed.id)) == ("replaced", JobState.CANCELLED)

@@ -13,41 +13,10 @@ from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, RAISED, Scene
 from tests.support.backends import siblings
+from tests.support.listening import PATIENCE, Ear, listening
 from tests.support.waiting import wait_until
 
-PATIENCE = 10.0
 TURNED = 0.1
-
-
-class Ear:
-    """Remembers what it heard, and waits for what it has not heard yet."""
-
-    def __init__(self) -> None:
-        self.heard: list[Wakeup] = []
-        self._changed = asyncio.Event()
-
-    def __call__(self, wakeup: Wakeup) -> None:
-        asyncio.get_running_loop()  # raises unless we are called on a loop
-        self.heard.append(wakeup)
-        self._changed.set()
-
-    async def hears(self, topic: Topic, name: str = "") -> bool:
-        async with asyncio.timeout(PATIENCE):
-            while not any(one.topic is topic and one.name in (name, "") for one in self.heard):
-                self._changed.clear()
-                await self._changed.wait()
-        return True
-
-
-@asynccontextmanager
-async def listening(store: Store) -> AsyncIterator[Ear]:
-    ear = Ear()
-    unsubscribe = await store.wakeups.subscribe(ear)
-    ear.heard.clear()  # what is said at the start (look at everything) is not what we test
-    try:
-        yield ear
-    finally:
-        unsubscribe()
 
 
 @asynccontextmanager

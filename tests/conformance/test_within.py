@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -18,17 +19,25 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NotCapable, NoTransaction, SchemaMissing
-from holdfast.job.ends import Returned
+from holdfast.job.ends import End, Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.joining import JobsWithin
-from holdfast.store.contract.records import Capability, Topic
+from holdfast.store.contract.records import Capability, Topic, Verdict
 from holdfast.store.open import open_store
-from tests.conformance.builders import QUEUE, Scene, insert_within, insert_within_sync, new_job
-from tests.conformance.test_wakeups import listening
+from tests.conformance.builders import (
+    QUEUE,
+    RAISED,
+    Scene,
+    accepted,
+    insert_within,
+    insert_within_sync,
+    new_job,
+)
 from tests.support.backends import PostgresDatabase, SqliteFile, opened
+from tests.support.listening import PATIENCE, listening
 from tests.support.pooled import direct
 
 TRANSACTIONAL = Capability.JOIN_TRANSACTION
@@ -192,6 +201,76 @@ async def test_asyncpg_commits_or_rolls_back(on_server: Place) -> None:
     finally:
         await connection.close()
     assert await scene.states([lost.id, kept.id]) == [None, JobState.READY]
+
+
+async def test_a_claim_that_passed_by_a_job_being_debounced_is_woken_by_the_commit(
+    on_server: Place,
+) -> None:
+    """The transaction locks the ready job, and a claim does not wait for it."""
+    scene, hot = on_server.scene, Unique("k", on_conflict="debounce", max_wait=1.0)
+    holder = await scene.enqueue(unique=hot)
+    scene.clock.advance(2)
+    connection = await asyncpg.connect(direct(on_server.url))
+    try:
+        async with listening(scene.store) as ear:
+            async with connection.transaction():
+                again = new_job(unique=hot, delay=1.0)
+                [pushed] = await insert_within(scene.store.jobs, connection, [again])
+                assert (pushed.how, pushed.id) == ("debounced", holder)
+                assert await scene.claim() == []
+            assert await ear.hears(Topic.READY, QUEUE)
+        assert (await scene.claim_one()).id == holder
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("end", [Returned("1"), RAISED])
+async def test_an_end_in_an_open_transaction_keeps_no_other_job_from_its_end(
+    on_server: Place, end: End
+) -> None:
+    scene = on_server.scene
+    mine, other = await scene.running(), await scene.running()
+    connection = await asyncpg.connect(direct(on_server.url))
+    try:
+        async with connection.transaction():
+
+            async def finish(jobs: JobsWithin) -> list[Verdict]:
+                return await jobs.finish([decide(mine, Returned('"mine"'))])
+
+            assert accepted(await scene.store.jobs.within(connection, finish)) == [True]
+            async with asyncio.timeout(PATIENCE):
+                moves = [decide(mine, RAISED), decide(other, end)]
+                refused, ended = await scene.store.jobs.finish(moves)
+            assert (refused.accepted, refused.state) == (False, JobState.RUNNING)
+            assert refused.fence == mine.fence
+            assert ended.accepted
+    finally:
+        await connection.close()
+    assert (await scene.job(mine.id)).result == "mine"
+
+
+async def test_a_job_locked_by_an_open_transaction_keeps_no_other_job_from_its_success(
+    on_server: Place,
+) -> None:
+    """Somebody asks for a cancel and has not committed yet."""
+    scene = on_server.scene
+    locked, other = await scene.running(), await scene.running()
+    connection = await asyncpg.connect(direct(on_server.url))
+    try:
+        async with connection.transaction():
+
+            async def cancel(jobs: JobsWithin) -> list[JobId]:
+                return await jobs.request_cancel([locked.id])
+
+            assert await scene.store.jobs.within(connection, cancel) == [locked.id]
+            async with asyncio.timeout(PATIENCE):
+                moves = [decide(locked, Returned("1")), decide(other, Returned("2"))]
+                verdicts = await scene.store.jobs.finish(moves)
+            assert accepted(verdicts) == [False, True]
+            assert (verdicts[0].state, verdicts[0].fence) == (JobState.RUNNING, locked.fence)
+        assert accepted(await scene.store.jobs.finish(moves[:1])) == [True]
+    finally:
+        await connection.close()
 
 
 async def test_asyncpg_counts_deadline_and_delay_from_the_call_not_from_the_begin(

@@ -128,7 +128,8 @@ class JobVerb(OperatorVerb):
         if job.state not in self.states:
             return f"job {job.id} is {job.state}: only {self.fits} can be {self.done}"
         if self.verb is Verb.REQUEUE and job.unique_key is not None:
-            return f"job {job.id}: another job holds its unique key {job.unique_key!r}"
+            holder = "another job, or a transaction that is still open,"
+            return f"job {job.id}: {holder} holds its unique key {job.unique_key!r}"
         return f"job {job.id} was {job.state} and has moved meanwhile: nothing was changed"
 
 

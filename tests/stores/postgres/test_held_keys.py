@@ -6,20 +6,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import asyncpg
 import psycopg
 import pytest
 
 from holdfast.client.client import Client
-from holdfast.errors import KeyHeld
+from holdfast.errors import KeyHeld, Refused
+from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.schedule.ledger import LedgerWriter
+from holdfast.schedule.model import Decision, Plan
+from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import insert_within, insert_within_sync, new_job
+from tests.conformance.planning import definition
 from tests.stores.postgres.shared import connected, opened, until_blocked
+
+PATIENCE = 10.0
+"""Less than the timeout of a statement."""
 
 
 @asynccontextmanager
@@ -107,3 +116,55 @@ async def test_a_callers_own_lock_timeout_is_the_one_that_counts(url: str) -> No
             async with connection.transaction():
                 await insert_within(store.jobs, connection, [new_job(unique=Unique("k"))])
         assert isinstance(failure.value.__cause__, asyncpg.LockNotAvailableError)
+
+
+async def test_a_requeue_of_a_held_key_is_refused_and_keeps_no_other_job(url: str) -> None:
+    """The open transaction took the key of an ended job. Its job stays as it is."""
+    async with opened(url) as store, client_of(store) as client:
+        ended = [new_job(unique=Unique("k")), new_job(unique=Unique("free")), new_job()]
+        await store.jobs.insert(ended)
+        for job in ended:
+            await client.cancel(job.id)
+        async with holding(url, store, "k"), asyncio.timeout(PATIENCE):
+            ids = [job.id for job in ended]
+            assert await store.jobs.requeue(ids) == ids[1:]
+            with pytest.raises(Refused, match=r"a transaction that is still open, holds .*'k'"):
+                await client.requeue(ids[0])
+        assert await client.count(id=ids[0]) == {JobState.CANCELLED: 1}
+
+
+async def test_a_requeue_within_a_transaction_names_the_held_key(url: str) -> None:
+    async with opened(f"{url}?key_timeout=0.2") as store, client_of(store) as client:
+        job = new_job(unique=Unique("k"))
+        await store.jobs.insert([job])
+        await client.cancel(job.id)
+
+        async def requeue(jobs: JobsWithin) -> list[JobId]:
+            return await jobs.requeue([job.id])
+
+        async with connected(url) as connection, connection.transaction():
+            assert await store.jobs.within(connection, requeue) == [job.id]
+            own = await connection.fetchval("show lock_timeout")
+        assert own == "0"
+        await client.cancel(job.id)
+        async with holding(url, store, "k"), connected(url) as connection:
+            with pytest.raises(KeyHeld, match="'k'"):
+                async with connection.transaction():
+                    await store.jobs.within(connection, requeue)
+
+
+async def test_a_plan_whose_key_is_held_is_the_only_one_that_waits(url: str) -> None:
+    async with opened(url) as store:
+        keys, at = ("held", "free"), datetime(2028, 2, 28, tzinfo=UTC)
+        plans = [Plan(key, "", at, Decision.FIRED, job=new_job(unique=Unique(key))) for key in keys]
+        await store.schedules.declare({key: definition() for key in keys})
+        async with holding(url, store, "held"), asyncio.timeout(PATIENCE):
+            with pytest.raises(KeyHeld, match="'held'"):
+                await store.schedules.record(plans)
+            writer = LedgerWriter(store)
+            assert await writer.write(plans) == []
+            assert (writer.written, writer.failed, writer.error) == (1, True, None)
+            [row] = await store.schedules.history(plans[0].schedule)
+            assert row.decision is Decision.FAILED
+            assert "'held' is held by a transaction" in str(row.reason)
+        assert await store.schedules.record(plans[:1]) == [True], "later it starts"

@@ -55,8 +55,8 @@ async def test_the_generic_plan_of_a_finish_looks_leases_up_by_key(url: str) -> 
         plan = await generic_plan(
             connection,
             "jobs/finish_succeeded",
-            "timestamptz, uuid[], bigint[], text[], float8[]",
-            "null, '{}', '{}', '{}', '{}'",
+            "timestamptz, uuid[], bigint[], text[], float8[], text",
+            "null, '{}', '{}', '{}', '{}', '100ms'",
         )
     assert re.search(r"Index Scan (using|on) lease_pkey", plan)
     assert "Seq Scan on lease" not in plan

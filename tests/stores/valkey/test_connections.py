@@ -23,8 +23,8 @@ from tests.conformance.builders import (
     Scene,
     new_job,
 )
-from tests.conformance.test_wakeups import listening
 from tests.support.backends import opened
+from tests.support.listening import listening
 
 
 async def test_connections_killed_between_calls_are_made_again(

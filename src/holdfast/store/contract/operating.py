@@ -29,8 +29,9 @@ class Operating(Protocol):
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
         """Make ended jobs ready again: attempts and crashes back to none, error history
         and fence kept, deadline dropped, outcome removed. A job whose unique key another
-        holder has by now stays as it is; of several ended jobs with one key the first that is
-        named gets it. Returns those requeued."""
+        holder has by now stays as it is, and so does a job whose key is in doubt because an open
+        transaction has taken it; within such a transaction `KeyHeld` is raised. Of several ended
+        jobs with one key the first that is named gets it. Returns those requeued."""
         ...
 
     async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:

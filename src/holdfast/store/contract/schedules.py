@@ -60,7 +60,10 @@ class Schedules(Protocol):
         is refused if the live jobs of its scope, as this call finds them, are others.
 
         Only a FIRED plan starts its job. A waiting job to cancel ends as cancelled, "replaced
-        by the plan of …"; a running one is marked as by `Jobs.request_cancel`."""
+        by the plan of …"; a running one is marked as by `Jobs.request_cancel`.
+
+        Raises `KeyHeld`, and writes nothing, if the unique key of a job is in doubt, as
+        `Jobs.insert` does."""
         ...
 
     async def advance(self, name: str, scope: str, at: datetime) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
@@ -21,8 +22,13 @@ from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
+
+LEASE_TRY_SECONDS = 0.1
+"""How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
+statement, but a caller's own transaction may lock it for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,14 @@ class PostgresFinishing(JobVerbs):
             return moved
 
         # Not repeated here: the worker repeats it, and recognises its own success.
-        return await self._connections.run(take, transaction=len(steps) > 1, again=False)
+        try:
+            return await self._connections.run(take, transaction=len(steps) > 1, again=False)
+        except StoreUnavailable as error:
+            if not (asked.plain and waited_in_vain(error)):
+                raise
+        # Somebody's open transaction has locked the job of a plain success. The guarded moves pass
+        # a locked job by.
+        return await self._apply(Asked([], [*asked.plain, *asked.others], asked.reclaim))
 
     def _steps(self, asked: Asked) -> list[Step]:
         """The steps that this batch needs, in their order."""
@@ -141,6 +154,7 @@ class PostgresFinishing(JobVerbs):
             [move.fence for move in moves],
             [move.result for move in moves],
             [move.keep_for for move in moves],
+            None if self._waits_for_locks else milliseconds(LEASE_TRY_SECONDS),
         )
         names = {str(row[0]) for row in refused}
         for move in moves:

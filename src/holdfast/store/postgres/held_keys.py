@@ -6,13 +6,18 @@ each wait is bounded, and the keys of a batch that were waited for are found out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import asyncpg
 
+from holdfast.errors import KeyHeld, StoreUnavailable
 from holdfast.job.record import NewJob
 from holdfast.store.borrowing import sqlstate_of
 from holdfast.store.postgres.connection import Connections, Session
+
+T = TypeVar("T")
 
 KEY_TRY_SECONDS = 0.1
 """How long one statement of our own waits for a key. The insert repeats it for as long as
@@ -40,9 +45,26 @@ def keys_of(jobs: Sequence[NewJob]) -> list[str]:
     return sorted({job.unique.key for job in jobs if job.unique is not None})
 
 
+async def unless_held(
+    connections: Connections, keys: Sequence[str], work: Callable[[], Awaitable[T]]
+) -> T:
+    """Do work that takes these keys. Raises `KeyHeld` if it waited in vain for one of them. It is
+    tried again if no key is held any more: then many wanted it, one after the other."""
+    patience = connections.options.key_timeout
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            return await work()
+        except StoreUnavailable as error:
+            if not waited_in_vain(error) or time.monotonic() > give_up:
+                raise
+            if held := await held_among(connections, keys):
+                raise KeyHeld(held, patience) from error
+
+
 async def held_among(connections: Connections, keys: Sequence[str]) -> list[str]:
     """The keys that are held, found by halves: usually it is one key of many."""
-    if await connections.run(lambda session: _all_free(session, keys)):
+    if not keys or await connections.run(lambda session: _all_free(session, keys)):
         return []
     if len(keys) == 1:
         return list(keys)

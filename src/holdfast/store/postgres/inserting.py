@@ -13,12 +13,11 @@ that runs a script by its name.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import asyncpg
 
-from holdfast.errors import KeyHeld, RowRefused, StoreUnavailable
+from holdfast.errors import RowRefused
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, NewJob
 from holdfast.store.postgres.batch import Batch, RunsScripts, columns, fields
@@ -26,10 +25,9 @@ from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.copying import can_copy, copy_jobs
 from holdfast.store.postgres.held_keys import (
     KEY_TRY_SECONDS,
-    held_among,
     keys_of,
     milliseconds,
-    waited_in_vain,
+    unless_held,
 )
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.unique_keys import insert_keyed
@@ -62,20 +60,13 @@ class PostgresInserting(JobVerbs):
         return True
 
     async def _insert_keyed(self, jobs: Sequence[NewJob]) -> list[Inserted]:
-        """An insert that waited in vain for a key is tried again if no key is held any more: then
-        many wanted it, one after the other."""
-        patience = self._connections.options.key_timeout
-        give_up = time.monotonic() + patience
-        while True:
-            try:
-                return await self._connections.run(
-                    lambda session: insert_on(session, self._connections, jobs), transaction=True
-                )
-            except StoreUnavailable as error:
-                if not waited_in_vain(error) or time.monotonic() > give_up:
-                    raise
-                if held := await held_among(self._connections, keys_of(jobs)):
-                    raise KeyHeld(held, patience) from error
+        return await unless_held(
+            self._connections,
+            keys_of(jobs),
+            lambda: self._connections.run(
+                lambda session: insert_on(session, self._connections, jobs), transaction=True
+            ),
+        )
 
 
 async def insert_on(

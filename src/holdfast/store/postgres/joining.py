@@ -7,11 +7,12 @@ are run to their end without one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 
 from holdfast.errors import KeyHeld, SchemaMissing
+from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, NewJob
 from holdfast.store import borrowing
 from holdfast.store.borrowing import Borrowed, sqlstate_of
@@ -61,24 +62,30 @@ class PostgresJobsWithin(PostgresInserting, PostgresFinishing, PostgresOperating
     async def _insert_within(self, session: Session, jobs: Sequence[NewJob]) -> list[Inserted]:
         if all(job.unique is None for job in jobs):
             return await insert_on(session, self._connections, jobs)
-        with self._naming_keys(jobs):
-            [(own, _)] = await session.fetch("keys/lock_timeout", None)
-            wait = self._connections.options.key_timeout
-            bound = milliseconds(wait) if own == "0" else own
-            answers = await insert_on(session, self._connections, jobs, bound)
-            await session.fetch("keys/lock_timeout", own)
-            return answers
+        async with self._bounded(keys_of(jobs)) as bound:
+            return await insert_on(session, self._connections, jobs, bound)
 
-    @contextmanager
-    def _naming_keys(self, jobs: Sequence[NewJob]) -> Iterator[None]:
-        """Raise a wait in vain as `KeyHeld`. The caller's transaction cannot go on after it, so the
-        server cannot be asked any more which of several keys it was."""
+    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+        found = await self._connections.fetch("keys/of_jobs", list(ids))
+        if not found:
+            return await self._requeue(ids, None)
+        async with self._bounded(sorted({row["key"] for row in found})) as bound:
+            return await self._requeue(ids, bound)
+
+    @asynccontextmanager
+    async def _bounded(self, keys: Sequence[str]) -> AsyncIterator[str]:
+        """How long to wait for each key. A wait in vain is raised as `KeyHeld`. The caller's
+        transaction cannot go on after it, so the server cannot be asked any more which of several
+        keys it was."""
+        patience = self._connections.options.key_timeout
+        [(own, _)] = await self._connections.fetch("keys/lock_timeout", None)
         try:
-            yield
+            yield milliseconds(patience) if own == "0" else own
         except Exception as error:
             if waited_in_vain(error):
-                raise KeyHeld(keys_of(jobs), self._connections.options.key_timeout) from error
+                raise KeyHeld(keys, patience) from error
             raise
+        await self._connections.fetch("keys/lock_timeout", own)
 
 
 class BorrowedConnections(Connections):

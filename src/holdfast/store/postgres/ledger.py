@@ -12,6 +12,7 @@ from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, Plan
 from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.held_keys import keys_of, unless_held
 from holdfast.store.postgres.inserting import insert_on
 
 FORMER_JOBS_CHECKED = 100
@@ -38,7 +39,8 @@ async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
         await _cancel(session, connections.options.channel, ours)
         return written | (await _recorded(session, plans) if again else set())
 
-    written = await connections.run(steps, transaction=True)
+    keys = keys_of([job for plan in plans if (job := _job(plan)) is not None])
+    written = await unless_held(connections, keys, lambda: connections.run(steps, transaction=True))
     return [index in written for index in range(len(plans))]
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.store.postgres.audit import PostgresAudit
+from holdfast.store.postgres.held_keys import (
+    KEY_TRY_SECONDS,
+    held_among,
+    milliseconds,
+    waited_in_vain,
+)
 from holdfast.store.postgres.job_verbs import JobVerbs
 
 
@@ -24,7 +31,23 @@ class PostgresOperating(JobVerbs):
         return await self._change("jobs/request_cancel", self._now(), self._channel, list(ids))
 
     async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._change("jobs/requeue", self._now(), self._channel, list(ids))
+        try:
+            return await self._requeue(ids, milliseconds(KEY_TRY_SECONDS))
+        except StoreUnavailable as error:
+            if not waited_in_vain(error):
+                raise
+        return await self._requeue(await self._without_held(ids), milliseconds(KEY_TRY_SECONDS))
+
+    async def _requeue(self, ids: Sequence[JobId], key_wait: str | None) -> list[JobId]:
+        values = (self._now(), self._channel, list(ids), key_wait)
+        return await self._change("jobs/requeue", *values)
+
+    async def _without_held(self, ids: Sequence[JobId]) -> list[JobId]:
+        """The jobs whose unique keys no open transaction holds."""
+        found = await self._connections.fetch("keys/of_jobs", list(ids))
+        held = await held_among(self._connections, sorted({row["key"] for row in found}))
+        away = {row["job_id"] for row in found if row["key"] in held}
+        return [job_id for job_id in ids if job_id not in away]
 
     async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
         distinct = list(dict.fromkeys(ids))
@@ -39,13 +62,15 @@ class PostgresOperating(JobVerbs):
         self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
     ) -> list[JobId]:
         distinct, new_tags = list(dict.fromkeys(ids)), None if tags is None else list(tags)
-        return await self._change("jobs/edit", distinct, [args] * len(distinct), new_tags)
+        return await self._change(
+            "jobs/edit", distinct, self._channel, [args] * len(distinct), new_tags
+        )
 
     async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._change("jobs/reprioritise", list(ids), priority)
+        return await self._change("jobs/reprioritise", list(ids), self._channel, priority)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._change("jobs/move", self._channel, list(ids), queue)
+        return await self._change("jobs/move", list(ids), self._channel, queue)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._change("jobs/delete", list(ids))

@@ -108,7 +108,8 @@ class _DistinctKeys:
         """Give the holders the arguments of the new call and make them due at its time; a blocked
         call has no time, so now. A holder that started to run in between is not edited: it is met
         again in the next round."""
-        edits = [sorted(pushed), [pushed[holder].args for holder in sorted(pushed)], None]
+        args = [pushed[holder].args for holder in sorted(pushed)]
+        edits = (sorted(pushed), self._batch.channel, args, None)
         edited = await self._batch.on.fetch("jobs/edit", *edits)
         holders = sorted(row[0] for row in edited)
         calls = [pushed[holder] for holder in holders]

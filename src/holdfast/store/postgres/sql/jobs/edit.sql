@@ -1,5 +1,5 @@
--- $1 ids   $2 args of each (null: as they are)   $3 tags of all (null: as they are)
--- uses: change_waiting
+-- $1 ids   $2 channel   $3 args of each (null: as they are)   $4 tags of all (null: as they are)
+-- uses: change_waiting woken
 -- let ids: $1::uuid[]
 -- let change: task = task
 -- The narrow row is written although nothing of it changes. A claim that began before this statement
@@ -7,8 +7,9 @@
 with {{change_waiting}},
 edited as (
     update {{schema}}.job
-    set args = coalesce(given.args, job.args), tags = coalesce($3::text[], job.tags)
-    from unnest($1::uuid[], $2::text[]) as given (id, args)
+    set args = coalesce(given.args, job.args), tags = coalesce($4::text[], job.tags)
+    from unnest($1::uuid[], $3::text[]) as given (id, args)
     where job.id = given.id and job.id = any (array(select job_id from changed))
-)
-select job_id::text from changed
+),
+{{woken}}
+select changed.job_id::text, woken.calls from changed cross join woken

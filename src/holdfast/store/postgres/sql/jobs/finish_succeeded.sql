@@ -1,13 +1,18 @@
 -- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep (null: for ever)
+-- $6 how long to wait for a lease that others have locked (null: as the transaction does)
 -- Plain successes; every other move goes through finish.sql. Answers with the ids that were refused:
 -- usually there are none, so that there is nothing to send and to read.
-with closed as (
+with bounded as materialized (
+    select case when $6::text is not null then set_config('lock_timeout', $6::text, true) end
+),
+closed as (
     -- by key, not by ctid: a cancel request may move the row meanwhile, and the success stands.
     -- The array is made by a subquery, so that no length of it makes the planner scan all leases.
     -- The guard: an old fence deletes nothing; "is true" keeps it a hashed lookup
     delete from {{schema}}.lease
     where job_id = any (array(select * from unnest($2::uuid[])))
     and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true
+    and (select true from bounded)
     returning job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at
 ),
 ended as materialized (

@@ -1,6 +1,7 @@
--- $1 ids   $2 priority
--- uses: change_waiting
+-- $1 ids   $2 channel   $3 priority
+-- uses: change_waiting woken
 -- let ids: $1::uuid[]
--- let change: priority = $2::int
-with {{change_waiting}}
-select job_id from changed
+-- let change: priority = $3::int
+with {{change_waiting}},
+{{woken}}
+select changed.job_id, woken.calls from changed cross join woken

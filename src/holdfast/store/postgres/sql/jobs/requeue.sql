@@ -1,10 +1,15 @@
 -- $1 now   $2 channel   $3 ids
+-- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
 -- uses: woken
 -- A job with a unique key must get its key back first; of two jobs with one key the first that is named
 -- gets it. On a conflict the server shows the newest version of the key, but the statement's snapshot
 -- decides where the holder is. So a key that changed hands since the snapshot is not taken, and its job
 -- stays as it is.
-with named as materialized (
+-- A job that an open transaction has locked is passed by.
+with bounded as materialized (
+    select case when $4::text is not null then set_config('lock_timeout', $4::text, true) end
+),
+named as materialized (
     select job_id, min(n) as n from unnest($3::uuid[]) with ordinality as given (job_id, n)
     group by job_id
 ),
@@ -13,7 +18,7 @@ ended as materialized (
         outcome.ties
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[])
-    order by outcome.job_id for update
+    order by outcome.job_id for update skip locked
 ),
 keyed as materialized (
     select distinct on (job.unique_key) ended.job_id, job.unique_key as key, job.unique_states
@@ -35,7 +40,9 @@ released as materialized (
 ),
 taken as (
     insert into {{schema}}.unique_key as held (key, job_id, states)
-    select key, job_id, unique_states from keyed order by key
+    select key, job_id, unique_states from keyed
+    where (select true from bounded)
+    order by key
     on conflict (key) do update
     set job_id = excluded.job_id, states = excluded.states, epoch = held.epoch + 1,
         until = case when held.job_id = excluded.job_id then held.until end

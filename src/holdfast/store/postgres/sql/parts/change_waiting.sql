@@ -1,7 +1,14 @@
 -- Changes jobs in every place where a job can wait. Takes the words `ids` and `change`; gives
--- `in_ready` and, for all places, `changed` (job_id).
+-- `changed` (job_id), and the rows that `woken` expects. Queues of ready jobs are woken, because a
+-- claim passes by a row while it is being changed.
 in_ready as (
-    update {{schema}}.ready set {{change}} where job_id = any ({{ids}}) returning job_id
+    update {{schema}}.ready set {{change}} where job_id = any ({{ids}}) returning job_id, queue
+),
+now_ready as (
+    select queue from in_ready
+),
+now_timed as (
+    select where false
 ),
 in_scheduled as (
     update {{schema}}.scheduled set {{change}} where job_id = any ({{ids}}) returning job_id
