@@ -40,7 +40,8 @@ class UniqueBy(msgspec.Struct, frozen=True, kw_only=True):
     tasks never meet; with `scope="queue"` they meet within one queue.
 
     With a `period` there is at most one job a period: the key is held for so long
-    after the insertion of its job, also if the job has ended by then.
+    after the insertion of its job, also if the job has ended by then. A job that
+    still waits and is replaced does not count: the period begins with its successor.
 
     With `on_conflict="debounce"` each further call gives the waiting job its own
     arguments and pushes its time out, at most `max_wait` after the first call.
