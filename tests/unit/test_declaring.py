@@ -20,7 +20,8 @@ from holdfast import (
     Tasks,
     UnknownTask,
 )
-from holdfast.declaring.names import default_name, importable_name
+from holdfast.declaring.names import default_name
+from holdfast.job.importable import importable_name
 
 HERE = "tests.unit.test_declaring"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -95,14 +98,38 @@ def test_another_module_s_exception_of_the_same_name_is_another() -> None:
     assert covers(Retry(on=("ConnectionError",)), Local)
 
 
-def test_an_exception_of_the_started_module_is_known_to_a_worker_that_imports_it() -> None:
+@pytest.mark.parametrize(("declared_in", "raised_in"), [("__main__", "shop"), ("shop", "__main__")])
+def test_an_exception_of_a_script_is_the_same_where_its_file_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, declared_in: str, raised_in: str
+) -> None:
+    """`python shop.py` enqueues for a worker that imports `shop`, or is the worker itself."""
+    script = ModuleType("__main__")
+    script.__file__ = str(tmp_path / "shop.py")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+
+    class Boom(Exception):
+        pass
+
+    class Louder(Boom):
+        pass
+
+    for raised, name in ((Boom, "Boom"), (Louder, "Louder")):
+        raised.__module__, raised.__qualname__ = declared_in, name
+    retry = Retry(not_on=(Boom,))
+    assert retry.not_on == ("shop.Boom",)
+    Boom.__module__ = Louder.__module__ = raised_in
+    assert not covers(retry, Boom)
+    assert not covers(retry, Louder)
+
+
+def test_an_exception_of_a_shell_goes_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+
     class Boom(Exception):
         pass
 
     Boom.__module__, Boom.__qualname__ = "__main__", "Boom"
-    retry = Retry(not_on=(Boom,))
-    Boom.__module__ = "shop"
-    assert not covers(retry, Boom)
+    assert Retry(on=(Boom,)).on == ("Boom",)
 
 
 def test_there_is_jitter_unless_it_is_turned_off() -> None:

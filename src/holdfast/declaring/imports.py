@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from holdfast.declaring.names import importable_name
 from holdfast.errors import BadImport
 from holdfast.job import checks
+from holdfast.job.importable import importable_name
 
 
 class Imports:

@@ -1,28 +1,19 @@
 """What a task is called if nobody names it: `module.qualname`, as other programs can import it.
 
-A module that is run as a script is called `__main__`, and its worker imports the same file under
-its real name. Both must give a task the same name, or the script enqueues jobs that nobody runs. So
-the real name of `__main__` is found:
-
-- `python -m shop.tasks`: the name that was given, `shop.tasks`; `python -m shop` is `shop`
-- `python shop/tasks.py`: the name of the file, below every folder around it that is a package
-- a notebook, a shell, `python -c`: no name, so the task is called by its qualname alone
+A script and a worker that imports the same file must give a task the same name, or the script
+enqueues jobs that nobody runs. So the real name of the module counts (`importable_name`). In a
+notebook or a shell there is none, and the task is called by its qualname alone.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadOption, BadTask
 from holdfast.handlers.registry import place_of
 from holdfast.job.checks import check_name
-
-SCRIPTS = ("__main__", "__mp_main__")
-"""How a module that is run as a script is called: by the interpreter, and in a child process that
-`multiprocessing` spawned."""
+from holdfast.job.importable import importable_name
 
 
 def task_name(function: Callable[..., Any], prefix: str, given: str | None) -> str:
@@ -59,25 +50,3 @@ def local_name(function: Callable[..., Any]) -> str | None:
     both."""
     name = getattr(function, "__qualname__", None)
     return name.replace(".<locals>", "") if isinstance(name, str) else None
-
-
-def importable_name(module: str) -> str:
-    """The name under which another program imports this module; empty if no program can."""
-    name = _name_of_script(module) if module in SCRIPTS else module
-    return name.removesuffix("__main__").rstrip(".")
-
-
-def _name_of_script(module: str) -> str:
-    script = sys.modules.get(module)
-    spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
-    if spec is not None and spec.name not in SCRIPTS:
-        return str(spec.name)
-    return "" if file is None else _name_of_file(Path(file).absolute())
-
-
-def _name_of_file(file: Path) -> str:
-    folder, parts = file.parent, [file.stem]
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)

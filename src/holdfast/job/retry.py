@@ -10,13 +10,14 @@ of its base classes is compared with the names in the policy.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
+from holdfast.job.importable import importable_name
 
 Curve = Literal["exponential", "linear", "constant", "custom"]
 UniformRandom = Callable[[], float]
@@ -170,7 +171,7 @@ def _checked_attempts(given: object) -> int | None:
 
 def _checked_names(option: str, given: object) -> tuple[str, ...]:
     expected = "exception classes or their names, such as (ConnectionError, 'shop.errors.Declined')"
-    if isinstance(given, str | type) or not isinstance(given, Iterable):
+    if isinstance(given, str | type | Mapping) or not isinstance(given, Iterable):
         raise BadOption(option, expected, given)
     return tuple(_checked_name(option, expected, one) for one in given)
 
@@ -187,11 +188,14 @@ def exception_names(raised: type[BaseException]) -> tuple[str, ...]:
     """The names of an exception class and of its base classes as a `Retry` has them, the class
     itself first: `module.Class`, and `Class` alone, which means the class of any module.
 
-    The module that a program was started as is called `__main__` there and by its own name in a
-    worker, so a class of it goes by its name alone.
+    The module counts by the name under which other programs import it. A class of a module that no
+    program can import goes by its name alone.
     """
     bases = [base for base in raised.__mro__ if base is not object]
-    full = [f"{base.__module__}.{base.__qualname__}" for base in bases]
-    if raised.__module__ == "__main__":
-        full[0] = raised.__qualname__
+    full = [_full_name(base) for base in bases]
     return (*full, *(base.__qualname__ for base in bases))
+
+
+def _full_name(raised: type) -> str:
+    module = importable_name(str(raised.__module__))
+    return f"{module}.{raised.__qualname__}" if module else raised.__qualname__

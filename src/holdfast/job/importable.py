@@ -1,0 +1,42 @@
+"""The name of a module as every program knows it: tasks and exceptions are told apart by it.
+
+A module that is run as a script is called `__main__`, and another program imports the same file
+under its real name. The real name is found:
+
+- `python -m shop.tasks`: the name that was given, `shop.tasks`; `python -m shop` is `shop`
+- `python shop/tasks.py`: the name of the file, below every folder around it that is a package
+- a notebook, a shell, `python -c`: no name
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+SCRIPTS = ("__main__", "__mp_main__")
+"""How a module that is run as a script is called: by the interpreter, and in a child process that
+`multiprocessing` spawned."""
+
+
+def importable_name(module: str) -> str:
+    """The name under which another program imports this module; empty if no program can."""
+    name = _name_of_script(module) if module in SCRIPTS else module
+    return name.removesuffix("__main__").rstrip(".")
+
+
+def _name_of_script(module: str) -> str:
+    script = sys.modules.get(module)
+    spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
+    if spec is not None and spec.name not in SCRIPTS:
+        return str(spec.name)
+    return "" if file is None else _name_of_file(Path(file).absolute())
+
+
+@cache
+def _name_of_file(file: Path) -> str:
+    folder, parts = file.parent, [file.stem]
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
