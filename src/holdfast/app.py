@@ -29,17 +29,18 @@ from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
-from holdfast.errors import AlreadyOpen, NotCapable, NotOpen, StoreFull, WrongLoop
+from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, StoreFull, WrongLoop
 from holdfast.events import Events, log_event
 from holdfast.handlers.registry import Registry
 from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
+from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
 from holdfast.services import make_services
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
-from holdfast.store.open import open_store
+from holdfast.store.open import check_url, open_store
 from holdfast.task import Task
 from holdfast.worker.alone import run_alone
 from holdfast.worker.eager import EagerJobs
@@ -81,6 +82,11 @@ class App(Tasks):
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
+        if lifespan is not None:
+            expected = "a function of the app that gives an async context manager"
+            checks.function("lifespan", lifespan, expected)
+        if clock is not None and not callable(getattr(clock, "override", None)):
+            raise BadOption("clock", "a clock, such as ManualClock()", clock)
         self.hooks = Hooks()
         self.lifespan = lifespan
         self.settings: Settings = Settings.load(
@@ -93,6 +99,7 @@ class App(Tasks):
             imports=imports,
             eager=eager,
         )
+        check_url(self.settings.url)
         self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
         self.eager_jobs = EagerJobs(self, self.settings)
@@ -354,6 +361,9 @@ class App(Tasks):
         """Run each job where it is enqueued inside the `with` block, as tests do. No store knows
         of these jobs. A job that fails raises its error at the enqueue; with `raises=False` its
         handle tells instead. `resources` gives values in place of what functions make."""
+        checks.flag("raises", raises)
+        if resources is not None:
+            checks.replacements("resources", resources)
         with self.eager_jobs.switched_on(raises, resources):
             yield
 
@@ -361,6 +371,7 @@ class App(Tasks):
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
         """Use another store inside the `with` block, as tests do. Synchronous calls go to that
         store too. The app must not be open when the block begins."""
+        check_url(url)
         if self._users:
             raise AlreadyOpen
         before = self.settings, self._clock, self._unopened, self._portals

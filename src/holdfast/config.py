@@ -85,6 +85,8 @@ def _typed(name: str, value: Any) -> Any:
         return _modules(name, value)
     if kind is bool:
         return FLAGS.get(value.lower(), value) if isinstance(value, str) else value
+    if kind is str:
+        checks.kind(name, value, str, "text")
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         return value
     try:

@@ -20,6 +20,7 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import UniqueBy
+from holdfast.testing import Harness, SyncHarness
 from holdfast.worker.options import WorkerOptions
 
 HUGE = 10**400
@@ -28,6 +29,7 @@ NO_NUMBERS = (None, "3", True, math.nan, math.inf, HUGE, UNSHOWABLE, timedelta(s
 NO_COUNTS = (*NO_NUMBERS, 2.5, 2.0, 0, -1)
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 NO_EXCEPTIONS = (None, 3, ValueError, "ValueError", [int], [3], [""])
+NO_REPLACEMENTS: tuple[object, ...] = (5, "http", [], {"http": 1}, {None: 1})
 NO_FLAGS: tuple[object, ...] = (None, "no", 0, 1, [])
 
 
@@ -45,6 +47,23 @@ def options(**given: Any) -> JobOptions:
 
 def worker(**given: Any) -> WorkerOptions:
     return WorkerOptions(**({"queues": {"default": 1}} | given))
+
+
+def eager(**given: Any) -> None:
+    with App("sqlite://").eager(**given):
+        pass
+
+
+def scheduled(**given: Any) -> None:
+    app = App("sqlite://")
+
+    @app.schedule("@daily", **given)
+    @app.task(name="nightly")
+    def nightly() -> None: ...
+
+
+def harness(**given: Any) -> None:
+    Harness(**({"app": App("sqlite://")} | given))
 
 
 WRONG: list[tuple[Callable[..., object], str, str, tuple[object, ...]]] = [
@@ -93,6 +112,22 @@ WRONG: list[tuple[Callable[..., object], str, str, tuple[object, ...]]] = [
     (App, "lease", "lease", (True, math.nan, math.inf, HUGE, [1])),
     (App, "poll", "poll", (True, math.nan, math.inf, HUGE, [1])),
     (App, "max_payload", "max_payload", (True, 2048.5, HUGE, [1])),
+    (App, "url", "url", (5, True, b"sqlite://", ["sqlite://"], object())),
+    (App, "url", "store URL", ("jobs.db", "mysql://host/jobs", "")),
+    (App, "lifespan", "lifespan", (5, "main", [], {})),
+    (App, "clock", "clock", (5, "now", datetime(2030, 1, 1, tzinfo=UTC))),
+    (worker, "imports", "imports", (5, "shop", None, [5], ["shop"], (5,))),
+    (eager, "raises", "raises", NO_FLAGS),
+    (eager, "resources", "resources", NO_REPLACEMENTS),
+    (options, "tags", "tags", ({"mail": 1},)),
+    (Retry, "on", "retry.on", ({"ValueError": 1},)),
+    (scheduled, "cap", "cap", (object(), max, "3", 2.5, None)),
+    (harness, "app", "app", (5, None, "app", App)),
+    (harness, "url", "store URL", (5, None, "jobs.db")),
+    (harness, "start", "start", (5, "now", datetime(2030, 1, 1), True)),  # noqa: DTZ001
+    (harness, "resources", "resources", NO_REPLACEMENTS),
+    (harness, "tolerance", "tolerance", ("3", None, True, -1)),
+    (SyncHarness, "app", "app", (5,)),
 ]
 
 

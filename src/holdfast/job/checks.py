@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -81,6 +81,18 @@ def kind(option: str, value: object, wanted: type, expected: str) -> None:
         raise BadOption(option, expected, value)
 
 
+def function(option: str, value: object, expected: str) -> None:
+    if not callable(value):
+        raise BadOption(option, expected, value)
+
+
+def replacements(option: str, value: object) -> None:
+    """Values by the functions that they stand for."""
+    if not isinstance(value, Mapping) or not all(map(callable, value)):
+        expected = "values by the functions that make them, such as {http: FakeClient()}"
+        raise BadOption(option, expected, value)
+
+
 def text(option: str, value: object, longest: int) -> str:
     """Text that every store can keep."""
     if isinstance(value, str) and 0 < len(value) <= longest and _is_storable(value):
@@ -129,7 +141,7 @@ def _range(least: float, zero: bool) -> str:
 
 def texts(option: str, given: object, longest: int, each: str) -> tuple[str, ...]:
     """A text is iterable too, but its letters were never meant one by one."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise BadOption(option, "a list of texts, such as ['mail']", given)
     return tuple(text(each, one, longest) for one in given)
 

@@ -188,9 +188,19 @@ def checked(definition: Definition) -> Definition:
 def _typed(definition: Definition) -> Definition:
     """The definition as a store would give it back, every field of its declared type."""
     try:
-        return msgspec.convert(msgspec.to_builtins(definition), Definition)
+        return msgspec.convert(_plain(definition), Definition)
     except msgspec.ValidationError as error:
         raise _of_wrong_type(error, definition) from None
+
+
+def _plain(definition: Definition) -> dict[str, Any]:
+    for option, value in msgspec.structs.asdict(definition).items():
+        try:
+            msgspec.to_builtins(value)
+        except TypeError as error:  # an object of a kind that JSON has no form for
+            raise BadOption(option, f"of the right type ({error})", value) from None
+    plain: dict[str, Any] = msgspec.to_builtins(definition)
+    return plain
 
 
 def _policy(definition: Definition) -> Policy:

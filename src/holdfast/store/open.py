@@ -11,6 +11,17 @@ VALKEY = frozenset(
     name + tail for name in ("valkey", "redis", "valkeys", "rediss") for tail in ("", "+sentinel")
 )
 
+KNOWN = VALKEY | {"sqlite", "postgres", "postgresql"}
+
+
+def check_url(url: object) -> None:
+    """Refuse what no store has as its URL, before anything is opened."""
+    if not isinstance(url, str):
+        raise BadOption("store URL", f"one of {SCHEMES}", url)
+    scheme = url.partition("://")[0]
+    if scheme not in KNOWN:
+        raise BadOption("store URL", f"one of {SCHEMES}{_advice(url, scheme)}", _shown(url))
+
 
 def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True) -> Store:
     """Choose the backend by the URL's scheme; the store is returned unopened. Without `may_create`,
@@ -19,6 +30,7 @@ def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True)
     Backends are imported here and only when asked for, so that a program on
     SQLite needs no database driver.
     """
+    check_url(url)
     clock = clock or SystemClock()
     match url.partition("://")[0]:
         case "sqlite":
@@ -33,7 +45,7 @@ def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True)
                     "a postgres:// store needs its driver: pip install 'holdfast[postgres]'"
                 ) from missing
             return PostgresStore(url, clock=clock)
-        case scheme if scheme in VALKEY:
+        case scheme:
             try:
                 from holdfast.store.valkey.store import ValkeyStore
             except ModuleNotFoundError as missing:
@@ -41,8 +53,6 @@ def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True)
                     f"a {scheme}:// store needs its driver: pip install 'holdfast[valkey]'"
                 ) from missing
             return ValkeyStore(url, clock=clock)
-        case scheme:
-            raise BadOption("store URL", f"one of {SCHEMES}{_advice(url, scheme)}", _shown(url))
 
 
 def _advice(url: str, scheme: str) -> str:

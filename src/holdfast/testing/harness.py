@@ -25,6 +25,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.services import make_services
+from holdfast.store.open import check_url
 from holdfast.task import Task
 from holdfast.testing.drained import Drained, DrainFailed, Watching
 from holdfast.testing.expecting import Expected
@@ -67,9 +68,13 @@ class Harness:
         resources: Mapping[Callable[..., Any], Any] | None = None,
         tolerance: Seconds = 1.0,
     ) -> None:
+        checks.kind("app", app, App, "an App")
+        check_url(url)
+        if resources is not None:
+            checks.replacements("resources", resources)
         self.app = app
         self._url = url
-        self.clock = ManualClock(start)
+        self.clock = ManualClock(None if start is None else checks.moment("start", start))
         self._tolerance = timedelta(seconds=checks.wait("tolerance", tolerance))
         self._open = False
         self._resources = resources

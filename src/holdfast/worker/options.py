@@ -75,6 +75,8 @@ class WorkerOptions:
         checks.seconds("grace", self.grace)
         checks.seconds("patience", self.patience)
         checks.text("name", self.name, 512)
+        checks.kind("imports", self.imports, tuple, "a tuple of names of modules")
+        checks.texts("imports", self.imports, 512, "imports")
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
