@@ -165,14 +165,19 @@ class Fetcher:
         free = self._places.free()
         wants = self._wants(free)
         if not wants:
-            await self._wait()
+            if not await self._passed_empty_queues():
+                await self._wait()
         elif self._is_soon(wants):
             await self._fill_up()
         else:
             await self._claim(wants, self._tasks(free))
 
+    @property
+    def _may_claim(self) -> bool:
+        return self._identity.trusted and not self._finisher.full
+
     def _wants(self, free: Mapping[Mode, int]) -> list[Want]:
-        if not self._identity.trusted or self._finisher.full:
+        if not self._may_claim:
             return []
         self._permits.adapt()
         ahead = self._permits.reads_ahead
@@ -198,6 +203,24 @@ class Fetcher:
             return queues
         first = self._rank(queues[0])
         return [queue for queue in queues if self._rank(queue) == first]
+
+    async def _passed_empty_queues(self) -> bool:
+        """With `strict`, whether later queues may be asked now. A queue whose slots are all taken
+        cannot be claimed from, so the store says whether jobs wait in it; if none do, it does not
+        hold up the queues after it."""
+        first = self._to_ask() if self._strict else []
+        if not self._hungry.difference(first) or not first or not self._may_claim:
+            return False
+        self._hungry.difference_update(first)  # before the call: see `_claim`
+        try:
+            waiting = await self._store.queues.waiting()
+        except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
+            self._hungry.update(first)
+            self._outage.failed("claim", error)
+            await self._wait(self._outage.wait())
+            return True
+        self._hungry.update(self._permits.slots.keys() & set(first) & set(waiting))
+        return not self._hungry.issuperset(first)
 
     def _rank(self, queue: str) -> int:
         """The place of a queue in the order that was given; one that was added later is last."""
