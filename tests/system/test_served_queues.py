@@ -167,6 +167,24 @@ async def test_a_queue_that_a_pattern_serves_is_served_for_everybody(works: Work
         assert "queue-unserved" not in codes
 
 
+async def test_a_queue_of_a_pattern_is_forgotten_and_served_again(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that lives for months must not know every customer that ever had a queue."""
+    monkeypatch.setattr("holdfast.worker.permits.FORGET_SECONDS", 0.2)
+    app, names = works.app, [f"tenant-{number}" for number in range(20)]
+    async with app:
+        await works.enqueue(*names)
+        async with app.worker({"tenant*": 4, "default": 1}) as worker:
+            assert worker._pipeline is not None
+            permits, runner = worker._pipeline.permits, worker._pipeline.runner
+            await wait_until(lambda: len(works.ran) == 20, 30, "all ran")
+            await wait_until(lambda: list(permits.slots) == ["default"], 30, "all are forgotten")
+            assert list(runner._lanes) == list(permits.ever_served) == ["default"]
+            await works.enqueue("tenant-3")
+            await wait_until(lambda: len(works.ran) == 21, 30, "it is served again")
+
+
 @pytest.mark.parametrize("choice", ["", "ma il", "-x*", "a*b", "**", "*x", "mail :3"])
 def test_a_queue_that_no_job_can_be_in_is_refused(choice: str) -> None:
     with pytest.raises(BadOption, match="queue must be 1 to 128 letters"):
@@ -204,3 +222,32 @@ async def test_in_strict_order_a_paused_queue_holds_up_nobody(works: Works) -> N
         await app.client.queues.pause("high")
         async with app.worker({"high": 1, "low": 1}, strict=True):
             await wait_until(lambda: works.ran == ["low"], 30, "the later queue is served")
+
+
+async def test_in_strict_order_a_queue_that_is_busy_and_empty_holds_up_nobody(
+    works: Works,
+) -> None:
+    """Its claim got all that was asked for, so more may wait in it; but nothing does."""
+    app = works.app
+    works.open.clear()
+    async with app:
+        await works.enqueue("high", "low")
+        async with app.worker({"high": 1, "low": 1}, strict=True):
+            await wait_until(lambda: works.at_once == 2, 30, "the later queue is served")
+            works.open.set()
+
+
+async def test_in_strict_order_a_queue_that_is_busy_and_has_more_holds_up_later_ones(
+    works: Works,
+) -> None:
+    app = works.app
+    works.open.clear()
+    async with app:
+        await works.enqueue("high", "high", "low")
+        async with app.worker({"high": 1, "low": 1}, strict=True) as worker:
+            await wait_until(lambda: works.at_once == 1, 30, "the first job runs")
+            await asyncio.sleep(0.3)
+            assert works.at_once == 1
+            works.open.set()
+            await worker.drain()
+    assert works.ran == ["high", "high", "low"]

@@ -62,6 +62,10 @@ class LostClaims:
         if self._task is None:
             self._task = asyncio.create_task(self._search(), name="holdfast-lost-claims")
 
+    @property
+    def searching(self) -> bool:
+        return self._task is not None
+
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()

@@ -21,6 +21,9 @@ from holdfast.worker.attempt import Attempt
 
 READ_AHEAD_SECONDS = 0.02
 """Seconds of work that a worker may hold."""
+FORGET_SECONDS = 60.0
+"""How long a queue that a pattern fits is remembered after its last job. There may be a queue for
+each customer, and new ones every day."""
 
 
 def _nobody(queue: str) -> None:
@@ -44,6 +47,7 @@ class Permits:
         self.reads_ahead = True
         self._sharing: dict[str, set[str]] = {pattern: set() for pattern in self.patterns}
         self._pattern_of: dict[str, str] = {}
+        self._used_at: dict[str, float] = {}
         self._refused: set[str] = set()
         self._held = dict.fromkeys(self.slots, 0)
         self._most = dict(self.slots)
@@ -54,8 +58,7 @@ class Permits:
     def resize(self, queue: str, slots: int) -> None:
         """Serve this queue with so many slots from now on, or with 0 no longer. Permits that are
         taken stay taken, also if they are more than the new slots."""
-        if (pattern := self._pattern_of.pop(queue, None)) is not None:
-            self._sharing[pattern].discard(queue)
+        self._leave_pattern(queue)
         if slots == 0:
             self.slots.pop(queue, None)
             self._refused.add(queue)
@@ -73,7 +76,30 @@ class Permits:
         self.resize(queue, self.patterns[pattern])
         self._pattern_of[queue] = pattern
         self._sharing[pattern].add(queue)
+        self._used_at[queue] = self._clock()
         return True
+
+    def unused(self, waiting: Iterable[str]) -> list[str]:
+        """The queues of patterns that had no job for `FORGET_SECONDS`, neither here nor among those
+        that have jobs `waiting`."""
+        now = self._clock()
+        for queue in self._pattern_of.keys() & set(waiting):
+            self._used_at[queue] = now
+        for queue, held in self._held.items():
+            if held and queue in self._used_at:
+                self._used_at[queue] = now
+        return [queue for queue, at in self._used_at.items() if now - at >= FORGET_SECONDS]
+
+    def forget(self, queue: str) -> None:
+        """Serve an unused queue no longer, until a job of it is heard of again."""
+        self._leave_pattern(queue)
+        for counts in (self.slots, self._held, self._most, self._ended):
+            counts.pop(queue, None)
+
+    def _leave_pattern(self, queue: str) -> None:
+        self._used_at.pop(queue, None)
+        if (pattern := self._pattern_of.pop(queue, None)) is not None:
+            self._sharing[pattern].discard(queue)
 
     @property
     def choices(self) -> dict[str, int]:

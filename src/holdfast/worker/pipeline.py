@@ -109,9 +109,17 @@ class Pipeline:
         self._events.info("worker.resized", queue=queue, slots=slots, before=before)
 
     async def look_for_queues(self) -> None:
-        """Begin to serve the queues that have work and that a pattern of this worker fits."""
-        if self.permits.patterns:
-            self._adopt(await self._store.queues.waiting())
+        """Begin to serve the queues that have work and that a pattern of this worker fits, and
+        forget those that have had none for long. While jobs of a lost claim are looked for, none
+        is forgotten: they are looked for by their queues."""
+        if not self.permits.patterns:
+            return
+        waiting = await self._store.queues.waiting()
+        self._adopt(waiting)
+        for queue in () if self.lost_claims.searching else self.permits.unused(waiting):
+            self.permits.forget(queue)
+            self.runner.forget(queue)
+            self.fetcher.resized(queue)
 
     def _adopt(self, queues: Iterable[str]) -> None:
         for queue in queues if self.permits.patterns else ():

@@ -76,6 +76,12 @@ class Runner:
         if slots == 0:
             self.close_queue(queue)
 
+    def forget(self, queue: str) -> None:
+        """Drop the slots of a queue that has no attempt here."""
+        self._closed.pop(queue, None)
+        if (lane := self._lanes.pop(queue, None)) is not None:
+            lane.close()
+
     # Beginning ------------------------------------------------------------------------------
 
     def dispatch(self, attempts: Iterable[Attempt]) -> None:
