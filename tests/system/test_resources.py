@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Annotated, Any
 
@@ -214,6 +214,30 @@ async def test_resources_before_one_that_cannot_be_made_are_left(app: App, diary
         assert (await job.get()).state is JobState.SCHEDULED  # what a resource wishes, holds
     assert diary[0] == "+a"
     assert "ran" not in diary
+
+
+@pytest.mark.parametrize("how", ["times out", "raises", "cannot be made"])
+async def test_a_resource_that_swallows_an_error_makes_no_job_succeed(app: App, how: str) -> None:
+    async def greedy() -> AsyncIterator[None]:
+        with suppress(BaseException):
+            yield
+
+    async def after(before: None = Depends(greedy)) -> None:
+        if how == "cannot be made":
+            raise ValueError("not made")
+
+    @app.task(retry=ONCE, timeout=0.05)
+    async def work(it: None = Depends(after)) -> None:
+        if how == "raises":
+            raise ValueError("broken")
+        await asyncio.sleep(60)
+
+    async with app:
+        job = await work.enqueue()
+        await run(app)
+        found = await job.get()
+    kinds = {"times out": "TimedOut", "raises": "ValueError", "cannot be made": "ValueError"}
+    assert (found.state, [error.kind for error in found.errors]) == (JobState.FAILED, [kinds[how]])
 
 
 async def test_a_timeout_leaves_the_resources_of_the_attempt(app: App, diary: Diary) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.context import Context
 from holdfast.errors import BadTask
@@ -63,7 +64,7 @@ class Surroundings:
     async def _with_resources(self, context: Context, call: Call) -> Any:
         if not self._own or self._resources is None:
             return await self._called(context, call, {})
-        async with AsyncExitStack() as stack:
+        async with _Unswallowed() as stack:
             made = await self._resources.made(self._own, context, stack)
             return await self._called(context, call, made)
 
@@ -78,6 +79,20 @@ class Surroundings:
         for hook in reversed(self._in_thread):
             call = partial(hook, context, call)
         return call
+
+
+class _Unswallowed(AsyncExitStack):
+    """Raises what the block raised also if a resource swallows it. Otherwise a job whose time was
+    over could succeed."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        await super().__aexit__(kind, error, trace)
+        return False
 
 
 def surrounded(registry: Registry, hooks: Hooks, resources: Resources | None) -> Registry:
