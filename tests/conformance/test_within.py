@@ -455,19 +455,36 @@ async def test_what_operators_do_is_the_callers_to_commit(place: Place) -> None:
     assert (await scene.job(running)).cancel_requested_at is not None
 
 
-async def test_a_database_without_our_schema_is_named(
-    request: pytest.FixtureRequest, database: PostgresDatabase
-) -> None:
+async def test_a_database_without_our_schema_is_named(database: PostgresDatabase) -> None:
     unmigrated = database.fresh()
     with psycopg.connect(direct(unmigrated)) as connection:
         with pytest.raises(SchemaMissing, match=r"of this connection.*holdfast migrate"):
             insert_within_sync(open_store(unmigrated).jobs, connection, [new_job()])
         connection.rollback()
+
+
+@pytest.mark.parametrize("locked", [False, True])
+async def test_the_first_write_to_a_new_file_makes_the_tables_and_a_rollback_takes_them_back(
+    request: pytest.FixtureRequest, locked: bool
+) -> None:
+    """Also while the caller's transaction keeps everybody else from writing."""
     url = SqliteFile(request).fresh()
-    with closing(sqlite3.connect(SqliteFile.path(url))) as connection_to_file:
-        connection_to_file.execute("create table mine (n)")
+    store, job = open_store(url), new_job()
+
+    async def get(jobs: JobsWithin) -> object:
+        return await jobs.get([job.id])
+
+    with closing(sqlite3.connect(SqliteFile.path(url))) as connection:
+        if locked:
+            connection.execute("create table mine (n)")
+            connection.execute("insert into mine values (1)")
         with pytest.raises(SchemaMissing, match="holdfast migrate"):
-            insert_within_sync(open_store(url).jobs, connection_to_file, [new_job()])
+            store.jobs.within_sync(connection, get)  # what only reads makes no tables
+        for end in (connection.rollback, connection.commit):
+            assert insert_within_sync(store.jobs, connection, [job])[0].how == "created"
+            end()
+    async with opened(url) as later:
+        assert [found.id for found in await later.jobs.get([job.id])] == [job.id]
 
 
 def _connected(place: Place) -> sqlite3.Connection | psycopg.Connection[tuple[object, ...]]:

@@ -105,7 +105,7 @@ def _named_errors(location: Location) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "no such table: holdfast_" in str(error):
+        if lacks_schema(error):
             raise SchemaMissing(location.shown) from error
         if "locked" not in str(error):
             raise
@@ -113,6 +113,11 @@ def _named_errors(location: Location) -> Iterator[None]:
             "the caller's transaction cannot write: another has written since it began, or holds "
             "the file; roll back and try again, and begin it with BEGIN IMMEDIATE"
         ) from error
+
+
+def lacks_schema(error: sqlite3.OperationalError) -> bool:
+    """Whether a statement failed because the file holds no store."""
+    return "no such table: holdfast_" in str(error)
 
 
 def _recognise(connection: Any) -> Lent:

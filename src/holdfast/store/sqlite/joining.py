@@ -6,16 +6,18 @@ never wait for a loop, so one way serves all kinds of connections.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import TypeVar, cast
 
 from holdfast.store.borrowing import run_without_loop
 from holdfast.store.contract.joining import Work
-from holdfast.store.sqlite.borrowing import Lent, borrow, run_on
+from holdfast.store.sqlite.borrowing import Lent, borrow, lacks_schema, run_on
 from holdfast.store.sqlite.finishing import SqliteFinishing
 from holdfast.store.sqlite.inserting import SqliteInserting
 from holdfast.store.sqlite.operating import SqliteOperating
 from holdfast.store.sqlite.reading import SqliteReading
+from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Verbs, Writer
 
@@ -31,7 +33,7 @@ class SqliteJoining(Verbs):
     def within_sync(self, connection: object, work: Work[T]) -> T:
         with borrow(connection, self._writer.location) as lent:
             # It has those two methods of a writer that these verbs use.
-            writer = cast("Writer", BorrowedWriter(lent, self._writer.now))
+            writer = cast("Writer", BorrowedWriter(lent, self._writer))
             return run_without_loop(work(SqliteJobsWithin(writer)))
 
 
@@ -42,13 +44,22 @@ class SqliteJobsWithin(SqliteInserting, SqliteFinishing, SqliteOperating, Sqlite
 class BorrowedWriter:
     """Runs work in the caller's transaction, in place of the store's own writer."""
 
-    def __init__(self, lent: Lent, now: Callable[[], int]) -> None:
+    def __init__(self, lent: Lent, owner: Writer) -> None:
         self._lent = lent
-        self._now = now
+        self._owner = owner
 
     async def write(self, work: Callable[[Transaction], T], *, small: bool = False) -> T:
-        with self._lent.transaction(self._now()) as tx:
+        """The first write to a file makes the tables, as opening the store does. They are made in
+        the caller's transaction, which may have locked the file already, and so are rolled back
+        with it."""
+        with self._lent.transaction(self._owner.now()) as tx:
+            try:
+                return work(tx)
+            except sqlite3.OperationalError as error:
+                if self._owner.is_there or not lacks_schema(error):
+                    raise
+            migrate(tx, self._owner.location.shown)
             return work(tx)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        return work(self._lent.reading(self._now()))
+        return work(self._lent.reading(self._owner.now()))
