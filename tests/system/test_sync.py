@@ -315,6 +315,12 @@ print("left", flush=True)
 """
 
 
+NOT_WAITED_FOR = """
+work.enqueue_sync(1)
+pending = app.begin_sync(lambda client: asyncio.sleep(600))
+"""
+
+
 def run(code: str, url: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM + code, url],
@@ -339,6 +345,12 @@ def test_ctrl_c_ends_a_wait_for_a_result(backend: Backend) -> None:
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=60)
     assert (child.returncode, "KeyboardInterrupt" in said) == (-signal.SIGINT, True)
+
+
+def test_a_program_that_ends_beside_a_pending_call_ends_quietly(tmp_path: Path) -> None:
+    child = run(NOT_WAITED_FOR, f"sqlite:///{tmp_path}/jobs.db")
+    _, said = child.communicate(timeout=60)
+    assert (child.returncode, said) == (0, "")
 
 
 def test_run_worker_works_until_it_is_told_to_stop(backend: Backend) -> None:

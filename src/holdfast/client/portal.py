@@ -32,6 +32,9 @@ Verb = Callable[[Client], Awaitable[T]]
 LOOK_SECONDS = 1.0
 """How often a waiting thread checks that the loop that serves its call still runs."""
 
+ENDING_SECONDS = 1.0
+"""How long a portal that closes waits for the calls that it cancelled."""
+
 
 class Pending(Generic[T]):
     """A verb that was handed to the loop of another thread."""
@@ -141,8 +144,17 @@ class Portal:
             self._stop_loop()
 
     async def _shut(self, client: Client) -> None:
-        await client.aclose()
-        await self._store.close()
+        """Calls that nobody has waited for to their end are cancelled last: the client still writes
+        what it took."""
+        try:
+            await client.aclose()
+            await self._store.close()
+        finally:
+            calls = asyncio.all_tasks() - {asyncio.current_task()}
+            for call in calls:
+                call.cancel()
+            if calls:
+                await asyncio.wait(calls, timeout=ENDING_SECONDS)
 
     def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
