@@ -44,4 +44,4 @@ async def test_a_job_runs_for_the_tenant_that_enqueued_it() -> None:
             await worker.drain()
         assert await job.result() == "report for acme"
     unsubscribe()
-    assert [event.fields["job"] for event in succeeded] == [job.id]
+    assert [event.fields["job_id"] for event in succeeded] == [job.id]

@@ -39,12 +39,12 @@ async def test_started_and_ended_jobs_are_told_with_the_exception_itself(
     async with Worker(live_store, shop.registry, options, shop.events) as worker:
         await worker.drain()
         worker_id = worker.id
-    by_name = {(event.name, event.fields["job"]): event.fields for event in heard}
+    by_name = {(event.name, event.fields["job_id"]): event.fields for event in heard}
     started = {"task": "fine", "queue": "default", "attempt": 1, "max_attempts": 3}
-    assert by_name["job.started", good] == {"job": good, "worker": worker_id, **started}
+    assert by_name["job.started", good] == {"job_id": good, "worker": worker_id, **started}
     succeeded = dict(by_name["job.succeeded", good])
     assert 0 <= float(str(succeeded.pop("seconds"))) < 60
-    assert succeeded == {"job": good, "worker": worker_id, "reason": None, **started}
+    assert succeeded == {"job_id": good, "worker": worker_id, "reason": None, **started}
     failed = by_name["job.failed", bad]
     assert failed["exception"] is boom
     assert (failed["error"], failed["message"]) == ("ValueError", "boom")
@@ -110,7 +110,7 @@ async def test_a_subscriber_may_come_and_go_and_raise(live_store: Store) -> None
     options = WorkerOptions({"default": 2})
 
     def noting(event: Event) -> None:
-        heard.append(event.fields["job"])
+        heard.append(event.fields["job_id"])
         raise RuntimeError("a subscriber may do what it likes")
 
     async with Worker(live_store, shop.registry, options, shop.events) as worker:
@@ -141,7 +141,7 @@ async def test_a_job_that_fails_because_its_worker_died_is_told_by_the_sweep(
     events.subscribe(told.append, "job.failed")
     sweep = LapsedLeasesReconciler(store, events, ReconcileOptions())
     assert (await sweep.run_once()).mended == 2
-    assert {event.fields["job"] for event in told} == {job.id for job in claimed}
+    assert {event.fields["job_id"] for event in told} == {job.id for job in claimed}
     assert {event.fields["worker"] for event in told} == {dead}
     assert {event.fields["message"] for event in told} == {"worker lost"}
 

@@ -41,7 +41,7 @@ async def test_a_job_of_a_newer_release_is_left_and_stops_nobody(live_store: Sto
     assert (left.state, left.attempts, times_taken(left.fence)) == (JobState.SCHEDULED, 0, 1)
     assert "cannot read its policy" in str(left.reason)
     [event] = shop.reported("job.left")
-    assert event.fields["job"] == strange
+    assert event.fields["job_id"] == strange
 
 
 async def test_a_job_that_one_release_left_is_run_by_the_next(

@@ -82,7 +82,7 @@ class JobMender(Reconciler):
         error = move.error
         self.events.error(
             "job.failed",
-            job=job.id,
+            job_id=job.id,
             task=job.task,
             queue=job.queue,
             attempt=job.attempt,

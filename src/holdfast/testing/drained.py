@@ -164,7 +164,7 @@ class Watching(AbstractContextManager["Watching"]):
         failed = event.level >= logging.WARNING
         self.ended.append(
             Ended(
-                told["job"],
+                told["job_id"],
                 told["task"],
                 told["queue"],
                 told["attempt"],

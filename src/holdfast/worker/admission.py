@@ -80,7 +80,7 @@ class Admission:
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self._permits.give(job.queue)
                 self._finisher.add(None, leave(job, problem))
-                self._events.warning("job.left", job=job.id, queue=job.queue, error=str(problem))
+                self._events.warning("job.left", job_id=job.id, queue=job.queue, error=str(problem))
         return attempts
 
     def _still_held(self, claimed: Sequence[Claimed]) -> Sequence[Claimed]:

@@ -213,7 +213,7 @@ class Finisher:
                 await self._write(half, repeated=True, tries=1)
             return
         [end] = batch
-        self._events.error("job.end_kept", job=end.id, to=end.to, error=describe(error))
+        self._events.error("job.end_kept", job_id=end.id, to=end.to, error=describe(error))
         self._since = self._flying_since  # the oldest of all that wait now
         self._pending += batch
 
@@ -225,7 +225,7 @@ class Finisher:
             return
         [transition] = batch
         self._events.error(
-            "job.end_unwritable", job=transition.id, to=transition.to, error=describe(error)
+            "job.end_unwritable", job_id=transition.id, to=transition.to, error=describe(error)
         )
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
@@ -269,7 +269,7 @@ class Finisher:
             return transition, verdict
         self._told.discard((transition.id, transition.fence))
         if verdict.accepted:
-            self._events.warning("job.not_committed", job=taken.id, next=transition.to)
+            self._events.warning("job.not_committed", job_id=taken.id, next=transition.to)
         elif verdict.state is None or (verdict.state, verdict.fence) == (taken.to, taken.fence):
             return taken, Verdict(taken.id, accepted=True)
         return transition, verdict
@@ -280,7 +280,7 @@ class Finisher:
         name = (transition.id, transition.fence)
         if name in self._taken and name not in self._told:
             self._told.add(name)
-            self._events.warning("job.transaction_open", job=transition.id, next=transition.to)
+            self._events.warning("job.transaction_open", job_id=transition.id, next=transition.to)
         if not self._held:
             self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, self._write_held)
         self._held[name] = transition
@@ -302,14 +302,14 @@ class Finisher:
                 listener(attempt, transition, verdict)
             except Exception as error:  # noqa: BLE001 - a listener may harm neither ends nor others
                 self._events.error(
-                    "finisher.listener_failed", job=transition.id, error=describe(error)
+                    "finisher.listener_failed", job_id=transition.id, error=describe(error)
                 )
 
     def _refused(self, transition: Transition, verdict: Verdict) -> None:
         self.counters.refused += 1
         self._events.warning(
             "job.end_refused",
-            job=transition.id,
+            job_id=transition.id,
             fence=transition.fence,
             wanted=transition.to,
             state=verdict.state,

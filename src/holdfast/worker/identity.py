@@ -104,7 +104,7 @@ class Identity:
         if attempt.stop is Stop.LOST or attempt.taken is not None:
             return  # a handler that ended its own job may go on: the end is committed
         job = attempt.job
-        self._events.warning("job.lost", job=job.id, queue=job.queue, attempt=job.attempt)
+        self._events.warning("job.lost", job_id=job.id, queue=job.queue, attempt=job.attempt)
         self._runner.stop(attempt, Stop.LOST)
 
     def _lose_everything(self, why: str) -> None:

@@ -78,7 +78,7 @@ class JobEvents:
             return
         self._events.warning(
             "job.attempt_failed",
-            job=job.id,
+            job_id=job.id,
             task=job.task,
             queue=job.queue,
             attempt=job.attempt,
@@ -90,7 +90,7 @@ class JobEvents:
 
 def _facts(job: Claimed, policy: Policy, worker: WorkerId | None) -> dict[str, Any]:
     return {
-        "job": job.id,
+        "job_id": job.id,
         "task": job.task,
         "queue": job.queue,
         "attempt": job.attempt,

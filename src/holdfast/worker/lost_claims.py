@@ -111,7 +111,7 @@ class LostClaims:
         for live in await self._store.jobs.live(lost):
             if live.worker_id == self._identity.id and not self._runner.holds(live.id):
                 self.returned.add((live.id, live.fence))
-                self._events.warning("worker.lost_claim_returned", job=live.id, queue=live.queue)
+                self._events.warning("worker.lost_claim_returned", job_id=live.id, queue=live.queue)
                 cancel = live.cancel_requested
                 self._finisher.add(None, decide(live, HandedBack(), cancel_requested=cancel))
 

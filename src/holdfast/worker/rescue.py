@@ -69,7 +69,7 @@ class Rescue:
             await store.jobs.finish(moves)
         except RowRefused as error:
             if len(moves) == 1:
-                self._events.error("job.end_unwritable", job=moves[0].id, error=describe(error))
+                self._events.error("job.end_unwritable", job_id=moves[0].id, error=describe(error))
                 return
             half = len(moves) // 2
             await self._write(store, moves[:half])
