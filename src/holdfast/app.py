@@ -30,13 +30,14 @@ from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
 from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, StoreFull, WrongLoop
-from holdfast.events import Events, log_event
+from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import choice_of
+from holdfast.logs.records import JobLines, log_event
 from holdfast.services import make_services
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.store import Store
@@ -102,6 +103,7 @@ class App(Tasks):
         check_url(self.settings.url)
         self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
+        self.job_lines = JobLines(self.events)
         self.eager_jobs = EagerJobs(self, self.settings)
         self._clock = clock
         self._opened: Opened | None = None
@@ -412,6 +414,7 @@ class OpenedWorker:
             if registry is None:
                 registry = await stack.enter_async_context(equipped(app))
             plain = registry is app.registry and app.lifespan is None
+            stack.enter_context(app.job_lines)
             self._worker = Worker(
                 app.store,
                 registry,

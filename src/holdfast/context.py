@@ -33,7 +33,7 @@ from holdfast.job.requests import (
 )
 from holdfast.job.text import MESSAGE_LIMIT, clean
 
-logger = logging.getLogger("holdfast.job")
+logger = logging.getLogger("holdfast.handler")
 
 
 StopReason = Literal["cancel", "timeout", "deadline", "hand_back", "lost"]
@@ -242,7 +242,7 @@ class Context:
 
     @property
     def log(self) -> JobLog:
-        """A logger whose records carry the job's id, task, queue and attempt."""
+        """A logger whose records carry the job's id, task, queue, attempt and fence."""
         if self._log is None:
             claimed = self._claimed
             self._log = JobLog(
@@ -252,6 +252,7 @@ class Context:
                     "task": claimed.task,
                     "queue": claimed.queue,
                     "attempt": claimed.attempt,
+                    "fence": claimed.fence,
                 },
             )
         return self._log

@@ -203,11 +203,3 @@ def _without(known: tuple[T, ...], one: T) -> tuple[T, ...]:
     """The same without one of these; it may be there twice."""
     place = known.index(one) if one in known else len(known)
     return (*known[:place], *known[place + 1 :])
-
-
-def log_event(event: Event) -> None:
-    """The default subscriber: standard logging, fields readable and under `extra`."""
-    if logger.isEnabledFor(event.level):
-        shown = " ".join(f"{key}={value}" for key, value in event.fields.items())
-        extra = {"event": event.name, "fields": dict(event.fields)}
-        logger.log(event.level, "%s %s", event.name, shown, extra=extra)

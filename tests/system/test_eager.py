@@ -324,8 +324,8 @@ async def test_an_eager_job_tells_the_events_that_a_worker_tells(app: App) -> No
         ("job.attempt_failed", fails.name),
         ("job.failed", fails.name),
     ]
-    facts = {"job": first.id, "task": plain.name, "queue": "mail", "attempt": 1}
-    facts |= {"max_attempts": 1, "worker": None}
+    facts = {"job_id": first.id, "task": plain.name, "queue": "mail", "attempt": 1}
+    facts |= {"max_attempts": 1, "fence": 1, "worker": None}
     assert heard[0].fields == facts
     assert heard[1].fields.keys() == {*facts, "seconds", "reason"}
     failed = heard[-1].fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from holdfast import App, BadOption, Context, Event, Fail, JobState, Retry, Snoo
 from holdfast.background.options import ReconcileOptions
 from holdfast.clock import ManualClock
 from holdfast.events import ON_REQUEST, Events
+from holdfast.logs.records import log_event
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
@@ -40,7 +42,10 @@ async def test_started_and_ended_jobs_are_told_with_the_exception_itself(
         await worker.drain()
         worker_id = worker.id
     by_name = {(event.name, event.fields["job_id"]): event.fields for event in heard}
-    started = {"task": "fine", "queue": "default", "attempt": 1, "max_attempts": 3}
+    started: dict[str, Any] = {"task": "fine", "queue": "default", "attempt": 1}
+    started["max_attempts"] = 3
+    started["fence"] = by_name["job.started", good]["fence"]
+    assert started["fence"] >= 1
     assert by_name["job.started", good] == {"job_id": good, "worker": worker_id, **started}
     succeeded = dict(by_name["job.succeeded", good])
     assert 0 <= float(str(succeeded.pop("seconds"))) < 60
@@ -129,7 +134,7 @@ async def test_a_subscriber_may_come_and_go_and_raise(live_store: Store) -> None
 
 
 async def test_a_job_that_fails_because_its_worker_died_is_told_by_the_sweep(
-    store: Store, clock: ManualClock
+    store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene = await Scene.on(store, clock)
     dead = await scene.hire(30)
@@ -137,13 +142,18 @@ async def test_a_job_that_fails_because_its_worker_died_is_told_by_the_sweep(
     claimed = await scene.claim(2, worker=dead)
     clock.advance(31)
     told: list[Event] = []
-    events = Events()
+    events = Events(log_event)
     events.subscribe(told.append, "job.failed")
     sweep = LapsedLeasesReconciler(store, events, ReconcileOptions())
     assert (await sweep.run_once()).mended == 2
     assert {event.fields["job_id"] for event in told} == {job.id for job in claimed}
     assert {event.fields["worker"] for event in told} == {dead}
     assert {event.fields["message"] for event in told} == {"worker lost"}
+    logged = [vars(record) for record in caplog.records if record.levelno == logging.ERROR]
+    assert {record["job_id"] for record in logged} == {job.id for job in claimed}
+    assert {(record["event"], record["worker"]) for record in logged} == {
+        ("job.attempt_failed", dead)
+    }
 
 
 def test_an_event_that_is_never_emitted_cannot_be_asked_for() -> None:

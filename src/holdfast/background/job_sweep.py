@@ -29,10 +29,10 @@ times."""
 
 
 class JobMender(Reconciler):
-    """Ends jobs, each in the way that `end_of` gives. A job that fails for good is told to who asks
-    for `job.failed`: the worker that ran it may be dead."""
+    """Ends jobs, each in the way that `end_of` gives. A job that fails for good is told here: the
+    worker that ran it may be dead."""
 
-    _failing: Mapping[JobId, Live] = {}
+    _tried: Mapping[JobId, Live] = {}
 
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.finish(moves)
@@ -41,10 +41,9 @@ class JobMender(Reconciler):
         tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
         moves = _decide(tried, end_of, blamed)
-        if self.events.wants("job.failed"):
-            self._failing = {job.id: job for job in tried}
+        self._tried = {job.id: job for job in tried}
         mended = await self._mend_page(moves, blamed)
-        self._failing = {}
+        self._tried = {}
         self.report_blamed(blamed)
         return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
 
@@ -74,26 +73,27 @@ class JobMender(Reconciler):
             first = await self._mend(moves[:half], blamed)
             return first + await self._mend(moves[half:], blamed)
         for move, verdict in zip(moves, verdicts, strict=True):
-            if verdict.accepted and move.to is JobState.FAILED and move.id in self._failing:
-                self._tell_failed(self._failing[move.id], move)
+            if verdict.accepted and move.to is JobState.FAILED:
+                self._tell_failed(self._tried[move.id], move)
         return self._count(verdicts)
 
     def _tell_failed(self, job: Live, move: Transition) -> None:
         error = move.error
-        self.events.error(
-            "job.failed",
-            job_id=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            max_attempts=decode_policy(job.policy).retry.max_attempts,
-            worker=job.worker_id,
-            seconds=None,
-            error=None if error is None else error.kind,
-            message=move.reason if error is None else error.message,
-            traceback=None,
-            exception=None,
-        )
+        facts = {
+            "job_id": job.id,
+            "task": job.task,
+            "queue": job.queue,
+            "attempt": job.attempt,
+            "max_attempts": decode_policy(job.policy).retry.max_attempts,
+            "fence": job.fence,
+            "worker": job.worker_id,
+            "error": None if error is None else error.kind,
+            "message": move.reason if error is None else error.message,
+            "traceback": None,
+            "exception": None,
+        }
+        self.events.error("job.attempt_failed", **facts, next=move.to, retry_in=None)
+        self.events.error("job.failed", **facts, seconds=None)
 
     def _count(self, verdicts: Sequence[Verdict]) -> Tally:
         for verdict in verdicts:

@@ -122,7 +122,7 @@ def _shown_failures(app: App, view: View) -> Iterator[None]:
 
     logger = logging.getLogger("holdfast")
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
     unsubscribe = app.events.subscribe(tell)
     try:
         yield

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.filters import imports_option, wait_option
-from holdfast.cli.logs import set_up_logs
 from holdfast.cli.output import complain, counted
 from holdfast.cli.program import program
 from holdfast.cli.sizes import Size
@@ -23,6 +22,7 @@ from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.watched import Watched, reported_to_parent, watching
 from holdfast.events import Event
 from holdfast.job.serving import check_choice
+from holdfast.logs.setup import DEFAULT, LEVELS, LogPlan, set_up_logs
 from holdfast.worker.options import DEFAULT_SLOTS
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class WorkerCall:
     processes: int
     burst: bool
     options: dict[str, Any]
-    log_level: str
-    json_logs: bool
+    logs: LogPlan
     health: str | None
     supervised: bool
     imports: tuple[str, ...]
@@ -68,8 +67,9 @@ class WorkerCall:
             arguments += ["--queues", shown]
         given = {key: value for key, value in self.options.items() if key != "name"}
         arguments += [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
-        arguments += ["--log-level", self.log_level, "--supervised"]
-        flags = {"--strict": self.strict, "--burst": self.burst, "--json-logs": self.json_logs}
+        arguments += ["--log-level", self.logs.level] if self.logs.level else []
+        arguments += ["--supervised"]
+        flags = {"--strict": self.strict, "--burst": self.burst, "--json-logs": self.logs.as_json}
         arguments += [flag for flag, wanted in flags.items() if wanted]
         arguments += [f"--import={module}" for module in self.imports]
         return [*arguments, *(["--url", url] if url else [])]
@@ -124,7 +124,11 @@ def number(flag: str, **about: Any) -> Callable[[F], F]:
 )
 @setting("--health", metavar="HOST:PORT", help="Answer /live, /ready and /startup over HTTP.")
 @setting("--name", help="Its name in lists. Default: host and pid.")
-@setting("--log-level", default="info", help="debug, info, warning or error.")
+@setting(
+    "--log-level",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    help=f"Default: {DEFAULT}: a line for each job. warning: only what is wrong.",
+)
 @setting("--json-logs", is_flag=True, help="One JSON object a line.")
 @click.option("--supervised", is_flag=True, hidden=True)
 def worker(
@@ -142,6 +146,7 @@ def worker(
     """
     options = {key: given.pop(key) for key in OPTIONS}
     call = WorkerCall(
+        logs=LogPlan(given.pop("log_level"), given.pop("json_logs")),
         locator=locator or session.locator,
         queues=None if queues is None else parse_queues(queues),
         options={key: value for key, value in options.items() if value is not None},
@@ -187,7 +192,7 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
 
     successor, watched = Successor(), Watched()
     app = session.app(call.locator, call.imports)
-    set_up_logs(call.log_level, as_json=call.json_logs)
+    set_up_logs(call.logs)
     told = reported_to_parent if call.supervised else partial(watching, address=call.health)
     with told(watched.health), session.on_store(app), _stopped(app) as stopped:
         run_alone(lambda last_resort: _work(app, call, watched, last_resort))
@@ -270,7 +275,7 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     if call.locator is None or not reload:
         # An app that cannot be loaded is reported once, not by each child.
         session.app(call.locator, call.imports)
-    set_up_logs(call.log_level, as_json=call.json_logs)
+    set_up_logs(call.logs)
     children = ProcessGroup(
         call.as_arguments(session.given_url),
         call.processes,

@@ -19,11 +19,12 @@ import msgspec
 
 from holdfast.client.verbs import VERBS
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.events import Events, log_event
+from holdfast.events import Events
 from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.redaction import redact
 from holdfast.job import checks
 from holdfast.job.text import describe
+from holdfast.logs.records import log_event
 from holdfast.store.contract.audit import (
     INTERRUPTED_AFTER_SECONDS,
     Act,

@@ -23,11 +23,12 @@ from holdfast.handlers.registry import Handler
 from holdfast.handlers.wire import Call, encode, read_answer, read_call, write_end
 from holdfast.job.ends import End, Returned
 from holdfast.job.requests import Answer, Request
+from holdfast.logs.setup import LogPlan, set_up_logs
 
 
-def main(pipe: socket, imports: tuple[str, ...]) -> None:
+def main(pipe: socket, imports: tuple[str, ...], logs: LogPlan | None) -> None:
     """Serve calls until the parent closes the pipe or dies. `imports` is what the parent imported
-    before it started."""
+    before it started, and `logs` how it set up its logging, if it did."""
     # A terminal sends Ctrl-C, and SIGHUP when it closes, to the whole group; but only the parent
     # decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -40,7 +41,7 @@ def main(pipe: socket, imports: tuple[str, ...]) -> None:
             call = read_call(connection.recv_bytes())
         except EOFError:
             return
-        connection.send_bytes(write_end(_serve(call, imports, connection)))
+        connection.send_bytes(write_end(_serve(call, imports, logs, connection)))
 
 
 def _leave_with_parent() -> None:
@@ -75,9 +76,12 @@ class _PipeLink:
         raise BadOption("finish_within", where, "process=True")
 
 
-def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
+def _serve(
+    call: Call, imports: tuple[str, ...], logs: LogPlan | None, connection: Connection
+) -> End:
     try:
         handler = _handler(imports, call.module, call.qualname, call.task, call.keep_result)
+        _set_up_once(logs)
         hooks = [_imported(module, qualname, call.task) for module, qualname in call.hooks]
         context = Context(call.job, _PipeLink(connection), call.carried)
         args, kwargs = handler.signature.call_arguments(call.job.args, context)
@@ -97,6 +101,13 @@ def _serve(call: Call, imports: tuple[str, ...], connection: Connection) -> End:
         return Returned(handler.signature.encode_result(value) if call.keep_result else None)
     except BadResult as error:
         return refused(error)
+
+
+@cache
+def _set_up_once(logs: LogPlan | None) -> None:
+    """When the modules are imported that may set up logging themselves."""
+    if logs is not None:
+        set_up_logs(logs)
 
 
 @cache

@@ -22,6 +22,7 @@ from holdfast.handlers.registry import Handler
 from holdfast.job.ends import End, WorkerLost
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
+from holdfast.logs.setup import plan_in_force
 
 _HEADER = struct.Struct("!i")  # the framing of multiprocessing.connection.Connection
 _SPAWN = multiprocessing.get_context("spawn")  # fork copies locks and loops in unknown states
@@ -51,7 +52,7 @@ class Child:
         ours, theirs = socket.socketpair()
         with theirs:
             process = _SPAWN.Process(
-                target=child.main, args=(theirs, imports), name="holdfast-child"
+                target=child.main, args=(theirs, imports, plan_in_force()), name="holdfast-child"
             )
             process.start()
         try:

@@ -54,7 +54,8 @@ class Attempt:
     says that the attempt was ended while its handler still holds its slot. `on_loop` says that a
     plain function is not running: hooks or resources around it are, on the loop. `observed` is
     there only while somebody subscribes to job events. `taken` is the end that the
-    handler itself has written in a transaction of its own, which may be open still.
+    handler itself has written in a transaction of its own, which may be open still. `error` is what
+    the handler raised in this process, until its failure is reported.
     """
 
     __slots__ = (
@@ -63,6 +64,7 @@ class Attempt:
         "cancel_requested",
         "ended",
         "ends_by",
+        "error",
         "handler",
         "job",
         "observed",
@@ -90,6 +92,7 @@ class Attempt:
         self.taken: Transition | None = None
         self.task: asyncio.Task[None] | None = None
         self.observed: Observed | None = None
+        self.error: BaseException | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None and not self._is_past_its_start:

@@ -143,8 +143,9 @@ class EagerJobs:
         self._ran[job.id] = _record(attempt, job, move)
         while len(self._ran) > KEPT:
             self._ran.popitem(last=False)
-        self._events.tell_attempt_failed(claimed, move)
-        self._events.tell_ended(claimed, decode_policy(claimed.policy), None, move, seen)
+        policy = decode_policy(claimed.policy)
+        self._events.tell_attempt_failed(claimed, policy, None, move, seen.error)
+        self._events.tell_ended(claimed, policy, None, move, seen)
         return Inserted(job.id, "created")
 
 

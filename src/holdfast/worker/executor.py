@@ -70,8 +70,7 @@ class Executor:
             if forks.process != self._process:
                 forks.leave(error)
             end = end_of(error)
-            if attempt.observed is not None:
-                attempt.observed.error = error
+            attempt.error = error
         if forks.process != self._process:
             forks.leave(None)
         if attempt.observed is not None:

@@ -269,7 +269,9 @@ class Finisher:
             return transition, verdict
         self._told.discard((transition.id, transition.fence))
         if verdict.accepted:
-            self._events.warning("job.not_committed", job_id=taken.id, next=transition.to)
+            failed = transition.to is JobState.FAILED
+            report = self._events.error if failed else self._events.warning
+            report("job.not_committed", job_id=taken.id, next=transition.to)
         elif verdict.state is None or (verdict.state, verdict.fence) == (taken.to, taken.fence):
             return taken, Verdict(taken.id, accepted=True)
         return transition, verdict

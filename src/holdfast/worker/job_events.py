@@ -63,29 +63,30 @@ class JobEvents:
     ) -> None:
         facts, seconds = _facts(job, policy, worker), seen.seconds
         if transition.to is JobState.FAILED:
-            why = _why(transition, seen)
+            why = _why(transition, seen.error)
             self._events.error("job.failed", **facts, **why, seconds=seconds)
         elif transition.to is JobState.SCHEDULED and transition.error is not None:
-            why, retry_in = _why(transition, seen), transition.delay
+            why, retry_in = _why(transition, seen.error), transition.delay
             self._events.warning("job.retried", **facts, **why, seconds=seconds, retry_in=retry_in)
         else:
             name, reason = NAMES[transition.to], transition.reason
             self._events.info(name, **facts, seconds=seconds, reason=reason)
 
-    def tell_attempt_failed(self, job: Claimed, transition: Transition) -> None:
-        """Tell everybody of an error that ended an attempt, if one did."""
+    def tell_attempt_failed(
+        self,
+        job: Claimed,
+        policy: Policy,
+        worker: WorkerId | None,
+        transition: Transition,
+        error: BaseException | None,
+    ) -> None:
+        """Tell everybody of an error that ended an attempt, if one did: as an error if the job has
+        failed for good, as a warning if it is tried again."""
         if transition.error is None:
             return
-        self._events.warning(
-            "job.attempt_failed",
-            job_id=job.id,
-            task=job.task,
-            queue=job.queue,
-            attempt=job.attempt,
-            error=transition.error.kind,
-            message=transition.error.message,
-            next=transition.to,
-        )
+        facts, why = _facts(job, policy, worker), _why(transition, error)
+        report = self._events.error if transition.to is JobState.FAILED else self._events.warning
+        report("job.attempt_failed", **facts, **why, next=transition.to, retry_in=transition.delay)
 
 
 def _facts(job: Claimed, policy: Policy, worker: WorkerId | None) -> dict[str, Any]:
@@ -95,15 +96,16 @@ def _facts(job: Claimed, policy: Policy, worker: WorkerId | None) -> dict[str, A
         "queue": job.queue,
         "attempt": job.attempt,
         "max_attempts": policy.retry.max_attempts,
+        "fence": job.fence,
         "worker": worker,
     }
 
 
-def _why(transition: Transition, seen: Observed) -> dict[str, Any]:
+def _why(transition: Transition, exception: BaseException | None) -> dict[str, Any]:
     error = transition.error
     return {
         "error": None if error is None else error.kind,
         "message": transition.reason if error is None else error.message,
         "traceback": None if error is None else error.traceback,
-        "exception": seen.error,
+        "exception": exception,
     }

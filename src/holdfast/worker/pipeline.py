@@ -51,6 +51,7 @@ class Pipeline:
         rescue = Rescue(self.runner, self.finisher, setup.events, on_frozen)
         self.identity = Identity(setup, self.permits, self.runner, self.finisher, rescue)
         self.telling = Telling(setup, self.executor, self.finisher, self.identity)
+        self.runner.on_failure = self.telling.failed
         self.lost_claims = LostClaims(
             setup, self.permits, self.identity, self.runner, self.finisher
         )

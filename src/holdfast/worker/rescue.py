@@ -52,6 +52,9 @@ class Rescue:
             # Threads see this, and if the loop turns again, no end of these is written.
             attempt.stop = Stop.LOST
         moves = [_move(one, frozen if one in blamed else None) for one in held]
+        for attempt, move in zip(held, moves, strict=True):
+            if move.error is not None:
+                self._runner.on_failure(attempt, move)
         try:
             async with asyncio.timeout(LATE_SECONDS if frozen.leaving else FROZEN_SECONDS):
                 await self._write(store, [*self._finisher.kept(), *moves])

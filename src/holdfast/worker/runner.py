@@ -9,7 +9,7 @@ slot until it returns, so that no more handlers run than there are slots.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 
 from holdfast.job.ends import End, HandedBack
@@ -18,7 +18,6 @@ from holdfast.job.outcome import Transition
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.executor import Executor, settle
 from holdfast.worker.finisher import Finisher
-from holdfast.worker.job_events import JobEvents
 from holdfast.worker.lane import Lane
 from holdfast.worker.permits import Permits
 from holdfast.worker.setup import WorkerSetup
@@ -28,11 +27,16 @@ from holdfast.worker.timeouts import Timeouts
 UNFINISHED = HandedBack()
 
 
+def _nobody(attempt: Attempt, transition: Transition) -> None:
+    """Until somebody wants to hear of failures."""
+
+
 class Runner:
     """Holds every attempt of this worker from its admission to its end.
 
     `leaving` says that nothing may begin here any more. `discarded` counts attempts that were
-    not this worker's any more when they ended, so that nothing was written.
+    not this worker's any more when they ended, so that nothing was written. `on_failure` is called
+    with each attempt that an error ended.
     """
 
     def __init__(
@@ -43,7 +47,7 @@ class Runner:
         finisher: Finisher,
         on_exhausted: OnExhausted,
     ) -> None:
-        self._told = JobEvents(setup.events)
+        self.on_failure: Callable[[Attempt, Transition], None] = _nobody
         self._patience = setup.options.patience
         self._permits = permits
         self._finisher = finisher
@@ -216,7 +220,9 @@ class Runner:
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)
             if transition.error is not None and attempt.taken is None:
-                self._told.tell_attempt_failed(job, transition)
+                self.on_failure(attempt, transition)
+        if attempt.error is not None and attempt.observed is None:
+            attempt.error = None  # its frames hold the attempt: neither would be freed
         if not self.running:
             self.quiet.set()
 

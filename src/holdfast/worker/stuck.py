@@ -64,7 +64,9 @@ class StuckHandlers:
 
     def report_returned(self, attempt: Attempt) -> None:
         job = attempt.job
-        self._events.info("job.stuck_handler_returned", job_id=job.id, task=job.task, queue=job.queue)
+        self._events.info(
+            "job.stuck_handler_returned", job_id=job.id, task=job.task, queue=job.queue
+        )
 
     def _judge(self, queue: str) -> None:
         """Count only handlers that had time to return. A process that was stopped for a while

@@ -1,8 +1,9 @@
-"""Tells subscribers of the start and the end of every job that this worker runs.
+"""Tells of failed attempts, and who asks for it of the start and the end of every job.
 
-Nothing is noted and nothing is told while nobody asks for these events by name. A subscriber may
-come and go while the worker runs. Ends are told when the store has accepted them, so a subscriber
-never hears of an end that did not stand.
+A failed attempt is told to everybody when its handler has ended. Of all other events of a job
+nothing is noted and nothing is told while nobody asks for them by name. A subscriber may come and
+go while the worker runs. Ends are told when the store has accepted them, so a subscriber never
+hears of an end that did not stand.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def _nothing() -> None:
 
 
 class Telling:
-    """Listens to the executor and the finisher while somebody asks for job events."""
+    """Listens to the executor and the finisher while somebody asks for job events; to the runner
+    always."""
 
     def __init__(
         self, setup: WorkerSetup, executor: Executor, finisher: Finisher, identity: Identity
@@ -71,4 +73,11 @@ class Telling:
             if transition.to is JobState.READY:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
+        seen.error, attempt.error = attempt.error, None
         self._told.tell_ended(attempt.job, attempt.policy, self._identity.id, transition, seen)
+
+    def failed(self, attempt: Attempt, transition: Transition) -> None:
+        """Tell everybody at once that an error ended this attempt. Whether the store accepts that
+        is not known yet."""
+        job, worker = attempt.job, self._identity.id
+        self._told.tell_attempt_failed(job, attempt.policy, worker, transition, attempt.error)
