@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -127,6 +128,20 @@ async def test_a_rolled_back_end_is_no_end_and_the_job_is_tried_again(shop: Shop
     kind = "RuntimeError" if how == "raises" else "NotCommitted"
     assert [error.kind for error in found.errors] == [kind]
     assert shop.heard("job.not_committed") == 1
+
+
+async def test_a_rolled_back_end_of_the_last_attempt_is_an_error_in_the_log(shop: Shop) -> None:
+    @shop.app.task(retry=Retry.never())
+    def stumble(ctx: Context) -> None:
+        with closing(shop.connect()) as connection:
+            ctx.finish_within_sync(connection)
+            connection.rollback()
+
+    job = await stumble.enqueue()
+    await shop.worked_off()
+    [told] = [event for event in shop.events if event.name == "job.not_committed"]
+    assert (told.level, told.fields["next"]) == (logging.ERROR, JobState.FAILED)
+    assert (await job.get()).state is JobState.FAILED
 
 
 async def test_an_error_after_the_commit_changes_nothing(shop: Shop) -> None:

@@ -122,6 +122,8 @@ async def test_an_embedded_worker_whose_loop_was_blocked_says_so_when_it_turns_a
     assert (job.state, job.attempts, job.crashes) == (JobState.READY, 0, 0)
     job = await shop.get(culprit)
     assert (job.state, job.attempts, job.crashes) == (JobState.SCHEDULED, 1, 1)
+    [told] = [event.fields for event in shop.seen if event.name == "job.attempt_failed"]
+    assert (told["job_id"], told["next"]) == (culprit, JobState.SCHEDULED)
     assert await live_store.workers.find() == []
 
 
