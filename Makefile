@@ -56,11 +56,11 @@ cluster: $(READY) ## The contract of stores on a real cluster of three Valkey no
 matrix: $(READY) ## The contract of stores on every Postgres, Valkey and pooler that can be had
 	@$(BIN)/python -m tests.matrix $(ARGS)
 
-oldest: ## The contract of stores with the oldest drivers that a user may have
+oldest: ## Stores, codec and command line with the oldest packages that a user may have
 	@mkdir -p build && $(PYTHON) -m tests.oldest > build/oldest.new
 	@cmp -s build/oldest.new build/oldest.txt || cp build/oldest.new build/oldest.txt
 	@$(MAKE) --no-print-directory venv VENV=.venv-oldest CONSTRAINTS=build/oldest.txt EXTRAS=tests,servers
-	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals $(ARGS)
+	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py $(ARGS)
 
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)

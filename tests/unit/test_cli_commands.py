@@ -10,7 +10,7 @@ import click
 import pytest
 
 from holdfast.cli.program import program
-from holdfast.cli.sizes import Size
+from holdfast.cli.sizes import size
 from holdfast.cli.worker import parse_queues
 from holdfast.job.state import JobState
 from tests.unit.cli import Desk, desk_in
@@ -201,16 +201,16 @@ def test_health_is_the_lease_of_a_worker_of_this_host_or_name(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("512M", 512 << 20), ("2g", 2 << 30), ("1.5KiB", 1536), ("700", 700)]
+    ("text", "count"), [("512M", 512 << 20), ("2g", 2 << 30), ("1.5KiB", 1536), ("700", 700)]
 )
-def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
-    assert Size().convert(text, None, None) == size
+def test_sizes_are_read_as_people_write_them(text: str, count: int) -> None:
+    assert size(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "M", "12X", "-1M", "1 000"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="write it as 512M or 2G"):
-        Size().convert(text, None, None)
+        size(text)
 
 
 # migrate and the program itself -------------------------------------------------------------

@@ -16,7 +16,7 @@ import click
 from holdfast.cli.filters import imports_option, wait_option
 from holdfast.cli.output import complain, counted
 from holdfast.cli.program import program
-from holdfast.cli.sizes import Size
+from holdfast.cli.sizes import size
 from holdfast.cli.successor import Successor
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.watched import Watched, reported_to_parent, watching
@@ -119,7 +119,7 @@ def number(flag: str, **about: Any) -> Callable[[F], F]:
 @setting(
     "--max-memory",
     metavar="SIZE",
-    type=Size(),
+    type=size,
     help="With so much memory (512M, 2G), leave in good order and start anew.",
 )
 @setting("--health", metavar="HOST:PORT", help="Answer /live, /ready and /startup over HTTP.")

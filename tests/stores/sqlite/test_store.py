@@ -289,7 +289,7 @@ async def test_a_store_serves_several_loops(url: str) -> None:
 
 async def test_a_forked_child_is_told_to_open_a_store_of_its_own(url: str) -> None:
     forked = """
-import asyncio, os, sys
+import asyncio, os, sys, warnings
 from holdfast.errors import StoreError
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.open import open_store
@@ -297,6 +297,7 @@ from holdfast.store.open import open_store
 async def main():
     store = open_store(sys.argv[1])
     await store.open()
+    warnings.simplefilter("ignore")  # Python 3.12 and later warn of a fork beside threads
     if child := os.fork():
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     try:
