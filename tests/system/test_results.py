@@ -42,6 +42,7 @@ async def test_a_job_that_was_pruned_between_two_looks_ends_the_wait(
     client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "TRUST_SECONDS", 0.05)
+    monkeypatch.setattr(results, "LONGEST_TRUST_SECONDS", 0.05)  # also if a check takes long
     between, pruned = asyncio.Event(), asyncio.Event()
     outcomes = scene.store.jobs.outcomes
 
