@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.worker.permits import READ_AHEAD_SECONDS, Permits
+from holdfast.worker.permits import FORGET_SECONDS, READ_AHEAD_SECONDS, Permits
 
 
 class Watch:
@@ -156,3 +156,30 @@ def test_who_waits_for_room_hears_of_attempts_that_are_over_and_not_of_unused_pe
     permits.ended("a")
     permits.ended("a", ran=False)
     assert heard == ["a", "a"]
+
+
+def test_a_queue_of_a_pattern_is_unused_a_while_after_its_last_job() -> None:
+    watch = Watch()
+    permits = Permits({"tenant*": 3, "mail": 1}, watch)
+    for queue in ("tenant-1", "tenant-2", "tenant-3"):
+        assert permits.adopt(queue)
+    permits.take("tenant-1", 1)
+    watch.seconds += FORGET_SECONDS
+    assert permits.unused(["tenant-2", "mail"]) == ["tenant-3"]
+    permits.forget("tenant-3")
+    assert set(permits.slots) == set(permits.ever_served) == {"mail", "tenant-1", "tenant-2"}
+    permits.ended("tenant-1")
+    watch.seconds += FORGET_SECONDS - 1
+    assert permits.unused([]) == []
+    watch.seconds += 1
+    assert sorted(permits.unused([])) == ["tenant-1", "tenant-2"]
+    assert permits.adopt("tenant-3"), "it comes back with its next job"
+
+
+def test_a_queue_that_an_operator_gave_slots_of_its_own_is_not_unused() -> None:
+    watch = Watch()
+    permits = Permits({"tenant*": 3}, watch)
+    permits.adopt("tenant-1")
+    permits.resize("tenant-1", 5)
+    watch.seconds += FORGET_SECONDS
+    assert permits.unused([]) == []
