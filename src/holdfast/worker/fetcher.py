@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from holdfast.errors import StoreUnavailable
 from holdfast.handlers.registry import Mode
 from holdfast.job.record import Claimed
-from holdfast.job.serving import choice_of
 from holdfast.job.text import describe
 from holdfast.store.contract.records import ALL, Want
 from holdfast.worker.admission import Admission
@@ -27,6 +26,7 @@ from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.permits import Permits, Places
+from holdfast.worker.queue_order import QueueOrder
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.watch import Watch
@@ -66,9 +66,8 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._hungry = set(permits.slots)
         self._woken: set[str] = set()
-        self._strict = setup.options.strict
-        self._ranks = {choice: rank for rank, choice in enumerate(setup.options.queues)}
-        self._order = list(permits.slots) if self._strict else sorted(permits.slots)
+        options = setup.options
+        self._order = QueueOrder(options.queues, permits.slots, strict=options.strict)
         self._waiter: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -114,13 +113,10 @@ class Fetcher:
     def resized(self, queue: str) -> None:
         """The slots of this queue have changed: it may be new here, or served no longer."""
         if queue in self._permits.slots:
-            if queue not in self._order:
-                self._order.insert(0, queue)
-                if self._strict:
-                    self._order.sort(key=self._rank)
+            self._order.add(queue)
             self._hungry.add(queue)
             self.wake_up()
-        elif queue in self._order:
+        else:
             self._order.remove(queue)
             self._hungry.discard(queue)
             self._woken.discard(queue)
@@ -183,7 +179,7 @@ class Fetcher:
         ahead = self._permits.reads_ahead
         begin = _least(free, ahead)
         wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
-        queues = self._to_ask()
+        queues = self._order.to_ask(self._hungry, self._runner.opens)
         shares = self._permits.shares(queues)
         for queue in queues:
             share = shares.get(queue, left)
@@ -194,22 +190,14 @@ class Fetcher:
                 left -= room
         return wants
 
-    def _to_ask(self) -> list[str]:
-        """Queues that may have work. With `strict`, only the first of them, and those that its
-        pattern fits too: a later queue has to wait until these are known to have no more."""
-        queues = [queue for queue in self._order if queue in self._hungry]
-        queues = [queue for queue in queues if self._runner.opens(queue)]
-        if not self._strict or not queues:
-            return queues
-        first = self._rank(queues[0])
-        return [queue for queue in queues if self._rank(queue) == first]
-
     async def _passed_empty_queues(self) -> bool:
         """With `strict`, whether later queues may be asked now. A queue whose slots are all taken
         cannot be claimed from, so the store says whether jobs wait in it; if none do, it does not
         hold up the queues after it."""
-        first = self._to_ask() if self._strict else []
-        if not self._hungry.difference(first) or not first or not self._may_claim:
+        if not self._order.strict or not self._may_claim:
+            return False
+        first = self._order.to_ask(self._hungry, self._runner.opens)
+        if not first or self._hungry.issubset(first):
             return False
         self._hungry.difference_update(first)  # before the call: see `_claim`
         try:
@@ -221,11 +209,6 @@ class Fetcher:
             return True
         self._hungry.update(self._permits.slots.keys() & set(first) & set(waiting))
         return not self._hungry.issuperset(first)
-
-    def _rank(self, queue: str) -> int:
-        """The place of a queue in the order that was given; one that was added later is last."""
-        choice = choice_of(queue, self._ranks)
-        return len(self._ranks) if choice is None else self._ranks[choice]
 
     def _tasks(self, free: Mapping[Mode, int]) -> Sequence[str]:
         """All tasks, unless nothing may be claimed ahead and some could not begin at once."""
@@ -251,8 +234,7 @@ class Fetcher:
             # Before the call, so that a wakeup that comes during it is not forgotten.
             self._hungry.discard(want.queue)
         asked = {want.queue for want in wants}
-        if not self._strict:  # queues that a full batch left out come first now
-            self._order.sort(key=asked.__contains__)
+        self._order.asked(asked)
         try:
             claimed = await self._ask(wants, tasks)
         except Exception as error:  # noqa: BLE001 - whatever it is, claiming must go on
