@@ -11,8 +11,11 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-USERS = ("postgres", "valkey", "reload", "speed")
+USERS = ("postgres", "valkey", "otel", "reload", "speed")
 """Extras of users. The others are tools of ours, and may be as new as they like."""
+
+FOLLOWS = ("opentelemetry-sdk", "opentelemetry-semantic-conventions")
+"""What tests need of the same release as a package of users: pip finds that by itself."""
 
 
 def main() -> None:
@@ -22,6 +25,8 @@ def main() -> None:
     oldest = dict(_bounds(allowed))
     for line in Path("constraints.txt").read_text().splitlines():
         name = line.partition("==")[0]
+        if name in FOLLOWS:
+            continue
         print(f"{name}=={oldest.pop(name)}" if name in oldest else line)
     for name, version in oldest.items():
         print(f"{name}=={version}")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+import holdfast.contrib.otel
 import holdfast.testing
 
 ROOT = Path(__file__).parents[2]
@@ -181,7 +182,10 @@ def test_the_page_of_a_folder_leads_to_each_of_its_programs(folder: str) -> None
     assert [name for name in programs if f"]({name})" not in shown] == []
 
 
-PUBLIC = [*holdfast.__all__, *holdfast.testing.__all__, "postgres_server", "valkey_server"]
+PUBLIC = [
+    *(*holdfast.__all__, *holdfast.testing.__all__, *holdfast.contrib.otel.__all__),
+    *("postgres_server", "valkey_server"),
+]
 
 
 def test_every_public_name_is_explained_and_used_in_an_example_of_the_reference() -> None:

@@ -1,0 +1,142 @@
+"""What all spans of one app share: the tracer, the propagator, the counters and the histograms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.metrics import Counter, Histogram, MeterProvider
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, TracerProvider
+
+import holdfast
+from holdfast.contrib.otel import names
+from holdfast.errors import ChildRaised
+
+Attributes = Mapping[str, str | int]
+
+
+class Instruments:
+    """Begins operations. `where` are the attributes of the store."""
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None,
+        meter_provider: MeterProvider | None,
+        propagator: TextMapPropagator | None,
+        where: Attributes,
+    ) -> None:
+        scope = names.SCOPE, holdfast.__version__
+        self.tracer = trace.get_tracer(*scope, tracer_provider, names.SCHEMA_URL)
+        meter = metrics.get_meter(*scope, meter_provider, names.SCHEMA_URL)
+        self._given_propagator = propagator
+        self._where = where
+        self.sent = meter.create_counter(
+            names.SENT, "{message}", "Number of jobs that a program sent to the store."
+        )
+        self.consumed = meter.create_counter(
+            names.CONSUMED, "{message}", "Number of attempts that were given to a handler."
+        )
+        self.operation_duration = _histogram(
+            meter, names.OPERATION_DURATION, "Duration of an enqueue."
+        )
+        self.process_duration = _histogram(
+            meter, names.PROCESS_DURATION, "Duration of an attempt, with its resources and hooks."
+        )
+
+    @property
+    def _propagator(self) -> TextMapPropagator:
+        """The one that is configured now: a program may set up OpenTelemetry after its app."""
+        return self._given_propagator or propagate.get_global_textmap()
+
+    def extracted(self, headers: Mapping[str, str]) -> tuple[Context, SpanContext]:
+        """What the headers of a job carry, and the context of the span among it. The latter is
+        invalid if there is none."""
+        found = self._propagator.extract(headers, Context())
+        return found, trace.get_current_span(found).get_span_context()
+
+    def injected(self, context: Context) -> dict[str, str]:
+        """A context as headers."""
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier, context)
+        return carrier
+
+    def dimensions(self, operation: str, kind: str, task: str, queue: str) -> dict[str, str | int]:
+        """The attributes that spans and measurements of an operation have in common."""
+        return {
+            names.MESSAGING_SYSTEM: names.SYSTEM,
+            names.OPERATION_NAME: operation,
+            names.OPERATION_TYPE: kind,
+            names.DESTINATION: queue,
+            names.TASK: task,
+            **self._where,
+        }
+
+
+def _histogram(meter: metrics.Meter, name: str, description: str) -> Histogram:
+    return meter.create_histogram(
+        name, "s", description, explicit_bucket_boundaries_advisory=names.BOUNDARIES
+    )
+
+
+class Operation:
+    """One enqueue or one attempt, from its begin to its end: a span, a count and a duration."""
+
+    def __init__(
+        self,
+        instruments: Instruments,
+        dimensions: dict[str, str | int],
+        *,
+        kind: SpanKind,
+        context: Context | None = None,
+        links: list[Link] | None = None,
+        attributes: Attributes | None = None,
+    ) -> None:
+        self._dimensions = dimensions
+        self._began = time.time_ns()
+        self._clock = time.perf_counter_ns()
+        self.span: Span = instruments.tracer.start_span(
+            f"{dimensions[names.OPERATION_NAME]} {dimensions[names.DESTINATION]}",
+            context,
+            kind,
+            {**dimensions, **(attributes or {})},
+            links,
+            self._began,
+        )
+
+    def failed(self, error_type: str, error: BaseException) -> None:
+        """Say that an error ended the operation. Its measurements have the type too."""
+        self._dimensions[names.ERROR_TYPE] = error_type
+        if not self.span.is_recording():
+            return
+        self.span.set_attribute(names.ERROR_TYPE, error_type)
+        self.span.set_status(StatusCode.ERROR, _described(error_type, error))
+        if isinstance(error, ChildRaised):
+            self.span.add_event(names.EXCEPTION, _told_by_child(error))
+        elif isinstance(error, Exception):
+            self.span.record_exception(error)
+
+    def end(self, counter: Counter, duration: Histogram, count: int = 1) -> None:
+        """End the span, and measure. The span lasts as long as the duration says."""
+        took = time.perf_counter_ns() - self._clock
+        self.span.end(self._began + took)
+        if count:
+            counter.add(count, self._dimensions)
+        duration.record(took / 1e9, self._dimensions)
+
+
+def _described(error_type: str, error: BaseException) -> str:
+    message = error.message if isinstance(error, ChildRaised) else str(error)
+    return f"{error_type}: {message}" if message else error_type
+
+
+def _told_by_child(error: ChildRaised) -> dict[str, Any]:
+    told = {
+        names.EXCEPTION_TYPE: error.kind,
+        names.EXCEPTION_MESSAGE: error.message,
+        names.EXCEPTION_STACKTRACE: error.traceback,
+    }
+    return {name: value for name, value in told.items() if value}
