@@ -1,81 +1,90 @@
 """Holdfast: a durable job queue, cron scheduler and flow engine.
 
 Everything public is named here; whatever is not may change without notice.
+
+A name is imported when it is first used, so that a program pays only for what it uses: a program
+that only enqueues never imports the worker. Type checkers and editors read the imports below,
+Python reads `_HOMES`.
 """
 
-from holdfast.app import App
-from holdfast.client.client import Client
-from holdfast.client.selection import BulkReport
-from holdfast.client.sync import SyncClient
-from holdfast.context import AttemptLost, Context, CurrentJob, current_job
-from holdfast.declaring.tasks import Tasks
-from holdfast.errors import (
-    AccessRefused,
-    AlreadyOpen,
-    BadArguments,
-    BadImport,
-    BadOption,
-    BadResult,
-    BadTask,
-    ChildRaised,
-    HoldfastError,
-    IdTaken,
-    JobCancelled,
-    JobExpired,
-    JobFailed,
-    JobNotSucceeded,
-    JobSkipped,
-    KeyHeld,
-    NotCapable,
-    NotFilledIn,
-    NotIncluded,
-    NotOpen,
-    NoTransaction,
-    PartlyInserted,
-    PayloadTooLarge,
-    Refused,
-    ResultTimeout,
-    RowRefused,
-    SchemaMissing,
-    SchemaOutdated,
-    SchemaTampered,
-    SchemaTooNew,
-    SlotsLost,
-    StoreError,
-    StoreFull,
-    StoreRefuses,
-    StoreUnavailable,
-    UnknownJob,
-    UnknownSchedule,
-    UnknownTask,
-    Unreadable,
-    WorkerFrozen,
-    WorkerStalled,
-    WrongLoop,
-)
-from holdfast.events import Event
-from holdfast.hooks import Enqueue
-from holdfast.insights.actions import Action
-from holdfast.insights.explain import Explanation, Reason, Who
-from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
-from holdfast.job.ids import JobId
-from holdfast.job.policy import Retention
-from holdfast.job.record import Job
-from holdfast.job.retry import Retry
-from holdfast.job.state import JobState
-from holdfast.job.unique import UniqueBy
-from holdfast.resources import Depends, Shared
-from holdfast.schedule.model import (
-    CatchUp,
-    Decision,
-    Definition,
-    LedgerEntry,
-    OnCrash,
-    Overlap,
-    Schedule,
-)
-from holdfast.store.contract.audit import ActOutcome, AuditEntry
-from holdfast.task import JobHandle, Task
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.client.client import Client
+    from holdfast.client.selection import BulkReport
+    from holdfast.client.sync import SyncClient
+    from holdfast.context import AttemptLost, Context, CurrentJob, current_job
+    from holdfast.declaring.tasks import Tasks
+    from holdfast.errors import (
+        AccessRefused,
+        AlreadyOpen,
+        BadArguments,
+        BadImport,
+        BadOption,
+        BadResult,
+        BadTask,
+        ChildRaised,
+        HoldfastError,
+        IdTaken,
+        JobCancelled,
+        JobExpired,
+        JobFailed,
+        JobNotSucceeded,
+        JobSkipped,
+        KeyHeld,
+        NotCapable,
+        NotFilledIn,
+        NotIncluded,
+        NotOpen,
+        NoTransaction,
+        PartlyInserted,
+        PayloadTooLarge,
+        Refused,
+        ResultTimeout,
+        RowRefused,
+        SchemaMissing,
+        SchemaOutdated,
+        SchemaTampered,
+        SchemaTooNew,
+        SlotsLost,
+        StoreError,
+        StoreFull,
+        StoreRefuses,
+        StoreUnavailable,
+        UnknownJob,
+        UnknownSchedule,
+        UnknownTask,
+        Unreadable,
+        WorkerFrozen,
+        WorkerStalled,
+        WrongLoop,
+    )
+    from holdfast.events import Event
+    from holdfast.hooks import Enqueue
+    from holdfast.insights.actions import Action
+    from holdfast.insights.explain import Explanation, Reason, Who
+    from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
+    from holdfast.job.ids import JobId
+    from holdfast.job.policy import Retention
+    from holdfast.job.record import Job
+    from holdfast.job.retry import Retry
+    from holdfast.job.state import JobState
+    from holdfast.job.unique import UniqueBy
+    from holdfast.resources import Depends, Shared
+    from holdfast.schedule.model import (
+        CatchUp,
+        Decision,
+        Definition,
+        LedgerEntry,
+        OnCrash,
+        Overlap,
+        Schedule,
+    )
+    from holdfast.store.contract.audit import ActOutcome, AuditEntry
+    from holdfast.task import JobHandle, Task
 
 __version__ = "0.1.0"
 
@@ -163,3 +172,53 @@ __all__ = [
     "WrongLoop",
     "current_job",
 ]
+
+_HOMES = {
+    "holdfast.app": ("App",),
+    "holdfast.client.client": ("Client",),
+    "holdfast.client.selection": ("BulkReport",),
+    "holdfast.client.sync": ("SyncClient",),
+    "holdfast.context": ("AttemptLost", "Context", "CurrentJob", "current_job"),
+    "holdfast.declaring.tasks": ("Tasks",),
+    "holdfast.events": ("Event",),
+    "holdfast.hooks": ("Enqueue",),
+    "holdfast.insights.actions": ("Action",),
+    "holdfast.insights.explain": ("Explanation", "Reason", "Who"),
+    "holdfast.job.ends": ("Cancel", "Fail", "Snooze", "Suspend", "Throttled", "TryAgain"),
+    "holdfast.job.ids": ("JobId",),
+    "holdfast.job.policy": ("Retention",),
+    "holdfast.job.record": ("Job",),
+    "holdfast.job.retry": ("Retry",),
+    "holdfast.job.state": ("JobState",),
+    "holdfast.job.unique": ("UniqueBy",),
+    "holdfast.resources": ("Depends", "Shared"),
+    "holdfast.schedule.model": (
+        "CatchUp",
+        "Decision",
+        "Definition",
+        "LedgerEntry",
+        "OnCrash",
+        "Overlap",
+        "Schedule",
+    ),
+    "holdfast.store.contract.audit": ("ActOutcome", "AuditEntry"),
+    "holdfast.task": ("JobHandle", "Task"),
+}
+"""Where each public name is defined. A name that is missing here is an error: `holdfast.errors`."""
+
+
+if not TYPE_CHECKING:  # a type checker would take a `__getattr__` to have every name
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used. From then on Python finds it itself."""
+        if name not in __all__:
+            text = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(text, name=name, obj=sys.modules[__name__])
+        homes = (module for module, names in _HOMES.items() if name in names)
+        value = getattr(import_module(next(homes, "holdfast.errors")), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

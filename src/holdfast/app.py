@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import os
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.background.backoff import Backoff, jittered
-from holdfast.background.options import ReconcileOptions
-from holdfast.background.replicas import Replicas
-from holdfast.client.client import Client
+import msgspec
+
+from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient, WithinBlock
-from holdfast.client.portal import Opened, Pending, Portals, Verb
-from holdfast.client.sync import SyncClient
+from holdfast.client.portal import Call, Opened, Pending, Portals, Verb
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.declaring.imports import Imports
 from holdfast.declaring.named import NamedTask
 from holdfast.declaring.tasks import AnyTask, Tasks
-from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, StoreFull, WrongLoop
+from holdfast.errors import AlreadyOpen, BadOption, NotCapable, NotOpen, WrongLoop
 from holdfast.events import Events
-from holdfast.handlers.registry import Registry
+from holdfast.handlers.eager import EagerJobs, RunsEagerly
 from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.job.ids import WorkerId
-from holdfast.job.serving import choice_of
 from holdfast.logs.records import JobLines, log_event
-from holdfast.services import make_services
-from holdfast.store.contract.records import Capability
-from holdfast.store.contract.store import Store
 from holdfast.store.open import check_url, open_store
 from holdfast.task import Task
-from holdfast.worker.alone import run_alone
-from holdfast.worker.eager import EagerJobs
-from holdfast.worker.equipment import LEAVING_SECONDS, equipped
-from holdfast.worker.last_resort import LastResort
-from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
-from holdfast.worker.worker import CLOSING_SECONDS, Worker
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.client.sync import SyncClient
+    from holdfast.opened_worker import OpenedWorker
+    from holdfast.store.contract.store import Store
+    from holdfast.worker.last_resort import LastResort
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AroundAttempt)
@@ -56,9 +42,6 @@ H = TypeVar("H", bound=InThread)
 E = TypeVar("E", bound=OnEnqueue)
 W = TypeVar("W", bound=AroundEnqueue)
 C = TypeVar("C", bound=ToChild)
-
-REPORT_EVERY_SECONDS = 30.0
-"""How often a worker that waits for room on its server says so."""
 
 
 class App(Tasks):
@@ -104,7 +87,7 @@ class App(Tasks):
         self._imports = Imports(self.settings.imports)
         self.events = Events(log_event)
         self.job_lines = JobLines(self.events)
-        self.eager_jobs = EagerJobs(self, self.settings)
+        self.eager_jobs = EagerJobs(self.settings.eager, self.events, self._eager_runner)
         self._clock = clock
         self._opened: Opened | None = None
         self._unopened: Store | None = None
@@ -113,7 +96,6 @@ class App(Tasks):
         self._opening = asyncio.Lock()
         self.ambient = Ambient()
         self._portals = Portals(self._new_store, self._new_client, self.ambient)
-        self._sync = SyncClient(self)
 
     # Declaring ---------------------------------------------------------------------------
 
@@ -192,31 +174,11 @@ class App(Tasks):
             raise
         return self
 
-    @asynccontextmanager
-    async def opened_for_work(self) -> AsyncIterator[Self]:
-        """Open the app for a worker. If the server has no room for another connection, wait for
-        room instead of raising: a worker that ended here would only be started again."""
-        backoff, reported_at = Backoff(first=0.25, cap=5.0), -math.inf
-        while True:
-            try:
-                await self.__aenter__()
-                break
-            except StoreFull as error:
-                if time.monotonic() > reported_at + REPORT_EVERY_SECONDS:
-                    reported_at = time.monotonic()
-                    self.events.warning("worker.waits_for_room", error=str(error))
-                await asyncio.sleep(jittered(backoff.next()))
-        try:
-            yield self
-        finally:
-            await self.__aexit__(None, None, None)
-
     async def _open(self) -> None:
         if self._opened is None:
             store = self._new_store()
             await store.open()
-            client = self._new_client(store)
-            self._opened = Opened(store, client, asyncio.get_running_loop(), os.getpid())
+            self._opened = Opened(store, asyncio.get_running_loop(), self._new_client)
 
     async def __aexit__(
         self,
@@ -228,8 +190,7 @@ class App(Tasks):
         opened = self._opened
         if self._users == 0 and opened is not None:
             self._opened = None
-            await opened.client.aclose()
-            await opened.store.close()
+            await opened.aclose()
 
     @property
     def is_open(self) -> bool:
@@ -249,6 +210,14 @@ class App(Tasks):
         self._require_own_loop()
         return self._opened.client
 
+    @property
+    def inserter(self) -> Inserter:
+        """What inserts jobs into the open store."""
+        if self._opened is None:
+            raise NotOpen
+        self._require_own_loop()
+        return self._opened.inserter
+
     def _require_own_loop(self) -> None:
         """Refuse use in another event loop: connections belong to the loop that opened them. A
         thread without a loop may take the store or the client, because it can only hand them on
@@ -265,6 +234,8 @@ class App(Tasks):
         connection inside the block: `with app.within(connection):` or `async with`. The caller
         commits or rolls back. The innermost block counts; `within(None)` and
         `task.using(connection=None)` join none."""
+        from holdfast.store.contract.records import Capability
+
         store = self.unopened_store
         if Capability.JOIN_TRANSACTION not in store.capabilities:
             raise NotCapable(store.kind, Capability.JOIN_TRANSACTION.value)
@@ -281,7 +252,7 @@ class App(Tasks):
             self._unopened = self._new_store()
         return self._unopened
 
-    @property
+    @cached_property
     def sync(self) -> SyncClient:
         """The verbs of the client for a program or a thread without an event loop.
 
@@ -290,7 +261,9 @@ class App(Tasks):
         {}
         >>> app.close_sync()
         """
-        return self._sync
+        from holdfast.client.sync import SyncClient
+
+        return SyncClient(self)
 
     def run_sync(self, verb: Verb[T]) -> T:
         """Run a coroutine function of the client from a program or a thread without an event
@@ -299,13 +272,19 @@ class App(Tasks):
 
     def begin_sync(self, verb: Verb[T]) -> Pending[T]:
         """Start such a coroutine function; `wait()` of the answer waits for its end."""
-        return self._portals.begin(self._opened, verb)
+        return self.begin_call(lambda opened: verb(opened.client))
+
+    def begin_call(self, call: Call[T]) -> Pending[T]:
+        """Start a coroutine function of the open store, which may be the portal's own."""
+        return self._portals.begin(self._opened, call)
 
     def close_sync(self) -> None:
         """Close what synchronous calls opened; a later call opens it again."""
         self._portals.close()
 
-    def _new_client(self, store: Store) -> Client:
+    def _new_client(self, store: Store, inserter: Inserter) -> Client:
+        from holdfast.client.client import Client
+
         return Client(
             store,
             self.providers,
@@ -313,6 +292,7 @@ class App(Tasks):
             self.ambient,
             self.registry,
             self.settings.max_payload,
+            inserter,
         )
 
     def _new_store(self) -> Store:
@@ -323,6 +303,9 @@ class App(Tasks):
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> OpenedWorker:
         """A worker for these queues, each with a number of slots; use it with `async with`.
         Without `queues` it serves the queues of the app's own tasks and schedules."""
+        from holdfast.opened_worker import OpenedWorker
+        from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
+
         self.import_tasks()
         defaults = {
             name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
@@ -349,6 +332,7 @@ class App(Tasks):
         them, as `holdfast worker` does. In another thread signals are not its own: use `burst`, or
         let the program end.
         """
+        from holdfast.worker.alone import run_alone
 
         async def work(last_resort: LastResort | None) -> None:
             async with self.worker(queues, **options).alone(last_resort) as worker:
@@ -369,6 +353,11 @@ class App(Tasks):
         with self.eager_jobs.switched_on(raises, resources):
             yield
 
+    def _eager_runner(self) -> RunsEagerly:
+        from holdfast.worker.eager import EagerRunner
+
+        return EagerRunner(self, self.settings.max_payload)
+
     @contextmanager
     def using_store(self, url: str, clock: Clock | None = None) -> Iterator[None]:
         """Use another store inside the `with` block, as tests do. Synchronous calls go to that
@@ -377,7 +366,7 @@ class App(Tasks):
         if self._users:
             raise AlreadyOpen
         before = self.settings, self._clock, self._unopened, self._portals
-        self.settings = replace(self.settings, url=url)
+        self.settings = msgspec.structs.replace(self.settings, url=url)
         self._clock, self._unopened = clock, None
         self._portals = Portals(self._new_store, self._new_client, self.ambient)
         try:
@@ -385,72 +374,3 @@ class App(Tasks):
         finally:
             self.close_sync()
             self.settings, self._clock, self._unopened, self._portals = before
-
-
-class OpenedWorker:
-    """Opens the app, then starts the worker; stops the worker, then closes the app."""
-
-    def __init__(self, app: App, options: WorkerOptions) -> None:
-        self._app = app
-        self.options = options
-        self.registry: Registry | None = None  # what a test has equipped
-        self._open = AsyncExitStack()
-        self._worker: Worker | None = None
-        self._alone = False
-        self._last_resort: LastResort | None = None
-
-    def alone(self, last_resort: LastResort | None) -> Self:
-        """The worker is the whole program: it hears signals before it claims its first job."""
-        self._alone, self._last_resort = True, last_resort
-        return self
-
-    async def __aenter__(self) -> Worker:
-        async with AsyncExitStack() as stack:
-            app = await stack.enter_async_context(self._app.opened_for_work())
-            replicas = Replicas()
-            options = ReconcileOptions(worker=self._own_id, audit_kept=app.settings.keep_audit)
-            services = make_services(app, options, replicas)
-            registry = self.registry
-            if registry is None:
-                registry = await stack.enter_async_context(equipped(app))
-            plain = registry is app.registry and app.lifespan is None
-            stack.enter_context(app.job_lines)
-            self._worker = Worker(
-                app.store,
-                registry,
-                self.options,
-                app.events,
-                services,
-                replicas,
-                closing=CLOSING_SECONDS + (0.0 if plain else LEAVING_SECONDS),
-            )
-            if self._alone:
-                stack.enter_context(self._worker.obeying_signals(self._last_resort))
-            await stack.enter_async_context(self._worker)
-            await self._tell_unserved(app)
-            self._open = stack.pop_all()
-        return self._worker
-
-    async def _tell_unserved(self, app: App) -> None:
-        """Name the queues of the app's tasks that nobody serves: their jobs would only wait."""
-        left_out = [queue for queue in app.own_queues if not choice_of(queue, self.options.queues)]
-        if not left_out:
-            return
-        workers = [worker for worker in await app.store.workers.find() if worker.alive]
-        for queue in left_out:
-            if not any(worker.serves(queue) for worker in workers):
-                tasks = [task.name for task in app.tasks.values() if task.options.queue == queue]
-                app.events.warning(
-                    "worker.queue_unserved", queue=queue, tasks=tasks, advice=f"--queues {queue}"
-                )
-
-    def _own_id(self) -> WorkerId | None:
-        return None if self._worker is None else self._worker.id
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._open.aclose()

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.policy import DAY
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PREFIX = "HOLDFAST_"
 LEAST_MAX_PAYLOAD = 1024
@@ -27,8 +29,7 @@ FLAGS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
 """What text may stand for True and False."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """What a program may set once for all. Times are seconds, sizes are bytes."""
 
     url: str = "sqlite:///holdfast.db"
@@ -68,13 +69,13 @@ class Settings:
     ) -> dict[str, Any]:
         """What was set outside the program, as it was written; nothing by default."""
         environ = os.environ if environ is None else environ
-        return {**_from_files(folder or Path.cwd()), **_from_environment(environ)}
+        return {**_from_files(os.fspath(folder or os.getcwd())), **_from_environment(environ)}
 
 
 def _types() -> dict[str, type]:
     kinds = {"str": str, "str | None": str, "float": float, "int": int, "bool": bool}
     kinds["tuple[str, ...]"] = tuple
-    return {field.name: kinds[str(field.type)] for field in fields(Settings)}
+    return {name: kinds[kind] for name, kind in Settings.__annotations__.items()}
 
 
 def _typed(name: str, value: Any) -> Any:
@@ -114,26 +115,33 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[key] for name, key in named.items() if environ.get(key)}
 
 
-def _from_files(folder: Path) -> dict[str, Any]:
+def _from_files(folder: str) -> dict[str, Any]:
     """The nearest folder upward with settings counts; holdfast.toml hides pyproject.toml."""
-    for place in (folder, *folder.parents):
-        own, project = place / "holdfast.toml", place / "pyproject.toml"
-        if own.is_file():
+    place, below = folder, ""
+    while place != below:
+        own, project = os.path.join(place, "holdfast.toml"), os.path.join(place, "pyproject.toml")
+        if os.path.isfile(own):
             return _known(own, _read(own))
-        if project.is_file():
+        if os.path.isfile(project):
             return _known(project, _read(project).get("tool", {}).get("holdfast", {}))
+        place, below = os.path.dirname(place), place
     return {}
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str) -> dict[str, Any]:
+    import tomllib  # most programs have no such file
+
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        with open(file, "rb") as found:
+            return tomllib.load(found)
     except tomllib.TOMLDecodeError as error:
-        raise BadOption(str(file), f"valid TOML ({error})", "a file that is not") from error
+        raise BadOption(file, f"valid TOML ({error})", "a file that is not") from error
 
 
-def _known(file: Path, found: dict[str, Any]) -> dict[str, Any]:
+def _known(file: str, found: dict[str, Any]) -> dict[str, Any]:
     for name in found:
         if name not in _types():
-            raise BadOption(f"{file.name}: setting", f"one of {', '.join(_types())}", name)
+            raise BadOption(
+                f"{os.path.basename(file)}: setting", f"one of {', '.join(_types())}", name
+            )
     return found

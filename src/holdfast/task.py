@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
+    TYPE_CHECKING,
     Any,
     Generic,
     NoReturn,
@@ -24,12 +25,9 @@ from typing import (
 
 from msgspec import UNSET
 
-from holdfast.client.client import Client
-from holdfast.client.inserting import stands
+from holdfast.client.inserting import Inserter, stands
 from holdfast.client.joining import WITHIN, Ambient
-from holdfast.client.portal import Pending, Verb
-from holdfast.client.results import result_at_once
-from holdfast.client.sync import SyncClient
+from holdfast.client.portal import Call, Pending
 from holdfast.codec.calls import CallCodec
 from holdfast.codec.signature import Signature
 from holdfast.config import LEAST_MAX_PAYLOAD, Settings
@@ -37,16 +35,20 @@ from holdfast.enqueue.bulk import Calls, write_all, write_all_sync
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
 from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
+from holdfast.handlers.eager import EagerJobs
 from holdfast.handlers.registry import Handler
 from holdfast.hooks import Enqueue, Hooks
 from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
-from holdfast.schedule.definition import ScheduleCall, define
-from holdfast.schedule.model import Definition
-from holdfast.store.contract.store import Store
-from holdfast.worker.eager import EagerJobs
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.client.sync import SyncClient
+    from holdfast.schedule.definition import ScheduleCall
+    from holdfast.schedule.model import Definition
+    from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -88,6 +90,8 @@ class TaskHost(Protocol):
     @property
     def client(self) -> Client: ...
     @property
+    def inserter(self) -> Inserter: ...
+    @property
     def store(self) -> Store: ...
     @property
     def unopened_store(self) -> Store: ...
@@ -97,7 +101,7 @@ class TaskHost(Protocol):
     def sync(self) -> SyncClient: ...
     @property
     def ambient(self) -> Ambient: ...
-    def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
+    def begin_call(self, call: Call[T]) -> Pending[T]: ...
 
 
 class TaskOwner(Protocol):
@@ -136,7 +140,7 @@ class JobHandle(Generic[R]):
     async def result_json(self, timeout: Seconds | None = None) -> str | None:
         """The same as JSON text."""
         if (ran := self._ran) is not None:
-            return result_at_once(ran)
+            return _result_at_once(ran)
         return await self._task.client.result_json(self.id, timeout)
 
     async def get(self) -> Job:
@@ -152,7 +156,7 @@ class JobHandle(Generic[R]):
     def result_sync(self, timeout: Seconds | None = None) -> R:
         """`result` for programs without an event loop."""
         ran, sync = self._ran, self._task.app.sync
-        text = sync.result_json(self.id, timeout) if ran is None else result_at_once(ran)
+        text = sync.result_json(self.id, timeout) if ran is None else _result_at_once(ran)
         return self._task.read_result(text)
 
     def get_sync(self) -> Job:
@@ -169,6 +173,12 @@ class JobHandle(Generic[R]):
     def _ran(self) -> Job | None:
         """The job, if it ran where it was enqueued (`holdfast.worker.eager`)."""
         return self._task.app.eager_jobs.find(self.id)
+
+
+def _result_at_once(ran: Job) -> str | None:
+    from holdfast.client.results import result_at_once
+
+    return result_at_once(ran)
 
 
 class Task(Generic[P, R]):
@@ -238,7 +248,7 @@ class Task(Generic[P, R]):
             or app.hooks.around_enqueue
         ):
             return JobHandle(self, await self._insert(job))
-        return JobHandle(self, await app.client.insert(job))
+        return JobHandle(self, await app.inserter.insert(job))
 
     async def _insert(self, job: NewJob) -> Inserted:
         if not self.app.hooks.around_enqueue:
@@ -253,7 +263,7 @@ class Task(Generic[P, R]):
         if app.eager_jobs.on:
             return await app.eager_jobs.run(self.handler, job)
         if (connection := self._joins()) is None:
-            return await app.client.insert(job)
+            return await app.inserter.insert(job)
         [inserted] = await app.store.jobs.within(connection, lambda on: on.insert([job]))
         return stands(job, inserted)
 
@@ -274,7 +284,7 @@ class Task(Generic[P, R]):
         if app.eager_jobs.on:
             return app.eager_jobs.run_sync(self.handler, job)
         if (connection := self._joins()) is None:
-            return app.sync.insert(job)
+            return app.begin_call(lambda opened: opened.inserter.insert(job)).wait()
         jobs = app.unopened_store.jobs
         [inserted] = jobs.within_sync(connection, lambda on: on.insert([job]))
         return stands(job, inserted)
@@ -296,7 +306,7 @@ class Task(Generic[P, R]):
             if self.app.eager_jobs.on:
                 return [await self._write(job) for job in jobs]
             if connection is None:
-                return await self.client.insert_many(jobs)
+                return await self.app.inserter.insert_many(jobs)
             return await self.app.store.jobs.within(connection, lambda on: on.insert(jobs))
 
         with self._many() as enqueue:
@@ -315,7 +325,7 @@ class Task(Generic[P, R]):
             if self.app.eager_jobs.on:
                 return lambda: [self._write_sync(job) for job in jobs]
             if connection is None:
-                return self.app.begin_sync(lambda client: client.insert_many(jobs)).wait
+                return self.app.begin_call(lambda opened: opened.inserter.insert_many(jobs)).wait
             on = self.app.unopened_store.jobs
             inserted = on.within_sync(connection, lambda on: on.insert(jobs))
             return lambda: inserted
@@ -388,6 +398,8 @@ class Task(Generic[P, R]):
     ) -> Definition:
         """A schedule that starts jobs of this task, for `client.schedules.create`. It takes a
         cron expression, an interval or `every=…`, and the options of `@app.schedule`."""
+        from holdfast.schedule.definition import define  # only programs with schedules need it
+
         return define(self.name, self._codec, self.options, cron, options)
 
     def read_result(self, text: str | None) -> R:

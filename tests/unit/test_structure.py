@@ -34,7 +34,7 @@ CONFORMANCE = ROOT / "tests" / "conformance"
 
 TOP_LEVEL = {
     *("__init__", "app", "task", "context", "config", "clock", "errors", "events", "services"),
-    *("hooks", "resources", "logs"),
+    *("hooks", "resources", "logs", "opened_worker"),
     *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
     *("__main__", "handlers", "worker", "store", "cli", "testing", "declaring"),
     *("flow", "limits", "fleet", "telemetry", "server", "contrib"),

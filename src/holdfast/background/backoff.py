@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 FIRST_ERROR_SECONDS, LONGEST_ERROR_SECONDS = 0.25, 5.0
 """How long a loop waits after a tick that failed: at first, and at most."""
@@ -23,6 +22,8 @@ async def pause(seconds: float, *events: asyncio.Event) -> None:
 
 def jittered(seconds: float) -> float:
     """From half of a wait to all of it, at random, so that replicas do not try in step."""
+    import random  # most programs never wait after a failure
+
     return seconds * random.uniform(0.5, 1.0)
 
 

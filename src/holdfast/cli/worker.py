@@ -26,7 +26,8 @@ from holdfast.logs.setup import DEFAULT, LEVELS, LogPlan, set_up_logs
 from holdfast.worker.options import DEFAULT_SLOTS
 
 if TYPE_CHECKING:
-    from holdfast.app import App, OpenedWorker
+    from holdfast.app import App
+    from holdfast.opened_worker import OpenedWorker
     from holdfast.worker.last_resort import LastResort
     from holdfast.worker.worker import Worker
 
@@ -212,7 +213,7 @@ async def _work(
     app: App, call: WorkerCall, watched: Watched, last_resort: LastResort | None
 ) -> None:
     opened = call.opened_on(app)
-    async with app.opened_for_work():
+    async with opened.opened_app():
         logger.info(
             "%s store (%s), queues %s, %s",
             app.store.kind,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 
@@ -21,7 +22,6 @@ from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
-from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.selection import (
     PAGE_LIMIT,
     BulkCall,
@@ -49,16 +49,19 @@ from holdfast.errors import BadOption, UnknownJob
 from holdfast.events import Events
 from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
-from holdfast.insights.explain import Explanation, explain
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
-from holdfast.schedule.providers import Providers
 from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.client.schedules import ScheduleVerbs
+    from holdfast.insights.explain import Explanation
+    from holdfast.schedule.providers import Providers
 
 T = TypeVar("T")
 
@@ -74,20 +77,29 @@ class Client:
         ambient: Ambient | None = None,
         tasks: Mapping[str, Handler] | None = None,
         max_payload: int | None = None,
+        inserter: Inserter | None = None,
     ) -> None:
         """`tasks` are those that this program knows, for checking arguments."""
         self._acts = Acts(events)
         self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
         self.tasks = TaskVerbs(store, self._acts, tasks)
-        self.schedules = ScheduleVerbs(store, providers or Providers(), self._acts)
         self.workers = WorkerVerbs(store)
         self.audit = AuditVerbs(store)
         self._store = store
+        self._providers = providers
         self._jobs = store.jobs
-        self._inserter = Inserter(store.jobs)
+        self._inserter = inserter or Inserter(store.jobs)
         self._results = ResultWaiter(store.jobs)
         self._editor = Editor(tasks or {}, max_payload)
+
+    @cached_property
+    def schedules(self) -> ScheduleVerbs:
+        """The verbs on schedules. They are imported with their first use, because they know how to
+        read cron expressions and time zones, and most programs never ask them."""
+        from holdfast.client.schedules import ScheduleVerbs
+
+        return ScheduleVerbs(self._store, self._providers, self._acts)
 
     async def aclose(self) -> None:
         await self._inserter.aclose()
@@ -146,6 +158,8 @@ class Client:
 
     async def explain(self, job_id: str) -> Explanation:
         """Every reason why the job is not running now, and who can change it."""
+        from holdfast.insights.explain import explain
+
         return await explain(self._store, await self.get(job_id))
 
     # Operators' verbs, on one job -----------------------------------------------------------

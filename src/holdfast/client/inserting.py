@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.background.backoff import Backoff, jittered
 from holdfast.enqueue.batcher import Batcher
 from holdfast.errors import HoldfastError, IdTaken, KeyHeld, PartlyInserted, StoreUnavailable
 from holdfast.job.record import Inserted, NewJob
-from holdfast.store.contract.jobs import Jobs
+
+if TYPE_CHECKING:
+    from holdfast.store.contract.jobs import Jobs
 
 T = TypeVar("T")
 ENQUEUE_PATIENCE = 10.0

@@ -20,11 +20,13 @@ from contextlib import suppress
 from contextvars import ContextVar, Token, copy_context
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import NoTransaction
-from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.joining import Joining, Work
+
+if TYPE_CHECKING:
+    from holdfast.store.contract.jobs import Jobs
+    from holdfast.store.contract.joining import Joining, Work
 
 T = TypeVar("T")
 

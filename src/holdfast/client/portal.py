@@ -17,17 +17,20 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from holdfast.client.client import Client
+from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient, Joined
 from holdfast.errors import NotOpen, WrongLoop
-from holdfast.store.contract.records import Capability
-from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.store.contract.store import Store
 
 T = TypeVar("T")
-Verb = Callable[[Client], Awaitable[T]]
+Verb = Callable[["Client"], Awaitable[T]]
+Call = Callable[["Opened"], Awaitable[T]]
+NewClient = Callable[["Store", Inserter], "Client"]
 
 LOOK_SECONDS = 1.0
 """How often a waiting thread checks that the loop that serves its call still runs."""
@@ -37,16 +40,16 @@ ENDING_SECONDS = 1.0
 
 
 class Pending(Generic[T]):
-    """A verb that was handed to the loop of another thread."""
+    """A call that was handed to the loop of another thread."""
 
-    def __init__(self, verb: Verb[T], client: Client, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, call: Call[T], opened: Opened) -> None:
         async def run() -> T:
-            return await verb(client)
+            return await call(opened)
 
-        self._loop = loop
+        self._loop = opened.loop
         work = run()
         try:
-            self._future: Future[T] = asyncio.run_coroutine_threadsafe(work, loop)
+            self._future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:  # the loop is closed
             work.close()
             raise
@@ -88,14 +91,32 @@ class LentPending(Pending[T]):
         return self._joined.lend_to(lambda: self._begin().wait(patience))
 
 
-@dataclass(frozen=True, slots=True)
 class Opened:
-    """The store and the client of an open app, with their loop and their process."""
+    """An open store with its loop and its process: what inserts jobs there, and the client with
+    all other verbs. A program that only enqueues never needs the client and never imports it."""
 
-    store: Store
-    client: Client
-    loop: asyncio.AbstractEventLoop
-    process: int
+    def __init__(
+        self, store: Store, loop: asyncio.AbstractEventLoop, new_client: NewClient
+    ) -> None:
+        self.store = store
+        self.loop = loop
+        self.process = os.getpid()
+        self.inserter = Inserter(store.jobs)
+        self._new_client = new_client
+        self._clients: list[Client] = []
+
+    @property
+    def client(self) -> Client:
+        if not self._clients:
+            # Two threads may both make one. All callers get the first that was appended.
+            self._clients.append(self._new_client(self.store, self.inserter))
+        return self._clients[0]
+
+    async def aclose(self) -> None:
+        await self.inserter.aclose()
+        for client in self._clients[:1]:
+            await client.aclose()
+        await self.store.close()
 
     @property
     def serves(self) -> bool:
@@ -105,17 +126,15 @@ class Opened:
 
 
 class Portal:
-    """A client with an event loop, a thread and a store of its own, called from other threads.
+    """An open store with an event loop and a thread of its own, called from other threads.
 
     `private` is the app's open store, if no URL leads to it and only a sibling can share it.
     """
 
-    def __init__(self, client: Client, store: Store, private: Store | None = None) -> None:
+    def __init__(self, store: Store, new_client: NewClient, private: Store | None = None) -> None:
         self.private = private
-        self._client = client
-        self._store = store
-        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._opened = Opened(store, self._loop, new_client)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="holdfast-portal", daemon=True
         )
@@ -127,15 +146,15 @@ class Portal:
             raise
         atexit.register(self.close)
 
-    def begin(self, verb: Verb[T]) -> Pending[T]:
-        """Start one verb on the portal's loop."""
+    def begin(self, call: Call[T]) -> Pending[T]:
+        """Start one call on the portal's loop."""
         if threading.current_thread() is self._thread:
             raise WrongLoop.inside_run_sync()
-        return Pending(verb, self._client, self._loop)
+        return Pending(call, self._opened)
 
     def close(self) -> None:
         """Close the store and end the thread. A forked child has no such thread."""
-        if self._loop.is_closed() or self._process != os.getpid():
+        if self._loop.is_closed() or self._opened.process != os.getpid():
             return
         atexit.unregister(self.close)
         try:
@@ -143,12 +162,11 @@ class Portal:
         finally:
             self._stop_loop()
 
-    async def _shut(self, client: Client) -> None:
-        """Calls that nobody has waited for to their end are cancelled last: the client still writes
-        what it took."""
+    async def _shut(self, opened: Opened) -> None:
+        """Calls that nobody has waited for to their end are cancelled last: the store still gets
+        what was taken."""
         try:
-            await client.aclose()
-            await self._store.close()
+            await opened.aclose()
         finally:
             calls = asyncio.all_tasks() - {asyncio.current_task()}
             for call in calls:
@@ -173,7 +191,7 @@ class Portals:
     def __init__(
         self,
         new_store: Callable[[], Store],
-        new_client: Callable[[Store], Client],
+        new_client: NewClient,
         ambient: Ambient,
     ) -> None:
         self._new_store = new_store
@@ -187,23 +205,23 @@ class Portals:
         self._portal: Portal | None = None
         self._lock = threading.Lock()
 
-    def begin(self, opened: Opened | None, verb: Verb[T]) -> Pending[T]:
-        """Start one verb where it can be served."""
+    def begin(self, opened: Opened | None, call: Call[T]) -> Pending[T]:
+        """Start one call where it can be served."""
         if opened is not None and opened.serves and _running_loop() is opened.loop:
             raise WrongLoop.on_its_own_thread()
         if (joined := self._ambient.joined()) is None:
-            return self._begin(opened, verb)
+            return self._begin(opened, call)
         if joined.is_lent:
             raise WrongLoop.inside_run_sync()
-        return LentPending(joined, lambda: self._begin(opened, verb))
+        return LentPending(joined, lambda: self._begin(opened, call))
 
-    def _begin(self, opened: Opened | None, verb: Verb[T]) -> Pending[T]:
+    def _begin(self, opened: Opened | None, call: Call[T]) -> Pending[T]:
         if opened is not None and opened.serves:
             try:
-                return Pending(verb, opened.client, opened.loop)
+                return Pending(call, opened)
             except RuntimeError:
                 pass  # the loop was closed at this moment, and the call has not begun
-        return self._to(opened).begin(verb)
+        return self._to(opened).begin(call)
 
     def close(self) -> None:
         with self._lock:
@@ -218,7 +236,7 @@ class Portals:
             portal = self._portal
             if portal is None or portal.private is not private:
                 store = (private.sibling() if private else None) or self._new_store()
-                stale, portal = portal, Portal(self._new_client(store), store, private)
+                stale, portal = portal, Portal(store, self._new_client, private)
                 self._portal = portal
         if stale is not None:
             stale.close()
@@ -227,7 +245,11 @@ class Portals:
 
 def _private(opened: Opened | None) -> Store | None:
     """The opened store, if it cannot be reached by its URL: a store in memory exists once."""
-    if opened is None or Capability.MANY_PROCESSES in opened.store.capabilities:
+    if opened is None:
+        return None
+    from holdfast.store.contract.records import Capability
+
+    if Capability.MANY_PROCESSES in opened.store.capabilities:
         return None
     return opened.store
 

@@ -15,7 +15,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from holdfast.errors import (
     JobCancelled,
@@ -57,12 +58,11 @@ time grows with how long such a check takes."""
 CHECK_FACTOR = 100
 
 
-@dataclass(slots=True)
-class _Watched:
+class _Watched(msgspec.Struct):
     """A job that somebody waits for. `state` is the last state that was read, None before the first
     read; `check_at` is when to check again whether the job still exists."""
 
-    answers: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    answers: list[asyncio.Future[Outcome]] = []
     state: JobState | None = None
     check_at: float = 0.0
 
@@ -77,8 +77,7 @@ class _Watched:
                 answer.set_exception(error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """Jobs that are polled next at the same time, `due`, after a wait of `wait` seconds."""
 
     due: float

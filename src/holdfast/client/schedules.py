@@ -39,9 +39,11 @@ MICRO = timedelta(microseconds=1)
 class ScheduleVerbs:
     """Create, change, question and run schedules."""
 
-    def __init__(self, store: Store, providers: Providers, acts: Acts | None = None) -> None:
+    def __init__(
+        self, store: Store, providers: Providers | None = None, acts: Acts | None = None
+    ) -> None:
         self._store = store
-        self._providers = providers
+        self._providers = providers or Providers()
         self._acts = acts or Acts()
 
     async def all(self, *names: str) -> list[Schedule]:

@@ -7,19 +7,31 @@ docstring. Nothing is written twice, and a type checker sees the same signature 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from functools import cached_property, update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
 from holdfast.client.portal import Pending, Verb
 from holdfast.client.queues import QueueVerbs
-from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import ResultTimeout
 from holdfast.job import checks
+
+if TYPE_CHECKING:
+    from holdfast.client.sync_schedules import SyncScheduleVerbs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +46,7 @@ class Begins(Protocol):
     def begin_sync(self, verb: Verb[T]) -> Pending[T]: ...
 
 
-class _SyncVerbs:
+class SyncVerbs:
     """Verbs of one noun. `pick` finds the asynchronous verbs of that noun on a client."""
 
     def __init__(self, app: Begins, pick: Callable[[Client], Any]) -> None:
@@ -47,7 +59,7 @@ class _SyncVerbs:
         return self._app.begin_sync(lambda client: verb(self._pick(client), *args, **kwargs))
 
 
-class _plain(Generic[P, T]):  # noqa: N801 - stands where a decorator stands
+class plain(Generic[P, T]):  # noqa: N801 - stands where a decorator stands
     """A verb whose answer is waited for."""
 
     def __init__(self, verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
@@ -57,8 +69,8 @@ class _plain(Generic[P, T]):  # noqa: N801 - stands where a decorator stands
     @overload
     def __get__(self, verbs: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, verbs: _SyncVerbs, owner: type) -> Callable[P, T]: ...
-    def __get__(self, verbs: _SyncVerbs | None, owner: type) -> Self | Callable[P, T]:
+    def __get__(self, verbs: SyncVerbs, owner: type) -> Callable[P, T]: ...
+    def __get__(self, verbs: SyncVerbs | None, owner: type) -> Self | Callable[P, T]:
         if verbs is None:
             return self
 
@@ -68,91 +80,80 @@ class _plain(Generic[P, T]):  # noqa: N801 - stands where a decorator stands
         return update_wrapper(call, self._verb.__get__(verbs))
 
 
-class SyncQueueVerbs(_SyncVerbs):
+class SyncQueueVerbs(SyncVerbs):
     """Read queues, pause, resume and tune them."""
 
-    all = _plain(QueueVerbs.all)
-    apply = _plain(QueueVerbs.apply)
-    pause = _plain(QueueVerbs.pause)
-    resume = _plain(QueueVerbs.resume)
-    pause_all = _plain(QueueVerbs.pause_all)
-    resume_all = _plain(QueueVerbs.resume_all)
-    all_paused = _plain(QueueVerbs.all_paused)
-    tune = _plain(QueueVerbs.tune)
+    all = plain(QueueVerbs.all)
+    apply = plain(QueueVerbs.apply)
+    pause = plain(QueueVerbs.pause)
+    resume = plain(QueueVerbs.resume)
+    pause_all = plain(QueueVerbs.pause_all)
+    resume_all = plain(QueueVerbs.resume_all)
+    all_paused = plain(QueueVerbs.all_paused)
+    tune = plain(QueueVerbs.tune)
 
 
-class SyncTaskVerbs(_SyncVerbs):
+class SyncTaskVerbs(SyncVerbs):
     """Pause tasks and resume them."""
 
-    paused = _plain(TaskVerbs.paused)
-    apply = _plain(TaskVerbs.apply)
-    pause = _plain(TaskVerbs.pause)
-    resume = _plain(TaskVerbs.resume)
+    paused = plain(TaskVerbs.paused)
+    apply = plain(TaskVerbs.apply)
+    pause = plain(TaskVerbs.pause)
+    resume = plain(TaskVerbs.resume)
 
 
-class SyncScheduleVerbs(_SyncVerbs):
-    """Create, change, question and run schedules."""
-
-    all = _plain(ScheduleVerbs.all)
-    get = _plain(ScheduleVerbs.get)
-    create = _plain(ScheduleVerbs.create)
-    edit = _plain(ScheduleVerbs.edit)
-    apply = _plain(ScheduleVerbs.apply)
-    pause = _plain(ScheduleVerbs.pause)
-    resume = _plain(ScheduleVerbs.resume)
-    delete = _plain(ScheduleVerbs.delete)
-    trigger = _plain(ScheduleVerbs.trigger)
-    preview = _plain(ScheduleVerbs.preview)
-    history = _plain(ScheduleVerbs.history)
-    backfill = _plain(ScheduleVerbs.backfill)
-
-
-class SyncWorkerVerbs(_SyncVerbs):
+class SyncWorkerVerbs(SyncVerbs):
     """Read who is working."""
 
-    all = _plain(WorkerVerbs.all)
+    all = plain(WorkerVerbs.all)
 
 
-class SyncAuditVerbs(_SyncVerbs):
+class SyncAuditVerbs(SyncVerbs):
     """Read who changed what."""
 
-    page = _plain(AuditVerbs.page)
+    page = plain(AuditVerbs.page)
 
 
-class SyncClient(_SyncVerbs):
+class SyncClient(SyncVerbs):
     """Every verb of `Client`, without `await`."""
 
     def __init__(self, app: Begins) -> None:
         super().__init__(app, lambda client: client)
         self.queues = SyncQueueVerbs(app, lambda client: client.queues)
         self.tasks = SyncTaskVerbs(app, lambda client: client.tasks)
-        self.schedules = SyncScheduleVerbs(app, lambda client: client.schedules)
         self.workers = SyncWorkerVerbs(app, lambda client: client.workers)
         self.audit = SyncAuditVerbs(app, lambda client: client.audit)
 
-    insert = _plain(Client.insert)
-    insert_many = _plain(Client.insert_many)
-    get = _plain(Client.get)
-    page = _plain(Client.page)
-    count = _plain(Client.count)
-    explain = _plain(Client.explain)
-    apply = _plain(Client.apply)
-    cancel = _plain(Client.cancel)
-    requeue = _plain(Client.requeue)
-    reprioritise = _plain(Client.reprioritise)
-    move = _plain(Client.move)
-    reschedule = _plain(Client.reschedule)
-    edit = _plain(Client.edit)
-    resume = _plain(Client.resume)
-    delete = _plain(Client.delete)
-    apply_all = _plain(Client.apply_all)
-    cancel_all = _plain(Client.cancel_all)
-    requeue_all = _plain(Client.requeue_all)
-    delete_all = _plain(Client.delete_all)
-    move_all = _plain(Client.move_all)
-    reprioritise_all = _plain(Client.reprioritise_all)
-    reschedule_all = _plain(Client.reschedule_all)
-    resume_all = _plain(Client.resume_all)
+    @cached_property
+    def schedules(self) -> SyncScheduleVerbs:
+        """The verbs on schedules, imported with their first use as `Client.schedules` is."""
+        from holdfast.client.sync_schedules import SyncScheduleVerbs
+
+        return SyncScheduleVerbs(self._app, lambda client: client.schedules)
+
+    insert = plain(Client.insert)
+    insert_many = plain(Client.insert_many)
+    get = plain(Client.get)
+    page = plain(Client.page)
+    count = plain(Client.count)
+    explain = plain(Client.explain)
+    apply = plain(Client.apply)
+    cancel = plain(Client.cancel)
+    requeue = plain(Client.requeue)
+    reprioritise = plain(Client.reprioritise)
+    move = plain(Client.move)
+    reschedule = plain(Client.reschedule)
+    edit = plain(Client.edit)
+    resume = plain(Client.resume)
+    delete = plain(Client.delete)
+    apply_all = plain(Client.apply_all)
+    cancel_all = plain(Client.cancel_all)
+    requeue_all = plain(Client.requeue_all)
+    delete_all = plain(Client.delete_all)
+    move_all = plain(Client.move_all)
+    reprioritise_all = plain(Client.reprioritise_all)
+    reschedule_all = plain(Client.reschedule_all)
+    resume_all = plain(Client.resume_all)
 
     def result(self, job_id: str, timeout: Seconds | None = None) -> Any:
         """The result as a JSON value, once the job has succeeded; a typed error otherwise."""

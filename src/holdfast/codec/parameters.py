@@ -12,9 +12,10 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, NoReturn
+
+import msgspec
 
 from holdfast.errors import BadTask
 from holdfast.resources import Resource
@@ -22,8 +23,7 @@ from holdfast.resources import Resource
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPlace:
+class ContextPlace(msgspec.Struct, frozen=True):
     """Which parameter takes the context: the one at `index`, or the keyword-only one of this name
     if `index` is None."""
 
@@ -31,8 +31,7 @@ class ContextPlace:
     index: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FilledIn:
+class FilledIn(msgspec.Struct, frozen=True):
     """The parameters that are no arguments of a job. `in_order` says how many arguments of a job
     can be passed by their position: those before the first resource."""
 

@@ -11,7 +11,6 @@ msgspec handles almost every annotation. Three kinds are left:
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 import typing
@@ -19,7 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import EnumMeta
-from pathlib import PurePath
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -107,7 +105,7 @@ def encode_custom(value: Any) -> object:
         return value.__pydantic_serializer__.to_python(
             value, mode="json", by_alias=True, round_trip=True
         )
-    if isinstance(value, PurePath):
+    if _is_path(type(value)):
         return str(value)
     for base in _SCALARS:
         if isinstance(value, base):
@@ -124,7 +122,7 @@ def decode_custom(kind: Any, value: Any) -> object:
         return value
     if _is_pydantic(kind):
         return _validate(kind, value)
-    if issubclass(kind, PurePath):
+    if _is_path(kind):
         return kind(_expect(str, value))
     base = next(base for base in _SCALARS if issubclass(kind, base))
     return kind(_expect(base, value))
@@ -149,6 +147,8 @@ def plain(value: object) -> Any:
 
 def has_nan(value: object) -> bool:
     """Whether a plain value contains a NaN or an infinity, which msgspec would write as null."""
+    import json  # only values that JSON may lose come here
+
     try:
         json.dumps(value, allow_nan=False, skipkeys=True, default=str)
     except ValueError:
@@ -224,6 +224,12 @@ def _is_pydantic(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "__pydantic_validator__")
 
 
+def _is_path(kind: Any) -> bool:
+    # Whoever has such a class has imported pathlib; most programs need not.
+    pathlib = sys.modules.get("pathlib")
+    return pathlib is not None and isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+
+
 def _mentions_pydantic(annotation: Any) -> bool:
     return _is_pydantic(annotation) or any(map(_mentions_pydantic, typing.get_args(annotation)))
 
@@ -263,9 +269,9 @@ def _in_short(exc: Any) -> str:
 
 
 def _is_known(kind: Any) -> bool:
-    if kind is object or _is_pydantic(kind):
+    if kind is object or _is_pydantic(kind) or _is_path(kind):
         return True
-    return isinstance(kind, type) and issubclass(kind, (PurePath, *_SCALARS))
+    return isinstance(kind, type) and issubclass(kind, _SCALARS)
 
 
 def _custom_kinds(annotation: Any) -> Iterator[Any]:

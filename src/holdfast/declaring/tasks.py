@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterable, MutableMapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.context import Context
 from holdfast.declaring.declared import DeclaredTask
@@ -33,10 +33,12 @@ from holdfast.handlers.registry import Handler, Registry
 from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.schedule.decorator import ScheduleDecorator, declared_on
-from holdfast.schedule.definition import ScheduleCall
-from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
 from holdfast.task import Task, TaskHost
+
+if TYPE_CHECKING:
+    from holdfast.schedule.definition import ScheduleCall
+    from holdfast.schedule.model import Definition
 
 P = ParamSpec("P")
 R = TypeVar("R")

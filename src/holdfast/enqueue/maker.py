@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 import msgspec
@@ -80,6 +79,8 @@ class JobMaker:
         text = msgspec.json.encode(chosen, order="deterministic").decode()
         if len(text) <= 256:
             return text
+        import hashlib  # few keys are so long
+
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.codec.signature import Signature
 from holdfast.context import Context
@@ -32,8 +33,7 @@ class Mode(StrEnum):
     PROCESS = "process"
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """One registered function with its compiled signature. `also` has the names that its task had
     before; jobs of these names are run too. A worker may put `surroundings` around the function:
     hooks, and resources that are made for each attempt."""

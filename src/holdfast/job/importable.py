@@ -10,9 +10,9 @@ under its real name. The real name is found:
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
-from pathlib import Path
 
 SCRIPTS = ("__main__", "__mp_main__")
 """How a module that is run as a script is called: by the interpreter, and in a child process that
@@ -30,13 +30,14 @@ def _name_of_script(module: str) -> str:
     spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
     if spec is not None and spec.name not in SCRIPTS:
         return str(spec.name)
-    return "" if file is None else _name_of_file(Path(file).absolute())
+    return "" if file is None else _name_of_file(os.path.abspath(file))
 
 
 @cache
-def _name_of_file(file: Path) -> str:
-    folder, parts = file.parent, [file.stem]
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.insert(0, folder.name)
-        folder = folder.parent
+def _name_of_file(file: str) -> str:
+    folder, name = os.path.split(file)
+    parts = [os.path.splitext(name)[0]]
+    while os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.dirname(folder) != folder:
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
     return ".".join(parts)

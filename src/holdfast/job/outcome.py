@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -227,8 +226,7 @@ def _is_tried_again(end: End) -> bool:
     return isinstance(end, TimedOut | WorkerLost) or (isinstance(end, Raised) and not end.final)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mover:
+class _Mover(msgspec.Struct, frozen=True):
     """Writes the transitions that `decide` chooses between."""
 
     job: Claimed | Live

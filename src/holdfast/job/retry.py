@@ -9,7 +9,6 @@ of its base classes is compared with the names in the policy.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -132,14 +131,16 @@ class Retry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             return True
         return raised.isdisjoint(self.not_on) and not (self.on and raised.isdisjoint(self.on))
 
-    def delay(self, failures: int, uniform: UniformRandom = random.random) -> float:
+    def delay(self, failures: int, uniform: UniformRandom | None = None) -> float:
         """Seconds to wait after the given number of failed attempts (1 or more).
 
         Jitter only ever adds: a wait is never shorter than the curve says, so
         `cap` plus jitter bounds it and a herd that failed together spreads out.
         """
+        from random import random  # only a worker needs it
+
         wait = min(self.cap, self._plain(max(1, failures)))
-        return wait * (1 + self.jitter * uniform())
+        return wait * (1 + self.jitter * (uniform or random)())
 
     def _plain(self, failures: int) -> float:
         match self.curve:

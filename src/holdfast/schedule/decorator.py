@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from holdfast.errors import BadOption, BadTask
 from holdfast.job.checks import check_name
-from holdfast.schedule.definition import ScheduleCall
-from holdfast.schedule.model import Definition
+
+if TYPE_CHECKING:
+    from holdfast.schedule.definition import ScheduleCall
+    from holdfast.schedule.model import Definition
 
 WAITING_SCHEDULES = "__holdfast_schedules__"
 """The attribute of a function that keeps its schedules until it becomes a task."""

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
-from zoneinfo import ZoneInfo
 
 from holdfast.errors import BadOption, NoTransaction
 
@@ -182,6 +181,8 @@ class _Django:
         """With USE_TZ off Django reads times without a zone: in the zone of its session."""
         if not any(isinstance(value, datetime) and value.tzinfo is None for value in row):
             return row
+        from zoneinfo import ZoneInfo  # only Django has zones of its own
+
         zone = ZoneInfo(self._connection.timezone_name)
         return [
             value.replace(tzinfo=zone)

@@ -8,15 +8,16 @@ to it, because it cannot know what the newer ones mean.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
+
+import msgspec
 
 from holdfast.errors import SchemaMissing, SchemaOutdated, SchemaTampered, SchemaTooNew
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True):
     version: int
     name: str
     sql: str
@@ -28,13 +29,10 @@ class Migration:
 
 def load_migrations(package: str) -> list[Migration]:
     """The migration files of a backend, by version."""
-    folder = files(package).joinpath("migrations")
+    folder = Path(sys.modules[package].__path__[0], "migrations")
     found = [
-        Migration(
-            int(file.name.partition("_")[0]), file.name.removesuffix(".sql"), file.read_text()
-        )
-        for file in folder.iterdir()
-        if file.name.endswith(".sql")
+        Migration(int(file.stem.partition("_")[0]), file.stem, file.read_text("utf-8"))
+        for file in folder.glob("*.sql")
     ]
     return sorted(found, key=lambda migration: migration.version)
 

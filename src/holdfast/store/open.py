@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import BadOption, HoldfastError
-from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.store.contract.store import Store
 
 SCHEMES = "sqlite:///file.db, sqlite:// (in memory), postgres://… or valkey://…"
 VALKEY = frozenset(

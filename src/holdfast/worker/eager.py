@@ -1,4 +1,4 @@
-"""Eager jobs: each runs where it is enqueued, at once, and no store knows of it.
+"""How a job runs where it is enqueued, at once, without any store knowing of it.
 
 This is for tests and for a development server without a worker. A job has one attempt: an error
 shows at once, and nothing waits. A plain function runs in the thread of `enqueue_sync`, so that it
@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -21,18 +19,17 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from holdfast.clock import utcnow
-from holdfast.config import Settings
 from holdfast.errors import BadArguments, BadResult, PayloadTooLarge
+from holdfast.handlers.eager import EagerRun
 from holdfast.handlers.exceptions import end_of, refused
 from holdfast.handlers.inline import InlineAttempt, OutOfTime, on_the_spot
 from holdfast.handlers.registry import Handler, Mode, Registry
 from holdfast.job.ends import End, Returned, TimedOut
-from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy, encode_policy
-from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.record import Job, NewJob
 from holdfast.job.retry import Retry
-from holdfast.job.state import ENDED, JobState
+from holdfast.job.state import ENDED
 from holdfast.worker.equipment import Equips, equipped, with_surroundings
 from holdfast.worker.job_events import JobEvents, Observed
 
@@ -40,80 +37,50 @@ if TYPE_CHECKING:
     from holdfast.handlers.resources import Overrides
 
 T = TypeVar("T")
-KEPT = 1_000
-"""How many jobs that ran are remembered, the newest."""
 
 
-class EagerJobs:
-    """Runs jobs of one app where they are enqueued, while it is `on`.
+class EagerRunner:
+    """Runs jobs of one app at once, for its `EagerJobs`."""
 
-    With `raises` a job that fails raises its handler's error at the enqueue. Otherwise only its
-    handle tells. `resources` are given in place of what functions make.
-    """
-
-    def __init__(self, app: Equips, settings: Settings) -> None:
-        self.on = settings.eager
-        self._raises = True
-        self._resources: Overrides | None = None
+    def __init__(self, app: Equips, max_result: int) -> None:
         self._app = app
         self._events = JobEvents(app.events)
-        self._max_result = settings.max_payload
-        self._ran: OrderedDict[JobId, Job] = OrderedDict()
-        self._told = False
+        self._max_result = max_result
 
-    @contextmanager
-    def switched_on(self, raises: bool, resources: Overrides | None = None) -> Iterator[None]:
-        before = self.on, self._raises, self._resources
-        self.on, self._raises, self._resources = True, raises, resources
-        try:
-            yield
-        finally:
-            self.on, self._raises, self._resources = before
-
-    def find(self, job_id: JobId) -> Job | None:
-        """A job that ran here."""
-        return self._ran.get(job_id)
-
-    def tell(self) -> None:
-        """Warn once: in production, jobs would be lost with their process."""
-        if self.on and not self._told:
-            self._told = True
-            self._app.events.warning("program.eager", raises=self._raises)
-
-    async def run(self, handler: Handler, job: NewJob) -> Inserted:
+    async def run(self, handler: Handler, job: NewJob, resources: Overrides | None) -> EagerRun:
         """Run a job for a caller with an event loop. A plain function runs in a thread."""
-        return await self._run(handler, job, in_thread=True)
+        return await self._run(handler, job, resources, in_thread=True)
 
-    def run_sync(self, handler: Handler, job: NewJob) -> Inserted:
+    def run_sync(self, handler: Handler, job: NewJob, resources: Overrides | None) -> EagerRun:
         """Run a job for a caller without a loop. A plain function runs in the caller's thread. It
         has a loop there only if something else of the job needs one: frameworks refuse to touch
         their database in a thread with a loop."""
         if self._needs_loop(handler):
-            return _in_a_loop(lambda: self._run(handler, job, in_thread=False))
-        self.tell()
+            return _in_a_loop(lambda: self._run(handler, job, resources, in_thread=False))
         known = with_surroundings(self._app, _only(handler))
         attempt, seen = self._begin(known[handler.name], job)
         try:
             end: End = self._returned(attempt, attempt.run_plain())
         except Exception as error:  # noqa: BLE001 - what it means is decided there
-            return self._failed(attempt, job, seen, error)
-        return self._keep(attempt, job, seen, end)
+            return self._ran(attempt, job, seen, _end(error), error)
+        return self._ran(attempt, job, seen, end)
 
     def _needs_loop(self, handler: Handler) -> bool:
         app = self._app
         needs = handler.mode is Mode.LOOP or bool(handler.signature.resources)
         return needs or bool(app.hooks.around_attempt) or app.lifespan is not None
 
-    async def _run(self, handler: Handler, job: NewJob, *, in_thread: bool) -> Inserted:
-        self.tell()
-        async with equipped(self._app, self._resources, only=_only(handler)) as known:
+    async def _run(
+        self, handler: Handler, job: NewJob, resources: Overrides | None, *, in_thread: bool
+    ) -> EagerRun:
+        async with equipped(self._app, resources, only=_only(handler)) as known:
             attempt, seen = self._begin(known[handler.name], job)
             try:
                 result = await attempt.run(asyncio.to_thread if in_thread else on_the_spot)
                 end: End = self._returned(attempt, result)
             except Exception as error:  # noqa: BLE001 - what it means is decided there
-                return self._failed(attempt, job, seen, error)
-            return self._keep(attempt, job, seen, end)
+                return self._ran(attempt, job, seen, _end(error), error)
+            return self._ran(attempt, job, seen, end)
 
     def _begin(self, handler: Handler, job: NewJob) -> tuple[InlineAttempt, Observed]:
         attempt = InlineAttempt(handler, _once(job))
@@ -128,25 +95,20 @@ class EagerJobs:
             raise PayloadTooLarge(what, size, self._max_result)
         return Returned(result)
 
-    def _failed(
-        self, attempt: InlineAttempt, job: NewJob, seen: Observed, error: Exception
-    ) -> Inserted:
-        seen.error = error
-        inserted = self._keep(attempt, job, seen, _end(error))
-        if self._raises and self._ran[job.id].state is JobState.FAILED:
-            raise error
-        return inserted
-
-    def _keep(self, attempt: InlineAttempt, job: NewJob, seen: Observed, end: End) -> Inserted:
-        claimed, seen.over = attempt.claimed, time.monotonic()
+    def _ran(
+        self,
+        attempt: InlineAttempt,
+        job: NewJob,
+        seen: Observed,
+        end: End,
+        error: Exception | None = None,
+    ) -> EagerRun:
+        claimed, seen.over, seen.error = attempt.claimed, time.monotonic(), error
         move = decide(claimed, end)
-        self._ran[job.id] = _record(attempt, job, move)
-        while len(self._ran) > KEPT:
-            self._ran.popitem(last=False)
         policy = decode_policy(claimed.policy)
         self._events.tell_attempt_failed(claimed, policy, None, move, seen.error)
         self._events.tell_ended(claimed, policy, None, move, seen)
-        return Inserted(job.id, "created")
+        return EagerRun(_record(attempt, job, move), error)
 
 
 def _only(handler: Handler) -> Registry:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from holdfast.errors import (
     BadOption,
@@ -64,8 +65,7 @@ def borrow(connection: Any, location: Location) -> Iterator[Lent]:
         lent.cursor.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
+class Lent(msgspec.Struct, frozen=True):
     """A cursor of the driver's connection, and the driver itself."""
 
     cursor: Any

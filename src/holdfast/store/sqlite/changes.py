@@ -12,7 +12,6 @@ woken by every commit.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import sys
@@ -153,6 +152,8 @@ def _poll_of(*descriptors: int) -> select.poll:
 
 
 def _inotify(path: Path) -> int:
+    import ctypes  # only what listens needs it, which most programs do not
+
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
     if descriptor < 0:

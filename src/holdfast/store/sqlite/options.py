@@ -8,9 +8,10 @@ sqlite:///jobs.db?synchronous=FULL&busy_timeout=60
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 from holdfast.errors import BadOption, StoreError
 
@@ -26,8 +27,7 @@ _PROMISES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """A parsed URL. For `patience` seconds a write waits for the lock of a busy database."""
 
     path: Path | None

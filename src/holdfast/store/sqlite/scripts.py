@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from holdfast.store.body import BODY
 
+_FOLDER = Path(__file__).parent / "sql"
 _STEP = re.compile(r"^-- name: (.+)$", re.MULTILINE)
 BODY_WORDS = {
     "{{body}}": ", ".join(BODY),
@@ -56,7 +57,7 @@ def statements(text: str) -> list[str]:
 
 
 def _read(verb: str) -> str:
-    text = files(__package__).joinpath("sql", f"{verb}.sql").read_text().strip()
+    text = (_FOLDER / f"{verb}.sql").read_text("utf-8").strip()
     for word, columns in BODY_WORDS.items():
         text = text.replace(word, columns)
     return _PART.sub(lambda part: _read(part[1]), text)
