@@ -1,9 +1,12 @@
 """`python -m bench.guard`: fails when a ratio to the floor got more than 20% worse.
 
 Short runs of bulk, drain and pickup on every store, compared with `recorded.json`, which
-`--record` writes anew. A busy moment on a small machine can hit one contender alone, so where a
-ratio looks worse up to twice as many rounds are added before it is believed; all of them are taken
-at once for what is recorded, which must not be one lucky moment.
+`--record` writes anew. Ratios of two servers, such as Redis 6.2 and Valkey 9.1, are not compared:
+the guard says which server they were recorded with, and does not fail.
+
+A busy moment on a small machine can hit one contender alone, so where a ratio looks worse up to
+twice as many rounds are added before it is believed; all of them are taken at once for what is
+recorded, which must not be one lucky moment.
 """
 
 from __future__ import annotations
@@ -37,22 +40,43 @@ RECORDED = Path(__file__).parent / "recorded.json"
 ROUNDS, TRIES = 3, 3
 TOLERANCE = 0.20
 
-Ratios = Mapping[str, float]
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What `recorded.json` holds: ratios by workload and store, and the server of each store."""
+
+    ratios: Mapping[str, float]
+    servers: Mapping[str, str]
+
+    @classmethod
+    def load(cls) -> Recorded:
+        return cls(**json.loads(RECORDED.read_text())) if RECORDED.exists() else cls({}, {})
+
+    def save(self) -> None:
+        kept = {"ratios": self.ratios, "servers": self.servers}
+        RECORDED.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+    def compared(self, workload: Workload, ratio: float, server: str) -> Guarded:
+        name, known = f"{workload.name} {workload.store}", self.servers.get(workload.store)
+        other = None if known == server else known
+        return Guarded(name, workload.figure, ratio, self.ratios.get(name), other)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """One ratio to the floor, now and as it was recorded."""
+    """One ratio to the floor, now and as it was recorded. `other_server` is the server that it was
+    recorded with, if this is another one."""
 
     name: str
     figure: str
     ratio: float
     recorded: float | None
+    other_server: str | None = None
 
     @property
     def change(self) -> float:
         """By what share it got better; worse is negative."""
-        if self.recorded is None:
+        if self.recorded is None or self.other_server is not None:
             return 0.0
         if self.figure in MORE_IS_BETTER:
             return self.ratio / self.recorded - 1
@@ -63,9 +87,13 @@ class Guarded:
         return self.change < -TOLERANCE
 
     def __str__(self) -> str:
-        before = "nothing recorded" if self.recorded is None else f"recorded {self.recorded:.3f}"
+        now = f"{self.name:<18} {self.ratio:.3f} of the floor"
+        if self.recorded is None:
+            return f"{now}, nothing recorded"
+        if self.other_server is not None:
+            return f"{now}, recorded {self.recorded:.3f} with {self.other_server}: not compared"
         fell = f"  more than {TOLERANCE:.0%} worse" if self.fell else ""
-        return f"{self.name:<18} {self.ratio:.3f} of the floor, {before}, {self.change:+.0%}{fell}"
+        return f"{now}, recorded {self.recorded:.3f}, {self.change:+.0%}{fell}"
 
 
 def main() -> None:
@@ -79,15 +107,18 @@ def main() -> None:
 
 async def guard(found: Sequence[Place], *, record: bool) -> None:
     console = Console(highlight=False)
-    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    guarded = []
+    recorded, guarded = Recorded.load(), list[Guarded]()
+    servers = {place.name: (await place.describe())["server"] for place in found}
+    console.print(f"with {', '.join(servers.values())}")
     with console.status("starting") as status:
         for workload in _workloads(found):
-            one = await _measured(workload, {} if record else recorded, record, status.update)
+            server = servers[workload.store]
+            one = await _measured(workload, recorded, server, record, status.update)
             console.print(str(one), style="red" if one.fell else None)
             guarded.append(one)
     if record:
-        _record(recorded | {one.name: round(one.ratio, 3) for one in guarded})
+        ratios = {one.name: round(one.ratio, 3) for one in guarded}
+        Recorded({**recorded.ratios, **ratios}, {**recorded.servers, **servers}).save()
     elif fallen := [one.name for one in guarded if one.fell]:
         sys.exit(f"slower than recorded: {', '.join(fallen)}; profile it, or record why it may be")
 
@@ -100,27 +131,22 @@ def _workloads(found: Sequence[Place]) -> Iterator[Workload]:
 
 
 async def _measured(
-    workload: Workload, recorded: Ratios, thoroughly: bool, told: InotifyChanges
+    workload: Workload, recorded: Recorded, server: str, thoroughly: bool, told: InotifyChanges
 ) -> Guarded:
     contest = await alternate(workload, ROUNDS, told)
     for _ in range(TRIES - 1):
-        if thoroughly or _compared(contest, recorded).fell:
+        if thoroughly or _compared(contest, recorded, server).fell:
             contest = contest.and_then(await alternate(workload, ROUNDS, told))
-    return _compared(contest, recorded)
+    return _compared(contest, recorded, server)
 
 
-def _compared(contest: Contest, recorded: Ratios) -> Guarded:
+def _compared(contest: Contest, recorded: Recorded, server: str) -> Guarded:
     workload = contest.workload
     ratio = contest.ratio(HOLDFAST, FLOOR, workload.figure)
     if ratio is None:
         failures = "; ".join(entry.failure for entry in contest.entries if entry.failure)
         sys.exit(f"{workload.name} on {workload.store}: {failures}")
-    name = f"{workload.name} {workload.store}"
-    return Guarded(name, workload.figure, ratio, recorded.get(name))
-
-
-def _record(ratios: dict[str, float]) -> None:
-    RECORDED.write_text(json.dumps(ratios, indent=1, sort_keys=True) + "\n")
+    return recorded.compared(workload, ratio, server)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ class Place(Protocol):
     url: str
 
     async def describe(self) -> dict[str, str]:
-        """Version and settings, for the record."""
+        """Version and settings, for the record. `server` is its name and release, without what
+        only mends: figures of two servers say nothing about each other."""
         ...
 
     def new_url(self) -> str:
@@ -74,7 +75,8 @@ class OnPostgres:
 
     async def describe(self) -> dict[str, str]:
         names = ("server_version", "fsync", "synchronous_commit", *SETTINGS)
-        return {name: await _on_postgres(self._server.url, f"show {name}") for name in names}
+        found = {name: await _on_postgres(self._server.url, f"show {name}") for name in names}
+        return {"server": release("Postgres", found["server_version"], 1), **found}
 
     def new_url(self) -> str:
         return self._server.new_database()
@@ -111,7 +113,9 @@ class OnSqlite:
         self._count = 0
 
     async def describe(self) -> dict[str, str]:
-        return {"version": sqlite3.sqlite_version, "journal": "wal", "synchronous": "normal"}
+        version = sqlite3.sqlite_version
+        server = release("SQLite", version, 2)
+        return {"server": server, "version": version, "journal": "wal", "synchronous": "normal"}
 
     def new_url(self) -> str:
         self._count += 1
@@ -138,9 +142,9 @@ class OnValkey:
         self.url = server.url
 
     async def describe(self) -> dict[str, str]:
-        info = str(self._server.say("INFO", "server")).split()
-        [version] = [line for line in info if line.startswith("redis_version:")]
-        return {"version": version.partition(":")[2], "appendfsync": "everysec"}
+        name, version = valkey_or_redis(str(self._server.say("INFO", "server")))
+        server = release(name, version, 2)
+        return {"server": server, "version": version, "appendfsync": "everysec"}
 
     def new_url(self) -> str:
         return self._server.new_namespace()
@@ -183,6 +187,19 @@ def places(names: Collection[str]) -> Iterator[list[Place]]:
 def _valkey() -> Iterator[Place]:
     with ThrowawayValkey(find_valkey(), fsync="everysec") as server:
         yield OnValkey(server)
+
+
+def release(name: str, version: str, numbers: int) -> str:
+    """A server by its name and the first numbers of its version."""
+    return f"{name} {'.'.join(version.split('.')[:numbers])}"
+
+
+def valkey_or_redis(info: str) -> tuple[str, str]:
+    """Name and version. Valkey also says which Redis it is compatible with."""
+    told = dict(line.split(":", 1) for line in info.split() if ":" in line)
+    if "valkey_version" in told:
+        return "Valkey", told["valkey_version"]
+    return "Redis", told["redis_version"]
 
 
 def sqlite_path(url: str) -> Path:

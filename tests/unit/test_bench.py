@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.guard import Guarded
+from bench.guard import Guarded, Recorded
 from bench.measure import (
     FASTEST_PEER,
     FLOOR,
@@ -17,6 +17,7 @@ from bench.measure import (
     alternate,
     percentiles,
 )
+from bench.places import release, valkey_or_redis
 from bench.sqlite_trace import BRACKET, LOOK, STATEMENT, kind_of
 from bench.targets import STORES, TARGETS, Target, judge
 from bench.workloads import WORKLOADS
@@ -152,3 +153,28 @@ def test_rounds_that_are_added_can_only_better_a_figure() -> None:
 
 def test_the_guard_lets_pass_what_was_never_recorded() -> None:
     assert not Guarded("drain sqlite", "rate", 0.01, recorded=None).fell
+
+
+def test_the_guard_does_not_compare_the_ratios_of_two_servers() -> None:
+    drain = Workload("drain", "valkey", ())
+    recorded = Recorded({"drain valkey": 0.9}, {"valkey": "Redis 6.2"})
+    same = recorded.compared(drain, 0.3, "Redis 6.2")
+    other = recorded.compared(drain, 0.3, "Valkey 9.1")
+    assert (same.fell, other.fell) == (True, False)
+    assert str(other).endswith("recorded 0.900 with Redis 6.2: not compared")
+
+
+def test_what_is_recorded_names_the_server_of_every_store() -> None:
+    recorded = Recorded.load()
+    assert recorded.servers.keys() == {name.split()[1] for name in recorded.ratios} == set(STORES)
+
+
+@pytest.mark.parametrize(
+    ("info", "server"),
+    [
+        ("# Server\r\nredis_version:6.2.14\r\ngcc_version:10.2.1\r\n", "Redis 6.2"),
+        ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n", "Valkey 9.1"),
+    ],
+)
+def test_valkey_is_told_from_redis(info: str, server: str) -> None:
+    assert release(*valkey_or_redis(info), 2) == server
