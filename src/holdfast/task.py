@@ -7,7 +7,7 @@ because the worker passes the context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import (
@@ -38,7 +38,7 @@ from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
 from holdfast.handlers.eager import EagerJobs
 from holdfast.handlers.registry import Handler
 from holdfast.hooks import Enqueue, Hooks
-from holdfast.job.checks import check_job_id, known_job_id
+from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
@@ -240,7 +240,8 @@ class Task(Generic[P, R]):
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Write one call to the store; returns when the store has acknowledged it."""
-        job, app = self._new_job(args, kwargs), self._host or self.app
+        job = self._job_of(self._codec.encode(args, kwargs))
+        app = self._host or self.app
         if (
             app.eager_jobs.on
             or WITHIN.get() is not None
@@ -269,7 +270,7 @@ class Task(Generic[P, R]):
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """`enqueue` for programs without an event loop."""
-        return JobHandle(self, self._insert_sync(self._new_job(args, kwargs)))
+        return JobHandle(self, self._insert_sync(self._job_of(self._codec.encode(args, kwargs))))
 
     def _insert_sync(self, job: NewJob) -> Inserted:
         if not self.app.hooks.around_enqueue:
@@ -362,27 +363,22 @@ class Task(Generic[P, R]):
     def _job_for(self, call: object) -> NewJob:
         match call:
             case tuple():
-                return self._new_job(call, {})
+                return self._job_of(self._codec.encode(call, {}))
             case dict():
-                return self._new_job((), call)
+                return self._job_of(self._codec.encode((), call))
         got = type(call).__name__
         raise BadArguments(self.name, f"a call must be a tuple or a dict of arguments, got {got}")
-
-    def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
-        return self._job_of(self._codec.encode(args, kwargs))
 
     def _job_of(self, text: str) -> NewJob:
         # UTF-8 takes at most four bytes a character, so most texts need not be encoded to know.
         if len(text) * 4 > LEAST_MAX_PAYLOAD:
             self._require_room(text, self.app.settings.max_payload)
-        own = self.options.id
-        job_id = None if own is None else check_job_id(own)
         hooks = self._hooks
         if hooks is None:
             hooks = self._hooks = self.app.hooks
         if hooks.on_enqueue:
-            return self._maker.make(text, job_id, hooks.headers(self.name))
-        return self._maker.make(text, job_id)
+            return self._maker.make(text, hooks.headers(self.name))
+        return self._maker.make(text)
 
     def _require_room(self, text: str, limit: int) -> None:
         if len(text) * 4 > limit and (size := len(text.encode())) > limit:

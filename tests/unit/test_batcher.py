@@ -246,3 +246,14 @@ async def test_a_thousand_calls_share_a_few_flushes() -> None:
     line.returns(1_000)
     assert await asyncio.gather(*calls) == [f"answer {n}" for n in range(1_000)]
     assert len(line.batches) <= 3
+
+
+async def test_an_answer_that_is_an_exception_is_raised_to_its_caller_alone() -> None:
+    async def flush(items: Sequence[int]) -> list[int | Exception]:
+        return [ValueError(f"no {item}") if item % 2 else item for item in items]
+
+    batcher = Batcher(flush)
+    with pytest.raises(ValueError, match="no 1"):
+        await batcher.submit(1)
+    together = await asyncio.gather(*map(batcher.submit, range(4)), return_exceptions=True)
+    assert [str(answer) for answer in together] == ["0", "no 1", "2", "no 3"]

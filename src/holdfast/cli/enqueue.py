@@ -101,14 +101,12 @@ async def _by_name(
     """Enqueue by the task's name, without its app. The arguments are not checked here, because the
     function's signature is unknown; the worker checks them."""
     from holdfast.config import Settings
-    from holdfast.job.checks import check_job_id
 
     check_name("task name", task)
     text, limit = _json(arguments), Settings.load().max_payload
     if len(text.encode()) > limit:
         raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
-    own = check_job_id(options["id"]) if "id" in options else None
-    job = JobMaker(task, JobOptions().using(options)).make(text, own)
+    job = JobMaker(task, JobOptions().using(options)).make(text)
     async with session.client(may_create=True) as client:
         inserted = await client.insert(job)
         if not session.as_json:

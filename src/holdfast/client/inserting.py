@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.background.backoff import Backoff, jittered
 from holdfast.enqueue.batcher import Batcher
@@ -28,25 +29,22 @@ class Inserter:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._plain: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
-        self._keyed: Batcher[NewJob, Inserted | HoldfastError] = Batcher(self._insert_each)
+        self._plain: Batcher[NewJob, Inserted] = Batcher(self._insert_each)
+        self._keyed: Batcher[NewJob, Inserted] = Batcher(self._insert_each)
 
     async def aclose(self) -> None:
         await self._plain.aclose()
         await self._keyed.aclose()
 
-    async def insert(self, job: NewJob) -> Inserted:
+    def insert(self, job: NewJob) -> Coroutine[Any, Any, Inserted]:
         """Insert one job; concurrent calls share a round trip."""
         if job.unique is None:
-            return stands(job, await self._plain.submit(job))
-        return await _while_held(lambda: self._insert_keyed(job))
+            return self._plain.submit(job)
+        return _while_held(partial(self._keyed.submit, job))
 
     async def insert_many(self, jobs: Sequence[NewJob]) -> list[Inserted]:
         """Insert all of them; raises `PartlyInserted` if the store took some and refused others."""
         return await _while_held(lambda: self._insert(jobs))
-
-    async def _insert_keyed(self, job: NewJob) -> Inserted:
-        return stands(job, await self._keyed.submit(job))
 
     async def _insert_each(self, jobs: Sequence[NewJob]) -> Sequence[Inserted | HoldfastError]:
         """One answer for each job of a shared round trip. A job that the store took is answered
@@ -54,13 +52,21 @@ class Inserter:
         the callers with that key are answered `KeyHeld`; the other jobs are inserted without
         them."""
         try:
-            return await self._insert(jobs)
+            answers = await self._insert(jobs)
         except PartlyInserted as error:
-            return [answer or error.reason for answer in error.answers]
+            pairs = zip(jobs, error.answers, strict=True)
+            return [error.reason if one is None else refusal(job, one) or one for job, one in pairs]
         except KeyHeld as held:
             free = [job for job in jobs if _key(job) not in held.keys]
-            answers = iter(await self._insert_each(free) if free else ())
-            return [held if _key(job) in held.keys else next(answers) for job in jobs]
+            others = iter(await self._insert_each(free) if free else ())
+            return [
+                KeyHeld([_key(job)], held.patience) if _key(job) in held.keys else next(others)
+                for job in jobs
+            ]
+        for answer in answers:
+            if answer.how == "taken":
+                return [refusal(job, one) or one for job, one in zip(jobs, answers, strict=True)]
+        return answers
 
     def _insert(self, jobs: Sequence[NewJob]) -> Awaitable[list[Inserted]]:
         """Repeat the insert over a short outage. The ids were made here, so a repeat never adds
@@ -68,16 +74,16 @@ class Inserter:
         return _patiently(lambda: self._jobs.insert(jobs), ENQUEUE_PATIENCE)
 
 
-def stands(job: NewJob, answer: Inserted | HoldfastError) -> Inserted:
-    """The answer of a shared round trip, for the caller of this one job: a refusal of the job is
-    raised, and a held key is named as the key of this job."""
-    if isinstance(answer, Inserted):
-        if answer.how == "taken":
-            raise IdTaken(job.id, job.task)
-        return answer
-    if isinstance(answer, KeyHeld):
-        raise KeyHeld([_key(job)], answer.patience)
-    raise answer
+def refusal(job: NewJob, answer: Inserted) -> IdTaken | None:
+    """The error for the caller of this job if its id belongs to another call, or None."""
+    return IdTaken(job.id, job.task) if answer.how == "taken" else None
+
+
+def stands(job: NewJob, answer: Inserted) -> Inserted:
+    """The same answer, unless it is a refusal."""
+    if (error := refusal(job, answer)) is not None:
+        raise error
+    return answer
 
 
 def _key(job: NewJob) -> str:
@@ -87,11 +93,12 @@ def _key(job: NewJob) -> str:
 async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
     """Repeat a call over an outage of at most `patience` seconds, with growing waits."""
     loop = asyncio.get_running_loop()
-    until, backoff = loop.time() + patience, Backoff(first=0.05, cap=2.0)
+    until, backoff = loop.time() + patience, None
     while True:
         try:
             return await call()
         except StoreUnavailable:
+            backoff = backoff or Backoff(first=0.05, cap=2.0)
             wait = backoff.next()
             if loop.time() + wait > until:
                 raise
@@ -101,11 +108,12 @@ async def _patiently(call: Callable[[], Awaitable[T]], patience: float) -> T:
 async def _while_held(call: Callable[[], Awaitable[T]]) -> T:
     """Repeat a call while an open transaction holds its unique key, as long as the store wants."""
     loop = asyncio.get_running_loop()
-    began, backoff = loop.time(), Backoff(first=0.05, cap=0.5)
+    began, backoff = loop.time(), None
     while True:
         try:
             return await call()
         except KeyHeld as held:
+            backoff = backoff or Backoff(first=0.05, cap=0.5)
             wait = backoff.next()
             if loop.time() + wait > began + held.patience:
                 raise

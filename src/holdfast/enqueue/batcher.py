@@ -27,14 +27,14 @@ MOST_IN_A_TURN = 50
 class Batcher(Generic[Item, Answer]):
     """Turns `submit(item)` calls into `flush(items)` calls, whose answers come in order.
 
-    If a flush raises, each of its callers gets that error. If a caller gives up while it waits,
-    its item still goes out with its batch. If a lone caller gives up, its own flush is cancelled
-    and nobody else's.
+    If a flush raises, each of its callers gets that error. An answer that is an exception is
+    raised to the caller of that item. If a caller gives up while it waits, its item still goes out
+    with its batch. If a lone caller gives up, its own flush is cancelled and nobody else's.
     """
 
     def __init__(
         self,
-        flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
+        flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]],
         *,
         limit: int = 500,
     ) -> None:
@@ -77,6 +77,8 @@ class Batcher(Generic[Item, Answer]):
                 self._start()
             else:
                 self._idle.set()
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     def _remember(self, caller: asyncio.Task[object] | None) -> None:
@@ -110,7 +112,11 @@ class Batcher(Generic[Item, Answer]):
         try:
             answers = await self._flush([item for item, _ in batch])
             for (_, waiter), answer in zip(batch, answers, strict=True):
-                if not waiter.done():
+                if waiter.done():
+                    continue
+                if isinstance(answer, Exception):
+                    waiter.set_exception(answer)
+                else:
                     waiter.set_result(answer)
         except asyncio.CancelledError:
             for _, waiter in batch:

@@ -10,7 +10,8 @@ from holdfast.codec.signature import Signature
 from holdfast.enqueue.options import JobOptions
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.ids import JobId, new_job_id
+from holdfast.job.checks import check_job_id
+from holdfast.job.ids import new_job_id
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.unique import Unique, UniqueBy
@@ -24,6 +25,7 @@ class JobMaker:
         self._task = task
         self._options = options
         self._signature = signature
+        self._id = None if options.id is None else check_job_id(options.id)
         _check_chosen(task, options.unique, signature)
         self._policy = encode_policy(options.policy())
         self._headers = options.headers_json()
@@ -31,17 +33,12 @@ class JobMaker:
         self._deadline_at, self._deadline_in = options.split_deadline()
         self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
 
-    def make(
-        self,
-        args: str,
-        job_id: JobId | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> NewJob:
+    def make(self, args: str, headers: Mapping[str, str] | None = None) -> NewJob:
         """The job of one call. Its own options win over `headers`."""
         options = self._options
         unique = None if options.unique is None else self._unique(options.unique, args)
         return NewJob(
-            job_id or new_job_id(None if unique is None else unique.key),
+            self._id or new_job_id(None if unique is None else unique.key),
             self._task,
             options.queue,
             args,

@@ -158,6 +158,9 @@ class Fetcher:
                 await asyncio.sleep(self._poll)
 
     async def _step(self) -> None:
+        if not self._hungry:
+            await self._wait()
+            return
         free = self._places.free()
         wants = self._wants(free)
         if not wants:
@@ -175,18 +178,19 @@ class Fetcher:
     def _wants(self, free: Mapping[Mode, int]) -> list[Want]:
         if not self._may_claim:
             return []
-        self._permits.adapt()
-        ahead = self._permits.reads_ahead
+        permits = self._permits
+        permits.adapt()
+        ahead = permits.reads_ahead
         begin = _least(free, ahead)
         wants, left = list[Want](), self._batch if ahead else min(self._batch, begin)
         queues = self._order.to_ask(self._hungry, self._runner.opens)
-        shares = self._permits.shares(queues)
+        shares = permits.shares(queues)
         for queue in queues:
             share = shares.get(queue, left)
-            if (room := min(self._permits.room(queue), left, share)) > 0:
-                at_once = min(self._permits.free(queue), begin)
+            if (room := min(permits.room(queue), left, share)) > 0:
+                at_once = min(permits.free(queue), begin, room)
                 wants.append(Want(queue, room, at_once))
-                begin -= min(room, at_once)
+                begin -= at_once
                 left -= room
         return wants
 
@@ -300,4 +304,6 @@ class Fetcher:
 def _least(free: Mapping[Mode, int], ahead: bool) -> int:
     """How many jobs could begin at once, whatever their mode. If nothing is claimed ahead, tasks
     whose mode has no free place are left out of the claim, and do not count."""
+    if not free:
+        return ALL
     return max(0, min((n for n in free.values() if n > 0 or ahead), default=ALL))

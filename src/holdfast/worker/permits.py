@@ -119,8 +119,10 @@ class Permits:
     def shares(self, queues: Iterable[str]) -> dict[str, int]:
         """How much of the room that queues share each of these may have, so that all of them can be
         asked for by one claim. Queues that share with nobody are left out."""
+        if not self._pattern_of:
+            return {}
         asking: dict[str, list[str]] = {}
-        for queue in queues if self._pattern_of else ():
+        for queue in queues:
             if (pattern := self._pattern_of.get(queue)) is not None:
                 asking.setdefault(pattern, []).append(queue)
         shares: dict[str, int] = {}

@@ -127,7 +127,7 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
         if job.blocked:
             blocked.append(narrow)
         elif (due := _due(job, now)) <= now:
-            ready.append((*narrow, now))
+            ready.append(narrow + (now,))  # noqa: RUF005 (half the time)
         else:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
@@ -139,8 +139,9 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
     deadlines = _deadlines(jobs, now)
     if deadlines:
         tx.each(sql["deadline"], deadlines)
-    for queue, count in _counted(ready).items():
-        tx.wake(Topic.READY, queue, count)
+    queues = [row[1] for row in ready]
+    for queue in dict.fromkeys(queues):
+        tx.wake(Topic.READY, queue, queues.count(queue))
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
 
@@ -149,14 +150,6 @@ def _body(job: NewJob, now: int) -> Row:
     unique = job.unique
     key, states = (None, None) if unique is None else (unique.key, states_of(unique))
     return (job.id, job.task, now, key, states) + _body_values(job)  # noqa: RUF005 (half the time)
-
-
-def _counted(ready: Sequence[Row]) -> dict[str, int]:
-    """How many of these rows each queue has. For one row a Counter makes more calls."""
-    counts: dict[str, int] = {}
-    for row in ready:
-        counts[row[1]] = counts.get(row[1], 0) + 1
-    return counts
 
 
 def _due(job: NewJob, now: int) -> int:

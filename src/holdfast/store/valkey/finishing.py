@@ -79,7 +79,8 @@ class ValkeyFinishing(ValkeyVerbs):
             for place, state, fence in zip(refused[::3], refused[1::3], refused[2::3], strict=True):
                 n = mine[place - 1]
                 verdicts[n] = _refused(moves[n][0].id, state, fence)
-            await self._cool_elsewhere(partition, cooled)
+            if cooled:
+                await self._cool_elsewhere(partition, cooled)
         return verdicts
 
     def _ways(self, moves: Sequence[Judged], how: How) -> dict[tuple[str, int], list[int]]:

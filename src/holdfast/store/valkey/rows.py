@@ -25,7 +25,7 @@ from holdfast.store.valkey.layout import (
     WorkerRow,
 )
 from holdfast.store.valkey.moments import to_datetime, to_optional_datetime
-from holdfast.store.valkey.spread import spread, without_spread
+from holdfast.store.valkey.spread import SPREADS, without_spread
 
 STATES = {state.value: state for state in JobState}
 PAIR = b"\x92"  # begins a MessagePack list of two values
@@ -73,7 +73,7 @@ def nested(blob: bytes) -> msgspec.Raw:
 
 def body(job: NewJob, index: int) -> bytes:
     """A packed `Body`; from a tuple, since that is packed as the same list."""
-    return pack((*body_of(job), spread(index)))
+    return pack((*body_of(job), index % SPREADS))
 
 
 def error_row(error: ErrorEntry) -> bytes:

@@ -12,13 +12,9 @@ from __future__ import annotations
 import string
 
 SPREADS = 128
-"""Numbers below it are one byte in MessagePack."""
+"""How many values the last number of a packed list has. It is the place in the batch modulo this,
+so that neighbours differ, and below 128, which is one byte in MessagePack."""
 _LETTERS = string.ascii_letters + string.digits
-
-
-def spread(index: int) -> int:
-    """The last value of a packed list: neighbours in a batch get different values."""
-    return index % SPREADS
 
 
 def with_spread(text: str, index: int) -> str:
