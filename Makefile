@@ -60,7 +60,7 @@ oldest: ## Stores, codec and command line with the oldest packages that a user m
 	@mkdir -p build && $(PYTHON) -m tests.oldest > build/oldest.new
 	@cmp -s build/oldest.new build/oldest.txt || cp build/oldest.new build/oldest.txt
 	@$(MAKE) --no-print-directory venv VENV=.venv-oldest CONSTRAINTS=build/oldest.txt EXTRAS=tests,servers
-	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py $(ARGS)
+	@.venv-oldest/bin/pytest -q -n 2 tests/conformance tests/fundamentals tests/unit/test_c[lo]*.py tests/unit/test_watch.py tests/system/test_otel.py $(ARGS)
 
 chaos: $(READY) ## Real processes killed, stopped and cut off under load
 	@$(BIN)/pytest -m chaos --timeout 900 $(ARGS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import sqlite3
 import subprocess
 import sys
@@ -21,8 +23,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from holdfast import App, BadArguments, BadOption, Cancel, Context, Fail, Retry, Snooze, Suspend
 from holdfast.contrib.otel import instrument
+from holdfast.logs import JobFields
 from holdfast.testing import Harness
 from tests.support import traced
+from tests.support.shell import Shell
 from tests.support.traced import hexed
 
 ONCE = Retry.never()
@@ -525,6 +529,68 @@ async def test_what_is_measured_has_the_names_of_the_conventions(app: App, seen:
 def _by_error(points: Sequence[Any]) -> list[tuple[dict[str, Any], int]]:
     ordered = sorted(points, key=lambda point: "error.type" in point.attributes)
     return [(dict(one.attributes), getattr(one, "value", None) or one.count) for one in ordered]
+
+
+# Logs ---------------------------------------------------------------------------------------
+
+PROGRAM = """
+import logging
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from holdfast import App, Context
+from holdfast.contrib.otel import instrument
+
+trace.set_tracer_provider(TracerProvider())
+app = App({url!r})
+instrument(app)
+log = logging.getLogger("shop.mail")
+
+
+def say() -> None:
+    current = trace.get_current_span().get_span_context()
+    log.info(f"{{current.trace_id:032x}} {{current.span_id:016x}}")
+
+
+@app.task(name="loop")
+async def on_the_loop(ctx: Context) -> None:
+    ctx.log.info("of the context")
+    say()
+
+
+app.task(name="thread")(say)
+app.task(name="child", process=True)(say)
+"""
+
+
+def test_each_line_of_a_handler_names_its_trace(shell: Shell) -> None:
+    shell.app.write_text(PROGRAM.format(url=shell.url))
+    app = App(shell.url)
+    for task in ("loop", "thread", "child"):
+        app.task_named(task).enqueue_sync()
+    app.close_sync()
+    code, _, err = shell.run("worker", "shop:app", "--burst", "--json-logs", "--json")
+    assert code == 0, err
+    lines = [json.loads(line) for line in err.splitlines()]
+    said = {line["task"]: line for line in lines if line["logger"] == "shop.mail"}
+    assert sorted(said) == ["child", "loop", "thread"]
+    for line in said.values():
+        assert line["message"] == f"{line['trace_id']} {line['span_id']}"
+    assert len({line["trace_id"] for line in said.values()}) == 3
+    [own] = [line for line in lines if line["logger"] == "holdfast.handler"]
+    assert own["trace_id"] == said["loop"]["trace_id"]
+    outside = [line for line in lines if line["logger"] == "holdfast"]
+    assert outside
+    assert not [line for line in outside if "trace_id" in line]
+
+
+def test_a_format_of_the_programs_own_may_name_the_trace(app: App, seen: Seen) -> None:
+    traced_app(app, seen)
+    record = logging.makeLogRecord({"msg": "ready"})
+    fields = JobFields(missing="-")
+    assert fields.filter(record)
+    assert logging.Formatter("%(trace_id)s %(span_id)s %(message)s").format(record) == "- - ready"
 
 
 # Switching on -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,16 @@ _OF_EVERY_RECORD = frozenset(logging.makeLogRecord({}).__dict__) | {
 }
 
 
+FieldGiver = Callable[[], Mapping[str, object]]
+_givers: list[FieldGiver] = []
+
+
+def add_fields(giver: FieldGiver) -> None:
+    """Have `JobFields` give each record these fields too. One that is None is `missing`."""
+    if giver not in _givers:
+        _givers.append(giver)
+
+
 class JobFields(logging.Filter):
     """Gives each record that a handler's code logs the fields of its job: `job_id`, `task`,
     `queue`, `attempt` and `fence`, whichever logger it uses. Elsewhere they are `missing`.
@@ -35,6 +46,9 @@ class JobFields(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         known = record.__dict__
+        for giver in _givers:
+            for key, value in giver().items():
+                known.setdefault(key, self._missing if value is None else value)
         if "job_id" in known:
             return True  # the record names its job itself
         holder = HOLDER.get(None)
@@ -103,8 +117,9 @@ def _said(record: logging.LogRecord) -> str:
 
 class JsonLines(logging.Formatter):
     """One JSON object a line, with the same names whoever logs: `at`, `level`, `logger`, `message`;
-    `event` if it is one; `job_id`, `task`, `queue`, `attempt`, `fence` and `worker` where they are
-    known; `fields` with whatever else was given; `exception` with a traceback."""
+    `event` if it is one; `job_id`, `task`, `queue`, `attempt`, `fence`, `worker`, `trace_id` and
+    `span_id` where they are known; `fields` with whatever else was given; `exception` with a
+    traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         known = record.__dict__

@@ -18,7 +18,7 @@ from holdfast.events import Event, Events
 logger = logging.getLogger("holdfast")
 jobs_logger = logging.getLogger("holdfast.jobs")
 
-VOCABULARY = ("job_id", "task", "queue", "attempt", "fence", "worker")
+VOCABULARY = ("job_id", "task", "queue", "attempt", "fence", "worker", "trace_id", "span_id")
 """What a record says about its job, if it is about one, by the same names everywhere."""
 _VOCABULARY = frozenset(VOCABULARY)
 _AS_EXCEPTION = frozenset({"exception", "traceback"})

@@ -22,6 +22,7 @@ from holdfast.contrib.otel import names
 from holdfast.contrib.otel.instruments import Instruments, Operation
 from holdfast.errors import ChildRaised
 from holdfast.job.ends import Cancel, Snooze, Suspend, Throttled
+from holdfast.logs.formats import add_fields
 from holdfast.schedule.plan_job import SCHEDULE
 
 WISHES: dict[type[BaseException], str] = {
@@ -108,6 +109,17 @@ def _end(ctx: Context, error: BaseException) -> tuple[str, str | None]:
     return "raised", error.kind if isinstance(error, ChildRaised) else type(error).__name__
 
 
+def trace_fields() -> Mapping[str, str | None]:
+    """What the records of a handler say about its trace."""
+    current = trace.get_current_span().get_span_context()
+    if not current.is_valid:
+        return {"trace_id": None, "span_id": None}
+    return {
+        "trace_id": trace.format_trace_id(current.trace_id),
+        "span_id": trace.format_span_id(current.span_id),
+    }
+
+
 # Child processes ----------------------------------------------------------------------------
 
 
@@ -123,6 +135,7 @@ def continue_in_child(ctx: Context, run: Callable[[], Any]) -> Any:
     thread has the context of its attempt already."""
     if not ctx.carried:
         return run()
+    add_fields(trace_fields)  # a child may import the function without the app
     token = attach(TO_CHILD.extract(ctx.carried, TraceContext()))
     try:
         return run()

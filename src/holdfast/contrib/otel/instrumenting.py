@@ -10,10 +10,16 @@ from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.trace import TracerProvider
 
 from holdfast.contrib.otel import names
-from holdfast.contrib.otel.attempts import TracedAttempts, carry_to_child, continue_in_child
+from holdfast.contrib.otel.attempts import (
+    TracedAttempts,
+    carry_to_child,
+    continue_in_child,
+    trace_fields,
+)
 from holdfast.contrib.otel.enqueues import TracedEnqueues
 from holdfast.contrib.otel.instruments import Instruments
 from holdfast.errors import BadOption
+from holdfast.logs.formats import add_fields
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -28,7 +34,8 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     propagator: TextMapPropagator | None = None,
 ) -> None:
-    """Make spans and measurements of every enqueue and every attempt of this app.
+    """Make spans and measurements of every enqueue and every attempt of this app, and let the
+    records of `holdfast.logs.JobFields` name their trace.
 
     An attempt has a trace of its own, with a link to the enqueue. With `trace_parent` it is a child
     of the enqueue, in the same trace. With `create_spans` each job of an `enqueue_many` has a span
@@ -43,6 +50,7 @@ def instrument(
     app.around_attempt(TracedAttempts(instruments, trace_parent))
     app.to_child(carry_to_child)
     app.in_thread(continue_in_child)
+    add_fields(trace_fields)
 
 
 def _server(url: str) -> dict[str, str | int]:
