@@ -310,3 +310,10 @@ def test_the_version_is_said_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert "version" in project["dynamic"]
     assert version("holdfast") == holdfast.__version__, "install the new version: make -B venv"
+
+
+def test_the_pythons_that_are_promised_are_those_that_are_tested() -> None:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    promised = set(re.findall(r"Python :: (3\.\d+)", " ".join(classifiers)))
+    tested = (ROOT / ".github/workflows/test.yml").read_text()
+    assert promised == set(re.findall(r"\{python: \"(3\.\d+)\"", tested)) != set()
