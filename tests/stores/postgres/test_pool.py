@@ -70,8 +70,8 @@ async def test_a_connection_that_is_given_back_first_is_not_waited_past(
 async def test_a_verb_that_waits_too_long_for_a_connection_says_so(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "ACQUIRE_TIMEOUT", 0.05)
     async with opened(f"{url}?pool_size=1") as store:
+        monkeypatch.setattr(pools, "ACQUIRE_TIMEOUT", 0.05)
         long = asyncio.create_task(backend(store, 0.5))
         await asyncio.sleep(0)
         with pytest.raises(StoreUnavailable):
