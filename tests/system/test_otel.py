@@ -393,6 +393,46 @@ async def test_a_failure_is_told_with_its_exception(app: App, seen: Seen, mode: 
     assert "in raising" in str(told["exception.stacktrace"])
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+async def test_an_exception_without_words_is_told_and_not_replaced(app: App, seen: Seen) -> None:
+    traced_app(app, seen)
+
+    @app.task(retry=ONCE)
+    async def work() -> None:
+        raise Unspeakable
+
+    async with app:
+        job = await work.enqueue()
+        await drain(app)
+        assert [entry.kind for entry in (await job.get()).errors] == ["Unspeakable"]
+    [event] = seen.span("process").events
+    told = dict(event.attributes or {})
+    assert told["exception.type"] == f"{__name__}.Unspeakable"
+
+
+async def test_no_password_and_nothing_that_no_exporter_can_encode_is_in_a_span(
+    app: App, seen: Seen
+) -> None:
+    traced_app(app, seen)
+
+    @app.task(retry=ONCE)
+    async def work() -> None:
+        raise ConnectionError("cannot reach postgres://ann:s3cr3t@db/jobs \ud800")
+
+    async with app:
+        await work.enqueue()
+        await drain(app)
+    span = seen.span("process")
+    assert span.status.description == "ConnectionError: cannot reach postgres://ann:***@db/jobs ?"
+    told = str([event.attributes for event in span.events])
+    assert "postgres://ann:***@db/jobs" in told
+    assert "ann:s3cr3t@" not in told
+
+
 async def test_every_attempt_of_a_job_has_a_span_that_links_to_its_enqueue(
     app: App, seen: Seen
 ) -> None:
@@ -460,6 +500,7 @@ async def test_an_attempt_that_is_out_of_time_says_so(app: App, seen: Seen, mode
     assert attributes(span)["error.type"] == "TimedOut"
     assert attributes(span)["holdfast.end"] == "timed out"
     assert span.status.status_code is StatusCode.ERROR
+    assert (span.status.description or "").startswith("TimedOut")
 
 
 @pytest.mark.parametrize("why", ["cancelled", "handed back"])

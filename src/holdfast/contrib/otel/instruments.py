@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Mapping
-from typing import Any
 
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.context import Context
@@ -15,6 +15,9 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, T
 import holdfast
 from holdfast.contrib.otel import names
 from holdfast.errors import ChildRaised
+from holdfast.handlers.exceptions import raised
+from holdfast.insights.redaction import redact
+from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
 
 Attributes = Mapping[str, str | int]
 
@@ -113,11 +116,14 @@ class Operation:
         if not self.span.is_recording():
             return
         self.span.set_attribute(names.ERROR_TYPE, error_type)
-        self.span.set_status(StatusCode.ERROR, _described(error_type, error))
-        if isinstance(error, ChildRaised):
-            self.span.add_event(names.EXCEPTION, _told_by_child(error))
-        elif isinstance(error, Exception):
-            self.span.record_exception(error)
+        if isinstance(error, CancelledError):  # how it was stopped, not what went wrong
+            self.span.set_status(StatusCode.ERROR, error_type)
+            return
+        told = _told(error)
+        message = told.get(names.EXCEPTION_MESSAGE, error_type)
+        described = error_type if message == error_type else f"{error_type}: {message}"
+        self.span.set_status(StatusCode.ERROR, described)
+        self.span.add_event(names.EXCEPTION, told)
 
     def end(self, counter: Counter, duration: Histogram, count: int = 1) -> None:
         """End the span, and measure. The span lasts as long as the duration says."""
@@ -128,15 +134,20 @@ class Operation:
         duration.record(took / 1e9, self._dimensions)
 
 
-def _described(error_type: str, error: BaseException) -> str:
-    message = error.message if isinstance(error, ChildRaised) else str(error)
-    return f"{error_type}: {message}" if message else error_type
-
-
-def _told_by_child(error: ChildRaised) -> dict[str, Any]:
+def _told(error: BaseException) -> dict[str, str]:
+    """What a span tells of an exception, as the history of a job does, and without passwords. An
+    exception whose text cannot be made is told too."""
+    known = error if isinstance(error, ChildRaised) else raised(error)
     told = {
-        names.EXCEPTION_TYPE: error.kind,
-        names.EXCEPTION_MESSAGE: error.message,
-        names.EXCEPTION_STACKTRACE: error.traceback,
+        names.EXCEPTION_TYPE: known.kind if known is error else _full_name(type(error)),
+        names.EXCEPTION_MESSAGE: clean(redact(known.message), MESSAGE_LIMIT),
+        names.EXCEPTION_STACKTRACE: clean(
+            redact(known.traceback or ""), TRACEBACK_LIMIT, keep_end=True
+        ),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: text for name, text in told.items() if text}
+
+
+def _full_name(kind: type) -> str:
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
