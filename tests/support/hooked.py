@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ def telling_what_was_carried(ctx: Context) -> dict[str, str]:
 
 def writing_at_exit(path: str) -> None:
     atexit.register(Path(path).write_text, "left by itself")
+
+
+def hanging_at_exit() -> int:
+    atexit.register(time.sleep, 600)
+    return os.getpid()
 
 
 def refusing() -> str:

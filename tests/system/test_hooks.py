@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from holdfast import (
@@ -273,6 +274,14 @@ async def test_an_idle_child_leaves_by_itself_so_that_its_libraries_can_say_good
         await child.enqueue(str(tmp_path / "goodbye"))
         await run(app)
     assert (tmp_path / "goodbye").read_text() == "left by itself"
+
+
+async def test_a_child_that_does_not_leave_is_killed(app: App) -> None:
+    child = app.task(process=True)(hooked.hanging_at_exit)
+    async with app:
+        job = await child.enqueue()
+        await run(app)
+        assert not psutil.pid_exists(await job.result())
 
 
 @pytest.mark.parametrize("why", ["timeout", "cancel", "hand_back"])

@@ -338,6 +338,18 @@ async def test_a_job_that_a_schedule_starts_has_a_trace_without_a_link(
     assert seen.spans("enqueue") == []
 
 
+async def test_a_job_that_runs_where_it_is_enqueued_has_both_spans(app: App, seen: Seen) -> None:
+    traced_app(app, seen)
+    work = app.task(name="work")(traced.seen)
+    with app.eager():
+        job = await work.enqueue()
+        told = await job.result()
+        await asyncio.to_thread(work.enqueue_sync)
+    enqueued, attempts = seen.spans("enqueue"), seen.spans("process")
+    assert [linked(span) for span in attempts] == [[own(span)] for span in enqueued]
+    assert told["current"] == own(attempts[0])
+
+
 # Attempts -----------------------------------------------------------------------------------
 
 
