@@ -101,6 +101,7 @@ CREATE TABLE holdfast_lease (
     fence integer not null,
     ties integer not null,
     cancel_requested_at integer,
+    ready_at integer not null,
     worker_id text not null,
     claimed_at integer not null,
     timeout_at integer,
@@ -125,6 +126,17 @@ CREATE TABLE holdfast_migration (
     checksum text not null,
     applied_at integer not null
 );
+
+CREATE TABLE holdfast_move (
+    minute integer not null,
+    queue text not null,
+    task text not null,
+    source text not null,
+    target text not null,
+    what text not null,
+    jobs integer not null,
+    primary key (minute, queue, task, source, target, what)
+) without rowid;
 
 CREATE TABLE holdfast_outcome (
     job_id text primary key,
@@ -244,6 +256,31 @@ CREATE TABLE holdfast_suspended (
     ties integer not null,
     reason text,
     wake_at integer
+) without rowid;
+
+CREATE TABLE holdfast_tally (
+    queue text not null,
+    task text not null,
+    state text not null,
+    jobs integer not null,
+    primary key (queue, task, state)
+) without rowid;
+
+CREATE TABLE holdfast_total (
+    queue text not null,
+    task text not null,
+    what text not null,
+    jobs integer not null,
+    primary key (queue, task, what)
+) without rowid;
+
+CREATE TABLE holdfast_traffic (
+    minute integer not null,
+    queue text not null,
+    task text not null,
+    what text not null,
+    jobs integer not null,
+    primary key (minute, queue, task, what)
 ) without rowid;
 
 CREATE TABLE holdfast_unique_key (

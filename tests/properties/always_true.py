@@ -22,6 +22,7 @@ from holdfast.store.contract.records import (
     EVERY_QUEUE,
     JobFilter,
     QueueInfo,
+    Tally,
     Verdict,
     Want,
     WorkerInfo,
@@ -38,6 +39,7 @@ class Snapshot:
     workers: dict[WorkerId, WorkerInfo]
     queues: dict[str, QueueInfo]
     expired: frozenset[JobId]
+    tallies: tuple[Tally, ...]
     now: datetime
 
     @classmethod
@@ -56,6 +58,7 @@ class Snapshot:
             {worker.id: worker for worker in await store.workers.find()},
             {queue.name: queue for queue in await store.queues.find()},
             frozenset(live.id for live in await store.jobs.lapsed_leases(10_000)),
+            tuple(await store.telemetry.tallies()),
             await store.now(),
         )
 
@@ -139,6 +142,12 @@ def line_6_every_waiting_job_has_something_that_will_wake_it(seen: Snapshot) -> 
         assert listed == count, f"{queue}: {count} ready jobs, {listed} of them in line"
 
 
+def line_12_the_tally_equals_a_recount(seen: Snapshot) -> None:
+    recount = Counter((job.queue, job.task, job.state) for job in seen.jobs.values())
+    tally = {(one.queue, one.task, one.state): one.jobs for one in seen.tallies}
+    assert tally == recount, f"tally {tally}, recount {dict(recount)}"
+
+
 def check_all(seen: Snapshot, record: Record) -> None:
     """Every line that a snapshot can show."""
     line_1_acknowledged_enqueues_are_live_or_ended(seen, record)
@@ -148,6 +157,7 @@ def check_all(seen: Snapshot, record: Record) -> None:
     line_4_every_running_job_has_a_live_worker_or_is_reclaimable(seen)
     line_5_attempts_and_crashes_stay_within_bounds(seen)
     line_6_every_waiting_job_has_something_that_will_wake_it(seen)
+    line_12_the_tally_equals_a_recount(seen)
 
 
 async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:

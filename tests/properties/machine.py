@@ -47,7 +47,7 @@ from tests.support.backends import Backend
 
 T = TypeVar("T")
 LEASE = 30.5
-SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers"]
+SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers", "fold"]
 VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "edit", "delete"]
 VERBS += ["release", "postpone_release", "skip"]
 
@@ -213,7 +213,7 @@ class StoreMachine(RuleBasedStateMachine):
         if mend:
             self.sweep(SWEEPS)
 
-    @rule(sweeps=st.lists(st.sampled_from(SWEEPS), min_size=1, max_size=6, unique=True))
+    @rule(sweeps=st.lists(st.sampled_from(SWEEPS), min_size=1, max_size=7, unique=True))
     def sweep(self, sweeps: list[str]) -> None:
         for name in sweeps:
             getattr(self, f"_{name}")()
@@ -246,6 +246,10 @@ class StoreMachine(RuleBasedStateMachine):
         over = self.model.prune()
         assert self.do(self.store.jobs.prune(1_000)) == len(over)
         self.record.removed |= set(over)
+
+    def _fold(self) -> None:
+        while self.do(self.store.telemetry.fold(3)):
+            pass
 
     def _end_all(self, found: list[Live], end: End) -> None:
         moves = [decide(live, end, cancel_requested=live.cancel_requested) for live in found]

@@ -2,7 +2,8 @@
 
 All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
 are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
-version, the queues and what is paused, roles that somebody led, and schedules with their cursors.
+version, the queues and what is paused, roles that somebody led, totals, and schedules with their
+cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -17,10 +18,11 @@ from holdfast.job.state import LIVE
 from holdfast.schedule.model import Decision, Plan, Schedule
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
-KEPT = ("meta", "queues", "paused", "leaders", "wake_counters")
+KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals")
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
@@ -46,6 +48,9 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
         while await store.audit.prune(1_000, 0.0):
             pass
         await store.workers.sweep(10_000, 0.0)
+        clock.advance(TRAFFIC_KEPT + 120)
+        while await store.telemetry.fold(1_000):
+            pass
         schedules = await store.schedules.find()
         left = _not_kept(server.keys(url), schedules)
         await store.schedules.delete([schedule.name for schedule in schedules])

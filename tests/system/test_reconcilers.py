@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.job_sweep import JobMender
 from holdfast.clock import ManualClock
 from holdfast.events import Event
@@ -56,7 +56,7 @@ async def running_on_the_dead(scene: Scene, count: int, policy: Policy = STEADY)
 
 async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene) -> None:
     [job] = await running_on_the_dead(scene, 1)
-    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Swept(found=1, mended=1)
     found = await scene.job(job)
     assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 1)
     assert [(error.attempt, error.message) for error in found.errors] == [(1, "worker lost")]
@@ -70,7 +70,7 @@ async def test_a_dead_workers_job_is_retried_without_anyone_asking(scene: Scene)
 
 async def test_a_live_workers_job_is_left_alone(scene: Scene) -> None:
     running = await scene.running()
-    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Tally()
+    assert await made(LapsedLeasesReconciler, scene.store).run_once() == Swept()
     assert await scene.state(running.id) is JobState.RUNNING
 
 
@@ -97,7 +97,7 @@ async def test_a_worker_that_comes_back_while_being_reclaimed_keeps_its_job(scen
             return await super().apply(moves)
 
     expiry = made(JustTooLate, scene.store)
-    assert await expiry.run_once() == Tally(found=1, refused=1)
+    assert await expiry.run_once() == Swept(found=1, refused=1)
     assert expiry.counters.errors == 0
     assert (await scene.finish(running)).accepted
 
@@ -130,7 +130,7 @@ async def test_a_pending_cancel_survives_the_death_of_its_worker(
     scene.clock.advance(LEASE + 1)
     if mender is AttemptTimeoutReconciler:
         await scene.wrote_all(worker, LEASE)
-    assert await made(mender, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(mender, scene.store).run_once() == Swept(found=1, mended=1)
     assert await scene.state(running.id) is JobState.CANCELLED
     assert not (await scene.finish(running)).accepted
 
@@ -138,7 +138,7 @@ async def test_a_pending_cancel_survives_the_death_of_its_worker(
 async def test_every_page_of_lost_jobs_is_reached_in_one_sweep(scene: Scene) -> None:
     jobs = await running_on_the_dead(scene, 7)
     expiry = made(LapsedLeasesReconciler, scene.store, batch=2)
-    assert await expiry.run_once() == Tally(found=7, mended=7)
+    assert await expiry.run_once() == Swept(found=7, mended=7)
     assert set(await scene.states(jobs)) == {JobState.SCHEDULED}
 
 
@@ -149,7 +149,7 @@ async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
     running = await scene.running(policy=LIMITED)
     scene.clock.advance(5 + 5 + 1)
     await scene.wrote_all()
-    assert await made(AttemptTimeoutReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(AttemptTimeoutReconciler, scene.store).run_once() == Swept(found=1, mended=1)
     found = await scene.job(running.id)
     assert (found.state, found.attempts, found.crashes) == (JobState.SCHEDULED, 1, 0)
     assert found.errors[0].message == "timed out after 5 s"
@@ -159,7 +159,7 @@ async def test_an_attempt_timeout_is_a_retry_not_an_end(scene: Scene) -> None:
 async def test_the_worker_has_the_first_word_about_a_timeout(scene: Scene) -> None:
     running = await scene.running(policy=LIMITED)
     scene.clock.advance(5 + 4)
-    assert await made(AttemptTimeoutReconciler, scene.store, timeout_slack=5).run_once() == Tally()
+    assert await made(AttemptTimeoutReconciler, scene.store, timeout_slack=5).run_once() == Swept()
     assert (await scene.finish(running)).accepted
 
 
@@ -190,12 +190,12 @@ async def test_a_job_past_its_deadline_expires_from_any_live_state(
 ) -> None:
     job = await scene.in_state(state, deadline_in=60.0)
     deadline = made(DeadlineReconciler, scene.store)
-    assert await deadline.run_once() == Tally()
+    assert await deadline.run_once() == Swept()
     due_in = await deadline.due_in()
     assert due_in == pytest.approx(60.0)
     scene.clock.advance(61)
     await scene.wrote_all()
-    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await deadline.run_once() == Swept(found=1, mended=1)
     assert await scene.state(job) is JobState.EXPIRED
     assert await deadline.due_in() is None
 
@@ -215,7 +215,7 @@ START_ONLY = Policy(retry=Retry(base=600, jitter=0), start_only=True)
 async def test_a_job_that_has_not_started_in_time_expires(scene: Scene, state: JobState) -> None:
     job = await scene.in_state(state, policy=START_ONLY, deadline_in=60.0)
     scene.clock.advance(61)
-    assert await made(DeadlineReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(DeadlineReconciler, scene.store).run_once() == Swept(found=1, mended=1)
     ended = await scene.job(job)
     assert (ended.state, ended.reason) == (JobState.EXPIRED, "not started in time")
 
@@ -228,16 +228,16 @@ async def test_a_deadline_of_the_start_leaves_a_job_alone_that_has_begun(
     scene.clock.advance(61)
     await scene.wrote_all()
     deadline = made(DeadlineReconciler, scene.store)
-    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await deadline.run_once() == Swept(found=1, mended=1)
     assert await scene.state(job) is state
     assert await deadline.due_in() is None  # no sweep finds it again
-    assert await deadline.run_once() == Tally()
+    assert await deadline.run_once() == Swept()
 
 
 async def test_a_deadline_of_the_start_leaves_a_retry_alone(scene: Scene) -> None:
     job = (await scene.ended(RAISED, policy=START_ONLY, deadline_in=60.0)).id
     scene.clock.advance(61)
-    assert await made(DeadlineReconciler, scene.store).run_once() == Tally(found=1, mended=1)
+    assert await made(DeadlineReconciler, scene.store).run_once() == Swept(found=1, mended=1)
     assert await scene.state(job) is JobState.SCHEDULED
 
 
@@ -248,10 +248,10 @@ async def test_what_a_dead_worker_had_claimed_ahead_must_still_start_in_time(sce
     await scene.lose(worker)
     scene.clock.advance(61)
     deadline = made(DeadlineReconciler, scene.store)
-    assert await deadline.run_once() == Tally(found=1)
+    assert await deadline.run_once() == Swept(found=1)
     await made(LapsedLeasesReconciler, scene.store).run_once()
     assert await scene.state(job) is JobState.READY
-    assert await deadline.run_once() == Tally(found=1, mended=1)
+    assert await deadline.run_once() == Swept(found=1, mended=1)
     assert await scene.state(job) is JobState.EXPIRED
 
 
@@ -268,7 +268,7 @@ async def test_expiring_many_deadlines_reads_the_late_ones_a_few_times_only(scen
     scene.clock.advance(61)
     calls = Counter[str]()
     sweep = made(DeadlineReconciler, counting(scene.store, calls), batch=5)
-    assert await sweep.run_once() == Tally(found=95, mended=95)
+    assert await sweep.run_once() == Swept(found=95, mended=95)
     assert calls["finish"] == 19
     assert calls["past_deadline"] <= 2
 
@@ -327,7 +327,7 @@ async def test_due_jobs_become_ready_in_bounded_batches_and_others_wait(scene: S
     later = await scene.enqueue(delay=25.0)
     scene.clock.advance(10)
     promotion = made(PromotionReconciler, scene.store, batch=2)
-    assert await promotion.run_once() == Tally(found=7, mended=7)
+    assert await promotion.run_once() == Swept(found=7, mended=7)
     assert set(await scene.states(due)) == {JobState.READY}
     assert await scene.state(later) is JobState.SCHEDULED
     assert await promotion.due_in() == pytest.approx(15.0)
@@ -340,7 +340,7 @@ async def test_ended_jobs_are_removed_when_their_time_is_over(scene: Scene) -> N
     old = [(await scene.ended()).id for _ in range(7)]
     scene.clock.advance(hours=8 * 24)
     young = (await scene.ended()).id
-    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Tally(
+    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Swept(
         found=7, mended=7
     )
     assert set(await scene.states(old)) == {None}
@@ -354,9 +354,9 @@ async def test_one_replica_at_a_time_prunes_and_the_next_takes_over_when_it_leav
     await scene.ended()
     scene.clock.advance(hours=8 * 24)
     assert await first.leadership.ensure()
-    assert await second.run_once() == Tally()
+    assert await second.run_once() == Swept()
     await first.close()
-    assert await second.run_once() == Tally(found=1, mended=1)
+    assert await second.run_once() == Swept(found=1, mended=1)
 
 
 async def test_the_ledger_is_pruned_as_its_schedules_say(scene: Scene) -> None:
@@ -367,9 +367,9 @@ async def test_the_ledger_is_pruned_as_its_schedules_say(scene: Scene) -> None:
         Plan("hourly", "", first + timedelta(hours=hour), Decision.SKIPPED) for hour in range(7)
     ]
     await scene.store.schedules.record(plans)
-    assert await made(RetentionReconciler, scene.store).run_once() == Tally()
+    assert await made(RetentionReconciler, scene.store).run_once() == Swept()
     scene.clock.advance(3 * 60 + 1)
-    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Tally(
+    assert await made(RetentionReconciler, scene.store, batch=3).run_once() == Swept(
         found=7, mended=7
     )
     assert await scene.store.schedules.history("hourly") == []
@@ -380,10 +380,10 @@ async def test_acts_of_operators_are_kept_as_long_as_the_program_says(scene: Sce
         act = Act(id=new_act_id(), by="ann", verb="queues.pause", target=f"queue-{number}")
         await scene.store.audit.begin(act)
     scene.clock.advance(50.0)
-    assert await made(RetentionReconciler, scene.store, audit_kept=60.0).run_once() == Tally()
+    assert await made(RetentionReconciler, scene.store, audit_kept=60.0).run_once() == Swept()
     scene.clock.advance(3 * 60 + 1)
     pruning = made(RetentionReconciler, scene.store, batch=3, audit_kept=60.0)
-    assert await pruning.run_once() == Tally(found=7, mended=7)
+    assert await pruning.run_once() == Swept(found=7, mended=7)
     assert (await scene.store.audit.page(AuditFilter(), 10)).entries == ()
 
 
@@ -404,9 +404,9 @@ async def test_lapsed_workers_are_removed_unless_they_still_hold_a_job(scene: Sc
     await scene.running(worker=holder)
     registry = made(WorkerRegistryReconciler, scene.store, worker_kept=60.0)
     scene.clock.advance(LEASE + 59)
-    assert await registry.run_once() == Tally()
+    assert await registry.run_once() == Swept()
     scene.clock.advance(2)
-    assert await registry.run_once() == Tally(found=1, mended=1)
+    assert await registry.run_once() == Swept(found=1, mended=1)
     assert {worker.id for worker in await scene.store.workers.find()} == {scene.worker, holder}
 
 

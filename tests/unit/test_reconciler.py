@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from holdfast.background import reconciler as reconciler_module
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
 from holdfast.background.reconciler import Reconciler
@@ -20,8 +20,8 @@ from holdfast.store.contract.store import Store
 
 NO_STORE = cast(Store, None)
 SOON = 5.0
-Batch = tuple[Tally, str | None] | Exception
-NOTHING: Batch = (Tally(), None)
+Batch = tuple[Swept, str | None] | Exception
+NOTHING: Batch = (Swept(), None)
 
 
 class Scripted(Reconciler):
@@ -47,7 +47,7 @@ class Scripted(Reconciler):
     def interval(self) -> float:
         return self._seconds
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         self.cursors.append(cursor)
         batch = self._batches.pop(0) if self._batches else NOTHING
         if isinstance(batch, Exception):
@@ -98,23 +98,23 @@ def names(seen: Sequence[Event]) -> list[str]:
 
 
 async def test_a_full_batch_is_followed_at_once_by_the_next_with_its_cursor() -> None:
-    full = Tally(found=2, mended=2)
-    scripted = Scripted((full, "b"), (full, "d"), (Tally(found=1, mended=1), None))
-    assert await scripted.run_once() == Tally(found=5, mended=5)
+    full = Swept(found=2, mended=2)
+    scripted = Scripted((full, "b"), (full, "d"), (Swept(found=1, mended=1), None))
+    assert await scripted.run_once() == Swept(found=5, mended=5)
     assert scripted.cursors == [None, "b", "d"]
 
 
 async def test_each_sweep_starts_from_the_beginning() -> None:
-    scripted = Scripted((Tally(), "b"), NOTHING)
+    scripted = Scripted((Swept(), "b"), NOTHING)
     await scripted.run_once()
     await scripted.run_once()
     assert scripted.cursors == [None, "b", None]
 
 
 async def test_counters_tell_what_was_found_mended_refused_failed_and_skipped() -> None:
-    scripted = Scripted((Tally(9, 4, 2, 2, 1), "x"), (Tally(1, 1), None))
+    scripted = Scripted((Swept(9, 4, 2, 2, 1), "x"), (Swept(1, 1), None))
     await scripted.run_once()
-    assert scripted.counters.items == Tally(found=10, mended=5, refused=2, failed=2, skipped=1)
+    assert scripted.counters.items == Swept(found=10, mended=5, refused=2, failed=2, skipped=1)
     assert scripted.counters.ticks == 1
     assert scripted.counters.seconds == scripted.counters.last_seconds > 0
     assert scripted.counters.errors == 0
@@ -122,7 +122,7 @@ async def test_counters_tell_what_was_found_mended_refused_failed_and_skipped() 
 
 async def test_a_sweep_that_found_something_is_an_event_and_an_idle_one_is_not() -> None:
     events, seen = collected()
-    scripted = Scripted((Tally(found=3, mended=2, refused=1), None), NOTHING, events=events)
+    scripted = Scripted((Swept(found=3, mended=2, refused=1), None), NOTHING, events=events)
     await scripted.run_once()
     await scripted.run_once()
     assert [event.name for event in seen] == ["reconciler.swept"]
@@ -133,7 +133,7 @@ async def test_an_error_in_a_tick_is_counted_and_reported_and_does_not_stop_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events, seen = collected()
-    mended = (Tally(found=1, mended=1), None)
+    mended = (Swept(found=1, mended=1), None)
     scripted = Scripted(ValueError("bad row"), mended, events=events)
     await waits_of(scripted, 2, monkeypatch)
     assert names(seen) == ["reconciler.tick_failed"]
@@ -143,7 +143,7 @@ async def test_an_error_in_a_tick_is_counted_and_reported_and_does_not_stop_the_
 
 
 async def test_what_was_mended_before_an_error_is_still_counted() -> None:
-    scripted = Scripted((Tally(found=2, mended=2), "b"), ValueError("bad row"))
+    scripted = Scripted((Swept(found=2, mended=2), "b"), ValueError("bad row"))
     with pytest.raises(ValueError, match="bad row"):
         await scripted.run_once()
     assert scripted.counters.items.mended == 2
@@ -194,7 +194,7 @@ async def test_an_interval_is_only_ever_shortened_at_random(
 ) -> None:
     scripted = Scripted(interval=1.0)
     monkeypatch.setattr(random, "random", lambda: 0.999)
-    assert 0.9 <= scripted._wait_after(Tally(), None) < 1.0
+    assert 0.9 <= scripted._wait_after(Swept(), None) < 1.0
 
 
 async def test_the_loop_sleeps_until_the_next_due_time_but_not_past_its_interval(
@@ -207,7 +207,7 @@ async def test_the_loop_sleeps_until_the_next_due_time_but_not_past_its_interval
 async def test_due_times_close_together_are_at_least_a_gap_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mended: Batch = (Tally(1, 1), None)
+    mended: Batch = (Swept(1, 1), None)
     scripted = Scripted(mended, mended, due=[0.0001, -3.0], interval=5.0)
     assert await waits_of(scripted, 2, monkeypatch) == pytest.approx([0.02, 0.02])
 
@@ -225,7 +225,7 @@ async def test_a_wake_ends_the_sleep_early() -> None:
     swept = asyncio.Event()
     step = scripted.step
 
-    async def noticed(cursor: str | None) -> tuple[Tally, str | None]:
+    async def noticed(cursor: str | None) -> tuple[Swept, str | None]:
         swept.set()
         return await step(cursor)
 
@@ -244,14 +244,14 @@ async def test_a_wake_during_a_sweep_is_not_lost(monkeypatch: pytest.MonkeyPatch
     scripted = Scripted(interval=3600.0)
     stop, sweeps = asyncio.Event(), 0
 
-    async def wake_in_the_middle(cursor: str | None) -> tuple[Tally, str | None]:
+    async def wake_in_the_middle(cursor: str | None) -> tuple[Swept, str | None]:
         nonlocal sweeps
         sweeps += 1
         if sweeps == 1:
             scripted.wake()
         else:
             stop.set()
-        return Tally(), None
+        return Swept(), None
 
     monkeypatch.setattr(scripted, "step", wake_in_the_middle)
     await asyncio.wait_for(scripted.run(stop), SOON)
@@ -280,12 +280,12 @@ async def test_a_stop_is_seen_between_two_batches(monkeypatch: pytest.MonkeyPatc
     scripted, stop = Scripted(), asyncio.Event()
     batches = 0
 
-    async def endless(cursor: str | None) -> tuple[Tally, str | None]:
+    async def endless(cursor: str | None) -> tuple[Swept, str | None]:
         nonlocal batches
         batches += 1
         if batches == 3:
             stop.set()
-        return Tally(found=1, mended=1), "more"
+        return Swept(found=1, mended=1), "more"
 
     monkeypatch.setattr(scripted, "step", endless)
     await asyncio.wait_for(scripted.run(stop), SOON)

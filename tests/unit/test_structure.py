@@ -74,6 +74,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "queues.paused"): "one command of the server",
     ("valkey", "queues.find"): "oldest_ready and commands of the server",
     ("valkey", "workers.find"): "commands of the server, in one round trip",
+    ("valkey", "telemetry.tallies"): "the counts, one command of the server",
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
 }
@@ -100,6 +101,10 @@ TESTED_IN = {
     "queues.paused": "test_queues",
     "queues.tune": "test_queues",
     "queues.find": "test_queues",
+    "telemetry.tallies": "test_telemetry",
+    "telemetry.totals": "test_telemetry",
+    "telemetry.traffic": "test_telemetry",
+    "telemetry.fold": "test_telemetry",
     "schedules.resume": "test_schedules_pause",
     "schedules.cursors": "test_schedules_record",
     "schedules.advance": "test_schedules_record",
@@ -173,6 +178,7 @@ def test_the_contract_is_read_at_all() -> None:
         "queues",
         "schedules",
         "store",
+        "telemetry",
         "wakeups",
         "workers",
     }

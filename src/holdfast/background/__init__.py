@@ -17,7 +17,7 @@ change again in the transaction that makes it. The reconcilers themselves are in
 **Sweep.** One pass of a reconciler: batches follow each other until one comes back short. An error
 ends the sweep, not the loop. A job that makes a batch fail is found by halving, and the others are
 mended in the same sweep; a job that fails three times in a row rests for ten sweeps
-(`FailureTracker`). `JobSweep` is the base of reconcilers that end jobs. `Tally` counts what a sweep
+(`FailureTracker`). `JobSweep` is the base of reconcilers that end jobs. `Swept` counts what a sweep
 did, `LoopCounters` what a loop did since it was made.
 
 **How often.** A reconciler waits for its interval, or until the time at which it knows something

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Swept:
     """What became of the items of one batch or sweep.
 
     `refused`: the store found the item changed since it was read, because another replica mended it
@@ -20,8 +20,8 @@ class Tally:
     failed: int = 0
     skipped: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
+    def __add__(self, other: Swept) -> Swept:
+        return Swept(
             self.found + other.found,
             self.mended + other.mended,
             self.refused + other.refused,
@@ -36,7 +36,7 @@ class LoopCounters:
 
     ticks: int = 0
     errors: int = 0
-    items: Tally = Tally()
+    items: Swept = Swept()
     seconds: float = 0.0
     last_seconds: float = 0.0
     last_error: str | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.reconciler import Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ends import End
@@ -37,7 +37,7 @@ class JobMender(Reconciler):
     async def apply(self, moves: Sequence[Transition]) -> list[Verdict]:
         return await self.store.jobs.finish(moves)
 
-    async def mend(self, jobs: Sequence[Live], end_of: Callable[[Live], End]) -> Tally:
+    async def mend(self, jobs: Sequence[Live], end_of: Callable[[Live], End]) -> Swept:
         tried = [job for job in jobs if not self.failures.skips(job.id)]
         blamed: dict[JobId, Exception] = {}
         moves = _decide(tried, end_of, blamed)
@@ -45,22 +45,22 @@ class JobMender(Reconciler):
         mended = await self._mend_page(moves, blamed)
         self._tried = {}
         self.report_blamed(blamed)
-        return mended + Tally(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
+        return mended + Swept(found=len(jobs), failed=len(blamed), skipped=len(jobs) - len(tried))
 
     async def _mend_page(
         self, moves: Sequence[Transition], blamed: dict[JobId, Exception]
-    ) -> Tally:
+    ) -> Swept:
         """In batches, so that no single write takes long. Between batches a stop is obeyed."""
-        total, batch = Tally(), self.options.batch
+        total, batch = Swept(), self.options.batch
         for start in range(0, len(moves), batch):
             if start and self._stop.is_set():
                 break
             total += await self._mend(moves[start : start + batch], blamed)
         return total
 
-    async def _mend(self, moves: Sequence[Transition], blamed: dict[JobId, Exception]) -> Tally:
+    async def _mend(self, moves: Sequence[Transition], blamed: dict[JobId, Exception]) -> Swept:
         if not moves:
-            return Tally()
+            return Swept()
         try:
             verdicts = await self.apply(moves)
         except (StoreUnavailable, StoreRefuses):
@@ -68,7 +68,7 @@ class JobMender(Reconciler):
         except Exception as error:  # noqa: BLE001 - the job that causes it is found and reported
             if len(moves) == 1:
                 blamed[moves[0].id] = error
-                return Tally()
+                return Swept()
             half = len(moves) // 2
             first = await self._mend(moves[:half], blamed)
             return first + await self._mend(moves[half:], blamed)
@@ -95,11 +95,11 @@ class JobMender(Reconciler):
         self.events.error("job.attempt_failed", **facts, next=move.to, retry_in=None)
         self.events.error("job.failed", **facts, seconds=None)
 
-    def _count(self, verdicts: Sequence[Verdict]) -> Tally:
+    def _count(self, verdicts: Sequence[Verdict]) -> Swept:
         for verdict in verdicts:
             self.failures.succeeded(verdict.id)
         mended = sum(verdict.accepted for verdict in verdicts)
-        return Tally(mended=mended, refused=len(verdicts) - mended)
+        return Swept(mended=mended, refused=len(verdicts) - mended)
 
 
 class JobSweep(JobMender):
@@ -113,10 +113,10 @@ class JobSweep(JobMender):
     def end_of(self, job: Live) -> End:
         """What has happened to the job."""
 
-    async def mend_page(self, page: Sequence[Live]) -> Tally:
+    async def mend_page(self, page: Sequence[Live]) -> Swept:
         return await self.mend(page, self.end_of)
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         limit = BATCHES_PER_PAGE * self.options.batch
         page = await self.find(limit, cursor)
         tally = await self.mend_page(page)

@@ -34,6 +34,7 @@ class ReconcileOptions:
     deadline: float = 30.0
     promotion: float = 30.0
     retention: float = 60.0
+    tally: float = 10.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

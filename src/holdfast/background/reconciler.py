@@ -21,7 +21,7 @@ from holdfast.background.backoff import (
     Backoff,
     pause,
 )
-from holdfast.background.counters import LoopCounters, Tally
+from holdfast.background.counters import LoopCounters, Swept
 from holdfast.background.failures import FailureTracker
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -91,7 +91,7 @@ class Reconciler(ABC):
         return self.replicas.stretched(self.interval)
 
     @abstractmethod
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         """Mend one batch; returns the cursor of the next batch, None after the last."""
 
     async def due_in(self) -> float | None:
@@ -108,11 +108,11 @@ class Reconciler(ABC):
         """Sweep soon instead of at the next interval. To be called on the loop's thread."""
         self._woken.set()
 
-    async def run_once(self) -> Tally:
+    async def run_once(self) -> Swept:
         """One whole sweep, now. Errors reach the caller; the loop handles them in `_tick`."""
         started = time.perf_counter()
         self.failures.begin_cycle()
-        total = Tally()
+        total = Swept()
         cursor: str | None = None
         try:
             while True:
@@ -167,7 +167,7 @@ class Reconciler(ABC):
         self._error_backoff.reset()
         return wait
 
-    def _wait_after(self, tally: Tally, due_in: float | None) -> float:
+    def _wait_after(self, tally: Swept, due_in: float | None) -> float:
         if due_in is None or due_in >= self.pace:
             self._stuck_backoff.reset()
             return self.pace * (1 - JITTER_SHARE * random.random())
@@ -178,7 +178,7 @@ class Reconciler(ABC):
         # each time. Sweeping again at once would spin.
         return self._stuck_backoff.next()
 
-    def _report(self, tally: Tally, seconds: float) -> None:
+    def _report(self, tally: Swept, seconds: float) -> None:
         self.counters.count_tick(seconds)
         if tally.found:
             self.events.debug(

@@ -40,6 +40,7 @@ from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
 from holdfast.job.ties import NO_TIES
+from holdfast.job.what import OF_ENDED, What
 
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
@@ -56,7 +57,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     happens: the attempt was taken from its worker, and a late write by that worker must find a
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
-    takes a shorter way only for a job without any.
+    takes a shorter way only for a job without any. `why` is the word for a move to a live state.
     """
 
     id: JobId
@@ -74,6 +75,15 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     error: ErrorEntry | None = None
     cool: float | None = None
     ties: int = NO_TIES
+    why: What | None = None
+
+    @property
+    def what(self) -> What:
+        """The word under which a store counts the move."""
+        word = OF_ENDED.get(self.to, self.why)
+        if word is None:
+            raise TypeError(f"a move to {self.to} must say why")
+        return word
 
     @property
     def is_plain_success(self) -> bool:
@@ -134,21 +144,19 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case WorkerLost(how):
             return move.crashed(_entry(job, "WorkerLost", how))
         case Snoozed(until=datetime() as until):
-            return move.waiting(JobState.SCHEDULED, None, "snoozed", run_at=until)
+            return move.waiting(JobState.SCHEDULED, None, "snoozed", What.SNOOZED, run_at=until)
         case Snoozed(seconds):
-            return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed")
+            return move.waiting(JobState.SCHEDULED, _wait(seconds), "snoozed", What.SNOOZED)
         case WasThrottled(retry_after, message):
-            wait = _wait(retry_after)
-            return move.waiting(
-                JobState.SCHEDULED, wait, clean(f"throttled: {message}", MESSAGE_LIMIT), cool=wait
-            )
+            wait, reason = _wait(retry_after), clean(f"throttled: {message}", MESSAGE_LIMIT)
+            return move.waiting(JobState.SCHEDULED, wait, reason, What.THROTTLED, cool=wait)
         case WasSuspended(seconds):
             wake = None if seconds is None else _wait(seconds)
-            return move.waiting(JobState.SUSPENDED, wake, "suspended")
+            return move.waiting(JobState.SUSPENDED, wake, "suspended", What.SUSPENDED)
         case HandedBack():
-            return move.waiting(JobState.READY, None, "handed back")
+            return move.waiting(JobState.READY, None, "handed back", What.HANDED_BACK)
         case PutOff(seconds, why):
-            return move.waiting(JobState.SCHEDULED, _wait(seconds), why)
+            return move.waiting(JobState.SCHEDULED, _wait(seconds), why, What.PUT_OFF)
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
         case Cancelled(reason):
@@ -159,7 +167,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.ended(JobState.EXPIRED, reason=reason, bump=1)
         case Released(seconds):
             to = JobState.READY if seconds is None else JobState.SCHEDULED
-            return move.waiting(to, seconds, "released")
+            return move.waiting(to, seconds, "released", What.RELEASED)
         case Skipped(reason):
             return move.ended(JobState.SKIPPED, reason=clean(reason, MESSAGE_LIMIT))
     assert_never(end)
@@ -188,7 +196,13 @@ def leave(job: Claimed, problem: Exception) -> Transition:
     wait = min(LEFT_FOR * 2.0 ** min(times_taken(job.fence), 20), LEFT_AT_MOST)
     reason = clean(f"{LEFT}: {problem}", MESSAGE_LIMIT)
     return Transition(
-        job.id, job.fence, JobState.SCHEDULED, delay=wait, reason=reason, ties=job.ties
+        job.id,
+        job.fence,
+        JobState.SCHEDULED,
+        delay=wait,
+        reason=reason,
+        ties=job.ties,
+        why=What.PUT_OFF,
     )
 
 
@@ -262,11 +276,12 @@ class _Mover(msgspec.Struct, frozen=True):
         to: JobState,
         delay: float | None,
         reason: str,
+        why: What,
         *,
         cool: float | None = None,
         run_at: datetime | None = None,
     ) -> Transition:
-        return self._to(to, delay=delay, run_at=run_at, reason=reason, cool=cool)
+        return self._to(to, delay=delay, run_at=run_at, reason=reason, cool=cool, why=why)
 
     def failed(self, error: ErrorEntry, *, crash: int = 0, bump: int = 0) -> Transition:
         return self.ended(
@@ -285,7 +300,7 @@ class _Mover(msgspec.Struct, frozen=True):
         """The handler may not have heard of it, but it counts as a TimeoutError of its own."""
         if not self.policy.retry.covers(TIMEOUT_NAMES):
             return self.failed(error, bump=1)
-        return self.retried(error, bump=1)
+        return self.retried(error, bump=1, why=What.TIMED_OUT)
 
     def retried(
         self,
@@ -295,6 +310,7 @@ class _Mover(msgspec.Struct, frozen=True):
         run_at: datetime | None = None,
         crash: int = 0,
         bump: int = 0,
+        why: What = What.RETRIED,
     ) -> Transition:
         """Scheduled after `delay`, at `run_at`, or by the policy's backoff; failed if the job has
         no attempt left."""
@@ -313,19 +329,20 @@ class _Mover(msgspec.Struct, frozen=True):
             run_at=run_at,
             reason=reason,
             error=error,
+            why=why,
         )
 
     def reclaimed(self, why: str, suspected: bool) -> Transition:
         """A suspected job counts a crash, but never its last one: a job fails for its crashes only
         when it is known to have caused one."""
         crash = int(suspected and self.job.crashes + 1 < self.policy.max_crashes)
-        return self._to(JobState.READY, crash=crash, bump=1, reason=why)
+        return self._to(JobState.READY, crash=crash, bump=1, reason=why, why=What.LOST)
 
     def crashed(self, error: ErrorEntry) -> Transition:
         """A job that keeps killing its worker is put aside, whatever attempts are left."""
         if self.job.crashes + 1 >= self.policy.max_crashes:
             return self.failed(error, crash=1, bump=1)
-        return self.retried(error, crash=1, bump=1)
+        return self.retried(error, crash=1, bump=1, why=What.LOST)
 
 
 def _cancelled_instead_of(end: End) -> Cancelled:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.job_sweep import JobSweep
 from holdfast.job.ends import DeadlinePassed
 from holdfast.job.ids import JobId
@@ -34,12 +34,12 @@ class DeadlineReconciler(JobSweep):
     def end_of(self, job: Live) -> DeadlinePassed:
         return DeadlinePassed()
 
-    async def mend_page(self, page: Sequence[Live]) -> Tally:
+    async def mend_page(self, page: Sequence[Live]) -> Swept:
         started = [job for job in page if has_started_in_time(job)]
         late = [job for job in page if not has_started_in_time(job)] if started else page
         lifted = await self.store.jobs.lift_deadlines(await self._surely_started(started))
         tally = await self.mend(late, self.end_of)
-        return tally + Tally(found=len(started), mended=len(lifted))
+        return tally + Swept(found=len(started), mended=len(lifted))
 
     async def _surely_started(self, started: Sequence[Live]) -> list[JobId]:
         """A worker that lives has expired by now what it had claimed and not begun in time. A

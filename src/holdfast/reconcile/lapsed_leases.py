@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.job_sweep import JobMender
 from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
@@ -35,8 +35,8 @@ class LapsedLeasesReconciler(JobMender):
     def interval(self) -> float:
         return self.options.lapsed_leases
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
-        tally = Tally()
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
+        tally = Swept()
         lost = await self._lost()
         if lost:
             rulings = await self._rulings(lost)
@@ -79,25 +79,25 @@ class LapsedLeasesReconciler(JobMender):
 
     async def _take_back(
         self, worker: WorkerId | None, jobs: Sequence[Live], ruling: Ruling
-    ) -> Tally:
+    ) -> Swept:
         """Jobs that pay are taken back last. If the sweep ends in between, the next sweep finds the
         jobs to blame among those left; spared jobs left alone would be blamed instead."""
         if ruling is Ruling.WAIT:
-            return Tally(found=len(jobs), skipped=len(jobs))
+            return Swept(found=len(jobs), skipped=len(jobs))
         ends: dict[JobId, End] = (
             ends_of(jobs)
             if ruling is Ruling.CHARGE
             else {job.id: Reclaimed(OUTAGE) for job in jobs}
         )
         in_order = sorted(jobs, key=lambda job: isinstance(ends[job.id], WorkerLost))
-        tally = Tally()
+        tally = Swept()
         for first in range(0, len(in_order), self.options.batch):
             some = in_order[first : first + self.options.batch]
             tally += await self.mend(some, lambda job: ends[job.id])
         self._report_worker(worker, ends, tally)
         return tally
 
-    def _report_worker(self, worker: WorkerId | None, ends: dict[JobId, End], tally: Tally) -> None:
+    def _report_worker(self, worker: WorkerId | None, ends: dict[JobId, End], tally: Swept) -> None:
         if tally.mended:
             charged = sum(isinstance(end, WorkerLost) for end in ends.values())
             self.events.warning(

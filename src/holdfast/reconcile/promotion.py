@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
@@ -34,7 +34,7 @@ class PromotionReconciler(Reconciler):
     def interval(self) -> float:
         return self.options.promotion
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         """A cursor with an id continues the pages of a sweep whose batch failed."""
         if cursor:
             return await self._step_by_page(cursor)
@@ -49,12 +49,12 @@ class PromotionReconciler(Reconciler):
             for queue in promoted.queues:
                 self.store.wakeups.tell(Wakeup(Topic.READY, queue))
         more = AGAIN if promoted.count >= self.options.batch else None
-        return Tally(found=promoted.count, mended=promoted.count), more
+        return Swept(found=promoted.count, mended=promoted.count), more
 
     async def due_in(self) -> float | None:
         return self._next_due_in
 
-    async def _step_by_page(self, after: str | None) -> tuple[Tally, str | None]:
+    async def _step_by_page(self, after: str | None) -> tuple[Swept, str | None]:
         self._next_due_in = SET_ASIDE_SECONDS
         page = await self.store.jobs.due(self.options.batch, after)
         tried = [job_id for job_id in page if not self.failures.skips(job_id)]
@@ -62,7 +62,7 @@ class PromotionReconciler(Reconciler):
         mended = await self._promote(tried, blamed)
         self.report_blamed(blamed)
         skipped = len(page) - len(tried)
-        tally = Tally(found=len(page), mended=mended, failed=len(blamed), skipped=skipped)
+        tally = Swept(found=len(page), mended=mended, failed=len(blamed), skipped=skipped)
         return tally, page[-1] if len(page) >= self.options.batch else None
 
     async def _promote(self, ids: Sequence[JobId], blamed: dict[JobId, Exception]) -> int:

@@ -6,7 +6,7 @@ saves the others the scan. The ttl of the lead is three intervals, and each tick
 
 from __future__ import annotations
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.leader import Leadership
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -44,15 +44,15 @@ class RetentionReconciler(Reconciler):
         """The leader prunes once per interval. The others ask for the lead less often."""
         return self.interval if self.leadership.held else super().pace
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         if not await self.leadership.ensure():
-            return Tally(), None
+            return Swept(), None
         batch = self.options.batch
         jobs = await self.store.jobs.prune(batch)
         plans = await self.store.schedules.prune_ledger(batch)
         acts = await self.store.audit.prune(batch, self.options.audit_kept)
         more = AGAIN if max(jobs, plans, acts) >= batch else None
-        return Tally(found=jobs + plans + acts, mended=jobs + plans + acts), more
+        return Swept(found=jobs + plans + acts, mended=jobs + plans + acts), more
 
     async def close(self) -> None:
         await self.leadership.resign()

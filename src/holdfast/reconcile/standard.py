@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.background.counters import LoopCounters, Tally
+from holdfast.background.counters import LoopCounters, Swept
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
 from holdfast.background.reconciler import Reconciler
@@ -14,6 +14,7 @@ from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
+from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
@@ -27,6 +28,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     PromotionReconciler,
     RetentionReconciler,
     WorkerRegistryReconciler,
+    TallyReconciler,
 )
 
 
@@ -67,7 +69,7 @@ class ReconcileService(WokenService):
     def counters(self) -> dict[str, LoopCounters]:
         return {each.name: each.counters for each in self.reconcilers}
 
-    async def run_once(self) -> dict[str, Tally]:
+    async def run_once(self) -> dict[str, Swept]:
         """One sweep of each reconciler, in order, without waiting: for tests that move the
         clock."""
         return {each.name: await each.run_once() for each in self.reconcilers}

@@ -5,7 +5,7 @@ A row is kept for `worker_kept` seconds, so that an operator can see which worke
 
 from __future__ import annotations
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.reconciler import AGAIN, Reconciler
 
 
@@ -18,7 +18,7 @@ class WorkerRegistryReconciler(Reconciler):
     def interval(self) -> float:
         return self.options.worker_registry
 
-    async def step(self, cursor: str | None) -> tuple[Tally, str | None]:
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         swept = await self.store.workers.sweep(self.options.batch, self.options.worker_kept)
         more = AGAIN if swept >= self.options.batch else None
-        return Tally(found=swept, mended=swept), more
+        return Swept(found=swept, mended=swept), more

@@ -23,7 +23,7 @@ from holdfast.background.backoff import (
     Backoff,
     pause,
 )
-from holdfast.background.counters import LoopCounters, Tally
+from holdfast.background.counters import LoopCounters, Swept
 from holdfast.background.leader import Leadership
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.outage import Outage
@@ -102,7 +102,7 @@ class Evaluator:
         self._stale = True
         self._woken.set()
 
-    async def run_once(self) -> Tally:
+    async def run_once(self) -> Swept:
         """Evaluate every schedule until no plan is left that is due now."""
         before = self.counters.items
         for schedule in await self._store.schedules.find():
@@ -112,7 +112,7 @@ class Evaluator:
                 if not evaluated.more:
                     break
         written = self.counters.items.mended - before.mended
-        return Tally(found=written, mended=written)
+        return Swept(found=written, mended=written)
 
     async def evaluate(self, entry: Entry) -> Evaluated | None:
         """Evaluate a schedule by its definition as it is now, so that a pause or an edit counts
@@ -278,7 +278,7 @@ class Evaluator:
             self._agenda.end(entry, again, version)
 
     def _count(self, evaluated: Evaluated) -> None:
-        self.counters.items += Tally(found=evaluated.recorded, mended=evaluated.recorded)
+        self.counters.items += Swept(found=evaluated.recorded, mended=evaluated.recorded)
 
     async def _abandon_evaluations(self) -> None:
         """An evaluation that is cut off has written whole batches or nothing, and another

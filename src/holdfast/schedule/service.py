@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.background.counters import Tally
+from holdfast.background.counters import Swept
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
@@ -38,7 +38,7 @@ class ScheduleService(WokenService):
         self._declarer = Declarer(store, events, declared)
         super().__init__(store, events, (self.evaluator, self._declarer), grace=options.grace)
 
-    async def run_once(self) -> Tally:
+    async def run_once(self) -> Swept:
         """Declare, and decide about every plan that is due now: for tests that move the clock."""
         await self._declarer.declare()
         return await self.evaluator.run_once()

@@ -12,6 +12,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import RowRefused
 from holdfast.job.outcome import Transition
 from holdfast.job.state import UNTIMED, JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import Want
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
 from holdfast.store.postgres.scripts import PACKAGE, _assembled, _for_each_place, load_scripts
@@ -87,7 +88,7 @@ async def test_a_state_that_nobody_knows_ends_no_job(url: str, clock: ManualCloc
         await store.jobs.insert([new_job()])
         [job] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
         odd = cast("JobState", SimpleNamespace(value="lost"))
-        asked = Asked([], [Transition(job.id, job.fence, odd)], None)
+        asked = Asked([], [Transition(job.id, job.fence, odd, why=What.LOST)], None)
         jobs: Any = store.jobs
         assert isinstance(jobs, PostgresFinishing)
         with pytest.raises(RowRefused, match="check"):

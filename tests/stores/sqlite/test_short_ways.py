@@ -198,13 +198,13 @@ async def a_life(store: Store, jobs: list[NewJob], worker: WorkerId) -> list[obj
 def committing(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The threads in which transactions that wake somebody were written."""
     threads: set[int] = set()
-    bump = Transaction.bump_counters
+    bump = Transaction.close
 
     def noting(tx: Transaction) -> object:
         threads.add(threading.get_ident())
         return bump(tx)
 
-    monkeypatch.setattr(Transaction, "bump_counters", noting)
+    monkeypatch.setattr(Transaction, "close", noting)
     return threads
 
 

@@ -13,6 +13,7 @@ from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import Finding, JobFilter, Severity
 from holdfast.store.valkey.layout import Record, width
 from holdfast.store.valkey.rows import to_record
@@ -136,7 +137,7 @@ async def test_a_state_that_nobody_knows_is_shown_by_a_doctor_and_moved_by_nobod
 
 async def test_a_move_that_only_a_claim_makes_is_an_error(scene: Scene) -> None:
     job = await scene.enqueue()
-    move = Transition(job, 0, JobState.RUNNING, JobState.READY)
+    move = Transition(job, 0, JobState.RUNNING, JobState.READY, why=What.CLAIMED)
     with pytest.raises(StoreError, match="no move takes a job to running"):
         await scene.store.jobs.finish([move])
     assert await scene.state(job) is JobState.READY

@@ -20,6 +20,7 @@ from holdfast.store.contract.records import (
     ProgressReport,
     jobs_of,
 )
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import (
@@ -69,6 +70,9 @@ async def test_every_key_is_in_the_reference(
     await scene.claim(1, "damaged")
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
+    scene.clock.advance(60)
+    await scene.store.telemetry.fold(100)
+    await scene.enqueue()
     page = (Path(__file__).parents[3] / "docs/reference/valkey-keys.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     documented = {row.rpartition("}")[2].split(":")[1] for row in rows}
@@ -84,8 +88,10 @@ async def test_a_line_that_is_empty_leaves_no_key(
         await scene.finish(job)
     scene.clock.advance(1)
     assert await scene.store.jobs.prune(10) == 3
+    scene.clock.advance(TRAFFIC_KEPT + 120)
+    await scene.store.telemetry.fold(100)
     kinds = {key.partition("}:")[2] for key in server.keys(place)}
-    assert kinds == {"meta", "leases", "workers"}
+    assert kinds == {"meta", "leases", "workers", "totals"}
 
 
 async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, place: str) -> None:

@@ -12,6 +12,7 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Job, Progress
 from holdfast.job.serving import choice_of
 from holdfast.job.state import JobState
+from holdfast.job.what import What
 
 
 class Capability(StrEnum):
@@ -86,6 +87,52 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_after: datetime | None = None
     created_before: datetime | None = None
     error_text: str | None = None
+
+    @property
+    def is_tallied(self) -> bool:
+        """Whether the tallies can answer it: it names only states, queues and tasks."""
+        dated = self.created_after is not None or self.created_before is not None
+        return not (self.ids or dated or self.tag is not None or self.error_text)
+
+    def counted(self, tallies: Iterable[Tally]) -> dict[JobState, int]:
+        """How many jobs of the tallies it means, by state; only if it `is_tallied`."""
+        found: dict[JobState, int] = {}
+        for tally in tallies:
+            if (
+                (not self.states or tally.state in self.states)
+                and (not self.queues or tally.queue in self.queues)
+                and (not self.tasks or tally.task in self.tasks)
+            ):
+                found[tally.state] = found.get(tally.state, 0) + tally.jobs
+        return found
+
+
+class Tally(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task are in one state of one queue."""
+
+    queue: str
+    task: str
+    state: JobState
+    jobs: int
+
+
+class Total(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task and queue were ever moved by the same thing."""
+
+    queue: str
+    task: str
+    what: What
+    jobs: int
+
+
+class Traffic(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task and queue were moved by the same thing within one minute."""
+
+    at: datetime
+    queue: str
+    task: str
+    what: What
+    jobs: int
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
 
@@ -45,6 +46,8 @@ class Store(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def audit(self) -> Audit: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
     @property
     def wakeups(self) -> Wakeups: ...
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
@@ -72,6 +73,10 @@ async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[N
         await copy("scheduled", _SCHEDULED, _scheduled(later))
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
+    pairs = Counter((job.queue, job.task, "ready") for _, job in ready)
+    pairs.update((job.queue, job.task, "scheduled") for _, job, _ in later)
+    columns = map(list, zip(*((*pair, number) for pair, number in pairs.items()), strict=True))
+    await session.timed("telemetry/enqueued", *columns)
     for payload in _wakeups({job.queue for _, job in ready}, bool(later or dated)):
         await session.fetch("wakeups/wake", connections.options.channel, payload)
 

@@ -191,6 +191,7 @@ class PostgresFinishing(JobVerbs):
             by and by.alive_since,
             [move.run_at for move in moves],
             self._waits_for_locks,
+            [move.what.value for move in moves],
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

@@ -70,10 +70,10 @@ class PostgresOperating(JobVerbs):
         return await self._change("jobs/reprioritise", list(ids), self._channel, priority)
 
     async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._change("jobs/move", list(ids), self._channel, queue)
+        return await self._change("jobs/move", self._now(), self._channel, list(ids), queue)
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._change("jobs/delete", list(ids))
+        return await self._change("jobs/delete", self._now(), list(ids))
 
     async def _change(self, verb: str, *values: object) -> list[JobId]:
         """Run a script that answers with the ids it changed. The skip points are forgotten before

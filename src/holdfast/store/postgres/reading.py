@@ -12,6 +12,7 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.pool import Record
+from holdfast.store.postgres.telemetry import tallies
 
 
 class PostgresReading(JobVerbs):
@@ -51,6 +52,9 @@ class PostgresReading(JobVerbs):
         return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit else None)
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
+        if which.is_tallied:
+            return which.counted(await tallies(self._connections, which.queues))
+
         async def steps(session: Session) -> list[Record]:
             await session.execute("jobs/begin_reading")
             return await session.fetch("jobs/count", *_filters(which))

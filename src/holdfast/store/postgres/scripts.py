@@ -27,7 +27,7 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from holdfast.job.state import TRANSITIONS, UNTIMED, JobState
+from holdfast.job.state import TRANSITIONS, UNTIMED, WAITING, JobState
 from holdfast.store.postgres.body import body_words
 
 PACKAGE = "holdfast.store.postgres"
@@ -41,6 +41,9 @@ WORDS = {
 }
 
 PLACES = {
+    # Where a job waits; all but ready without a line.
+    "waiting": sorted(WAITING),
+    "unlined": sorted(WAITING - {JobState.READY}),
     # No clock moves a job out of these.
     "untimed": sorted(UNTIMED),
     # Those of them that an attempt can end in.

@@ -12,6 +12,7 @@ from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
 from holdfast.store.postgres.audit import PostgresAudit
@@ -22,6 +23,7 @@ from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
 from holdfast.store.postgres.schedules import PostgresSchedules
 from holdfast.store.postgres.schema import Schema
+from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 
@@ -53,6 +55,7 @@ class PostgresStore:
         self.workers: Workers = PostgresWorkers(self._connections)
         self.schedules: Schedules = PostgresSchedules(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
+        self.telemetry: Telemetry = PostgresTelemetry(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = PostgresHealth(self._connections, self._schema)
 

@@ -86,7 +86,7 @@ class Lent(msgspec.Struct, frozen=True):
         self._begin()
         tx = Transaction(self.cursor, now)
         yield tx
-        tx.bump_counters()
+        tx.close()
 
     def reading(self, now: int) -> Transaction:
         """For a verb that only reads. It begins nothing, and so leaves no lock behind."""

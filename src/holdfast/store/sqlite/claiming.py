@@ -20,6 +20,8 @@ from datetime import datetime
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
+from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import EVERY_QUEUE, Want, jobs_of
 from holdfast.store.sqlite.rows import (
     after,
@@ -166,9 +168,12 @@ def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked], free: in
     for each job would also hand the interpreter to another thread and back for each. All but the
     first `free` jobs are claimed ahead."""
     alike: dict[tuple[str, int, float | None], list[int]] = {}
+    pairs: dict[tuple[str, str], int] = {}
     for seq, job in picked:
         timeout = readable_part(job.policy).timeout
         alike.setdefault((job.queue, job.priority, timeout), []).append(seq)
+        pair = (job.queue, job.task)
+        pairs[pair] = pairs.get(pair, 0) + 1
     first_ahead = next(((job.priority, seq) for seq, job in picked[free:]), None)
     sql = steps("jobs/claim")
     for (queue, priority, timeout), numbers in alike.items():
@@ -177,6 +182,8 @@ def _take(tx: Transaction, worker: WorkerId, picked: Sequence[_Picked], free: in
         ahead_from = _ahead_from(first_ahead, priority)
         tx.run(sql["lease"], (worker, tx.now, timeout_at, ahead_from, *line))
         tx.run(sql["leave"], line)
+    for (queue, task), jobs in pairs.items():
+        tx.count(queue, task, JobState.READY, JobState.RUNNING, What.CLAIMED, jobs)
 
 
 def _ahead_from(first_ahead: tuple[int, int] | None, priority: int) -> int:

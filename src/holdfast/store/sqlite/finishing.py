@@ -20,7 +20,7 @@ from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.transaction import MINUTE, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH = 64
@@ -112,6 +112,7 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
     stood = _copy(tx, transitions) == len(transitions)
     if stood:
         ids = [transition.id for transition in transitions]
+        tx.run(sql["count"], (tx.now // MINUTE, to_json(ids)))
         leave(tx, JobState.RUNNING, ids)
         if tx.rows(sql["any deadline"]) == [(1,)]:
             tx.run(sql["drop deadlines"], (to_json(ids),))

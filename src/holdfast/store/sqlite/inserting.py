@@ -11,6 +11,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
+from holdfast.job.what import What
 from holdfast.store.body import body_reader
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.finishing import finish
@@ -20,7 +21,7 @@ from holdfast.store.sqlite.places import take_numbers, wait_untimed
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 SMALL_BATCH, SMALL_ARGS = 10, 8_192
@@ -132,18 +133,31 @@ def _write(tx: Transaction, jobs: Sequence[NewJob]) -> None:
             scheduled.append((*narrow, None, due))
     tx.each(sql["body"], [_body(job, now) for job in jobs])
     tx.each(enter[JobState.READY], ready)
+    _count(tx, JobState.READY, ready)
     if scheduled:
         tx.each(enter[JobState.SCHEDULED], scheduled)
+        _count(tx, JobState.SCHEDULED, scheduled)
     if blocked:
         wait_untimed(tx, JobState.BLOCKED, blocked)
+        _count(tx, JobState.BLOCKED, blocked)
     deadlines = _deadlines(jobs, now)
     if deadlines:
         tx.each(sql["deadline"], deadlines)
-    queues = [row[1] for row in ready]
-    for queue in dict.fromkeys(queues):
-        tx.wake(Topic.READY, queue, queues.count(queue))
     if scheduled or deadlines:
         tx.wake(Topic.DUE)
+
+
+def _count(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
+    """Note for the books what came to this place, and wake workers if they can claim it. For one
+    row a Counter makes more calls than a dict."""
+    pairs: dict[tuple[str, str], int] = {}
+    for row in rows:
+        pair = (row[1], row[4])
+        pairs[pair] = pairs.get(pair, 0) + 1
+    for (queue, task), jobs in pairs.items():
+        tx.count(queue, task, NOWHERE, place, What.ENQUEUED, jobs)
+        if place is JobState.READY:
+            tx.wake(Topic.READY, queue, jobs)
 
 
 def _body(job: NewJob, now: int) -> Row:

@@ -21,10 +21,12 @@ from holdfast.store.sqlite.transaction import Row, Transaction, Values
 
 
 class Found(NamedTuple):
-    """A job as a move finds it. `policy` is read only where a cancel was asked for."""
+    """A job as a move finds it. `ready_at`: since when it waited, if it runs. `policy` is read
+    only where a cancel was asked for."""
 
     narrow: Narrow
     deadline_at: int | None
+    ready_at: int | None
     worker_id: str | None
     claimed_at: int | None
     cancel_requested_at: int | None
@@ -96,6 +98,12 @@ def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
         leave(tx, source, ids)
 
 
+def _count(tx: Transaction, moves: Sequence[Move]) -> None:
+    for transition, job in moves:
+        narrow = job.narrow
+        tx.count(narrow.queue, narrow.task, transition.source, transition.to, transition.what)
+
+
 def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     sql = steps("jobs/finish")
     tuned = {name: QueueSettings.from_json(text) for name, text in tx.rows(sql["retentions"])}
@@ -121,10 +129,11 @@ def _line_up_released(tx: Transaction, moves: Sequence[Move]) -> None:
 
 
 def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
-    """To their old positions, which may be before the marks of claimers."""
+    """To their old positions, which may be before the marks of claimers. They have been waiting
+    since they took these positions: so the first of a line is always its oldest."""
     tx.each(
         steps("parts/enter")[JobState.READY],
-        [(*move.counted, tx.now) for move in moves],
+        [(*move.counted, move.job.ready_at or tx.now) for move in moves],
     )
     for move in moves:
         tx.wake(Topic.READY, move.job.narrow.queue)
@@ -197,6 +206,7 @@ _Step = Callable[[Transaction, Sequence[Move]], None]
 
 STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: True, _leave_places),
+    (lambda move: True, _count),
     (lambda move: move.ends, _write_outcomes),
     (_is_released, _line_up_released),
     (_returns, _return_to_line),

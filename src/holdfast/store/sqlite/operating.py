@@ -7,6 +7,7 @@ from datetime import datetime
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import WAITING, JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.keys import retake_key
@@ -14,6 +15,7 @@ from holdfast.store.sqlite.places import (
     TABLES,
     Narrow,
     at,
+    count,
     in_places,
     leave_all,
     line_up,
@@ -23,8 +25,10 @@ from holdfast.store.sqlite.places import (
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.sweeping import remove
-from holdfast.store.sqlite.transaction import MANY, Transaction
+from holdfast.store.sqlite.transaction import MANY, NOWHERE, Transaction
 from holdfast.store.sqlite.writer import Verbs
+
+WAITING_PLACES = tuple(place for place in TABLES if place in WAITING)
 
 
 class SqliteOperating(Verbs):
@@ -66,7 +70,7 @@ class SqliteOperating(Verbs):
 
 def resume(tx: Transaction, ids: Sequence[JobId]) -> list[JobId]:
     jobs = in_places(tx.rows(script("jobs/resume"), (to_json(ids),)), order=ids)
-    make_ready(tx, jobs)
+    make_ready(tx, jobs, What.RESUMED)
     return [JobId(row.job_id) for _, row in jobs]
 
 
@@ -82,7 +86,7 @@ def requeue(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
     """One at a time and in the order named: of two jobs with one key only the first returns."""
     sql = steps("jobs/requeue")
     requeued: list[JobId] = []
-    for *columns, key, states in tx.rows(sql["find"], (to_json(dict.fromkeys(ids)),)):
+    for *columns, state, key, states in tx.rows(sql["find"], (to_json(dict.fromkeys(ids)),)):
         row = Narrow._make(columns)
         if key is not None and not retake_key(tx, key, row.job_id, states):
             continue
@@ -90,6 +94,7 @@ def requeue(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
         tx.run(sql["drop deadline"], (row.job_id,))
         line_up(tx, [row._replace(attempts=0, crashes=0)])
         tx.run(steps("schedules/record")["restart"], (row.job_id,))
+        tx.count(row.queue, row.task, state, JobState.READY, What.REQUEUED)
         requeued.append(JobId(row.job_id))
     return requeued
 
@@ -98,9 +103,11 @@ def reschedule(tx: Transaction, ids: Sequence[str], due: int) -> list[JobId]:
     """Make ready and scheduled jobs due at the moment `due`; if it has come, they are ready."""
     jobs = in_places(tx.rows(script("jobs/reschedule"), (to_json(ids),)), order=ids)
     if due <= tx.now:
-        make_ready(tx, [(place, row) for place, row in jobs if place is JobState.SCHEDULED])
+        waiting = [(place, row) for place, row in jobs if place is JobState.SCHEDULED]
+        make_ready(tx, waiting, What.RESCHEDULED)
     else:
         leave_all(tx, jobs)
+        count(tx, jobs, JobState.SCHEDULED, What.RESCHEDULED)
         rows = [(*row, None, due) for _, row in jobs]
         tx.each(steps("parts/enter")[JobState.SCHEDULED], rows)
         tx.wake(Topic.DUE)
@@ -129,7 +136,11 @@ def reprioritise(tx: Transaction, ids: Iterable[JobId], priority: int) -> list[J
     return changed
 
 
-def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
+def move(tx: Transaction, ids: Sequence[JobId], queue: str) -> list[JobId]:
+    for place in WAITING_PLACES:
+        for old, task, jobs in tx.rows(at("parts/count_moving", place), (to_json(ids), queue)):
+            tx.count(old, task, place, NOWHERE, What.MOVED, jobs)
+            tx.count(queue, task, NOWHERE, place, What.MOVED, jobs)
     moved = _update("jobs/move", tx, ids, queue)
     note_return(tx)
     tx.wake(Topic.READY, queue, MANY)
@@ -139,11 +150,12 @@ def move(tx: Transaction, ids: Iterable[JobId], queue: str) -> list[JobId]:
 def _update(verb: str, tx: Transaction, ids: Iterable[JobId], value: object) -> list[JobId]:
     """Run the verb's statement in every place where jobs wait; returns the jobs that it changed."""
     wanted = {"ids": to_json(ids), "value": value}
-    places = [place for place in TABLES if place in WAITING]
-    return [JobId(job_id) for place in places for (job_id,) in tx.rows(at(verb, place), wanted)]
+    return [
+        JobId(job_id) for place in WAITING_PLACES for (job_id,) in tx.rows(at(verb, place), wanted)
+    ]
 
 
 def delete(tx: Transaction, ids: Iterable[JobId]) -> list[JobId]:
     ended = tx.rows(script("jobs/delete"), (to_json(set(ids)),))
-    remove(tx, ended)
-    return [JobId(job_id) for job_id, _ in ended]
+    remove(tx, ended, What.DELETED)
+    return [JobId(job_id) for job_id, *_ in ended]

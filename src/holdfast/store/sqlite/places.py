@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import UNTIMED, JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import Topic
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
@@ -95,9 +96,16 @@ def wait_untimed(tx: Transaction, place: JobState, rows: Sequence[Row]) -> None:
     tx.each(at("parts/wait_untimed", place), rows)
 
 
-def make_ready(tx: Transaction, jobs: Sequence[InPlace]) -> None:
+def make_ready(tx: Transaction, jobs: Sequence[InPlace], what: What) -> None:
     leave_all(tx, jobs)
     line_up(tx, [row for _, row in jobs])
+    count(tx, jobs, JobState.READY, what)
+
+
+def count(tx: Transaction, jobs: Sequence[InPlace], to: JobState, what: What) -> None:
+    """Note for the books that these jobs leave their places for another."""
+    for place, row in jobs:
+        tx.count(row.queue, row.task, place, to, what)
 
 
 def take_numbers(tx: Transaction, count: int) -> int:

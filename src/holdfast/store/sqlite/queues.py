@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.job.state import JobState
+from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, Topic
-from holdfast.store.sqlite.places import TABLES, at
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.telemetry import tallies
 from holdfast.store.sqlite.transaction import MANY, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -65,9 +65,10 @@ def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     known = {row[0]: row for row in tx.rows(sql["settings"], (EVERY_QUEUE,))}
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
-    for place in TABLES:
-        for queue, number in tx.rows(at("parts/count_queues", place)):
-            counts.setdefault(queue, {})[place] = number
+    for tally in tallies(tx, names):
+        if tally.state in LIVE:
+            states = counts.setdefault(tally.queue, {})
+            states[tally.state] = states.get(tally.state, 0) + tally.jobs
     existing = known.keys() | counts.keys()
     shown = existing & set(names) if names else existing
     return [

@@ -18,6 +18,7 @@ from holdfast.store.sqlite.rows import (
     to_texts,
 )
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.telemetry import tallies
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -95,6 +96,8 @@ def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> P
 
 
 def count(tx: Transaction, which: JobFilter) -> dict[JobState, int]:
+    if which.is_tallied:
+        return which.counted(tallies(tx, which.queues))
     rows = tx.rows(script("jobs/count"), _filters(which))
     return {JobState(state): number for state, number in rows}
 

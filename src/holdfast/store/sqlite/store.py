@@ -15,6 +15,7 @@ from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
 from holdfast.store.sqlite.writer import Writer
 
@@ -46,6 +47,7 @@ class SqliteStore:
         self.workers = SqliteWorkers(self._writer)
         self.schedules = SqliteSchedules(self._writer)
         self.audit = SqliteAudit(self._writer)
+        self.telemetry = SqliteTelemetry(self._writer)
         self.wakeups = self._writer.wakeups
         self.health = SqliteHealth(self._writer)
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
+from holdfast.job.what import What
 from holdfast.store.contract.records import Promoted
 from holdfast.store.sqlite.places import in_places, make_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.version import Remembered
 from holdfast.store.sqlite.writer import Verbs, Writer
 
@@ -99,7 +100,7 @@ def next_deadline_in(tx: Transaction) -> float | None:
 def promote_due(tx: Transaction, limit: int) -> Promoted:
     sql = steps("jobs/promote_due")
     jobs = in_places(row for _, *row in tx.rows(sql["due"], (tx.now, limit)))
-    make_ready(tx, jobs)
+    make_ready(tx, jobs, What.PROMOTED)
     queues = tuple(sorted({row.queue for _, row in jobs}))
     [(next_due,)] = tx.rows(sql["next"])
     wait = None if next_due is None else max(0.0, seconds_until(next_due, tx.now))
@@ -114,21 +115,23 @@ def due(tx: Transaction, limit: int, after: str | None) -> list[JobId]:
 def promote(tx: Transaction, ids: Iterable[JobId]) -> int:
     rows = tx.rows(script("jobs/promote"), (tx.now, to_json(set(ids))))
     jobs = in_places(row for _, *row in rows)
-    make_ready(tx, jobs)
+    make_ready(tx, jobs, What.PROMOTED)
     return len(jobs)
 
 
 def prune(tx: Transaction, limit: int) -> int:
     over = tx.rows(script("jobs/prune"), (tx.now, limit))
-    remove(tx, over)
+    remove(tx, over, What.PRUNED)
     return len(over)
 
 
-def remove(tx: Transaction, ended: Sequence[Row]) -> None:
-    """Remove ended jobs with all that belongs to them. `ended` has the id of each job, and its
-    unique key or None."""
+def remove(tx: Transaction, ended: Sequence[Row], what: What) -> None:
+    """Remove ended jobs with all that belongs to them. `ended` has the id of each job, its unique
+    key or None, its queue, its task and its state."""
     sql = steps("parts/remove")
-    ids = [(job_id,) for job_id, _ in ended]
+    ids = [(job_id,) for job_id, *_ in ended]
     for table in ("outcome", "error", "progress", "deadline", "job"):
         tx.each(sql[table], ids)
-    tx.each(sql["key"], [(key, job_id) for job_id, key in ended if key is not None])
+    tx.each(sql["key"], [(key, job_id) for job_id, key, *_ in ended if key is not None])
+    for *_, queue, task, state in ended:
+        tx.count(queue, task, state, NOWHERE, what)

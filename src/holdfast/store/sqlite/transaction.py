@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from holdfast.job.what import What
 from holdfast.store.contract.records import Topic
-from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.scripts import script, steps
 
 Row = tuple[Any, ...]
 Values = Sequence[object] | Mapping[str, object]
 Key = tuple[Topic, str]
+Counted = tuple[str, str, str, str, What]  # queue, task, source, target and what
 
+MINUTE = 60_000_000
+NOWHERE = ""
+"""The source of a job that is new, and the target of one that is removed."""
 MANY = 1_000
 """Jobs that a wakeup tells of when nobody has counted them."""
 
@@ -38,15 +43,16 @@ class Bump(NamedTuple):
 
 
 class Transaction:
-    """Statements, the store's time, whom to wake after the commit, and what to remember only
-    if there is one (`committed`)."""
+    """Statements, the store's time, which jobs it moved, whom to wake after the commit, and what
+    to remember only if there is one (`committed`)."""
 
-    __slots__ = ("_cursor", "committed", "now", "wakes")
+    __slots__ = ("_cursor", "_moved", "committed", "now", "wakes")
 
     def __init__(self, cursor: Cursor, now: int) -> None:
         self._cursor = cursor
         self.now = now
         self.wakes: dict[Key, int] = {}
+        self._moved: dict[Counted, int] = {}
         self.committed: Callable[[], None] | None = None
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
@@ -72,9 +78,24 @@ class Transaction:
         """`jobs`: how many more may be claimed now, where the topic is READY."""
         self.wakes[topic, name] = self.wakes.get((topic, name), 0) + jobs
 
-    def bump_counters(self) -> dict[Key, Bump]:
+    def count(
+        self, queue: str, task: str, source: str, target: str, what: What, jobs: int = 1
+    ) -> None:
+        """Note for the books that jobs go from one place to another."""
+        key = (queue, task, source, target, what)
+        self._moved[key] = self._moved.get(key, 0) + jobs
+
+    def close(self) -> dict[Key, Bump]:
+        """Write down what was counted and whom to wake. To be called last, before the commit."""
+        if self._moved:
+            minute = self.now // MINUTE
+            rows = [(minute, *counted, jobs) for counted, jobs in self._moved.items()]
+            self.each(script("parts/move"), rows)
+        return self._bump_counters() if self.wakes else {}
+
+    def _bump_counters(self) -> dict[Key, Bump]:
         """Leave word of all wakes for other processes: each has a counter, which grows by as many
-        as there are jobs. To be called last, before the commit."""
+        as there are jobs."""
         sql = steps("parts/counter")["bump"]
         bumps: dict[Key, Bump] = {}
         for (topic, name), jobs in self.wakes.items():

@@ -137,7 +137,7 @@ class Writer:
         try:
             tx = Transaction(connection.cursor(), self.now())
             answer = work(tx)
-            bumps = tx.bump_counters() if tx.wakes else None
+            bumps = tx.close()
             connection.execute("COMMIT")
         except BaseException:
             # A failed COMMIT may already have rolled back by itself.

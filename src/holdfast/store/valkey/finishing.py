@@ -140,6 +140,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         reason=move.reason,
         error=None if move.error is None else nested(error_row(move.error)),
         cool=finite(move.cool),
+        what=move.what,
         index=n,
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
 from holdfast.store.contract.records import Finding, Severity
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
-from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, Server, read_servers, weakest
+from holdfast.store.valkey.telemetry import counts
 
 SAMPLE_BATCH = 500  # jobs from either end of a set that are checked
 ASIDE_SHOWN = 5

@@ -230,6 +230,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     reason: str | None
     error: msgspec.Raw | None
     cool: float | None
+    what: str
     index: int
 
 

@@ -11,9 +11,9 @@ from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
-from holdfast.store.valkey.reading import counts
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import line_name, nested, queue_row, to_queue_row
+from holdfast.store.valkey.telemetry import counts
 
 
 class ValkeyQueues(ValkeyVerbs):

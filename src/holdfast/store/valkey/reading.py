@@ -18,7 +18,7 @@ from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
-from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.telemetry import counts, tallies
 
 COUNTED_AHEAD = 1_000
 """How far a line is counted: beyond it only "many" matters."""
@@ -70,15 +70,11 @@ class ValkeyReading(ValkeyVerbs):
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         """From the counters where they suffice, else by reading every job in question."""
+        if which.is_tallied:
+            return which.counted(await tallies(self._connections, which.queues))
         found: dict[JobState, int] = {}
-        if which.ids or _needs_jobs(which):
-            async for job in self._walk(which, None, READ_BATCH):
-                found[job.state] = found.get(job.state, 0) + 1
-            return found
-        for counted in await counts(self._connections):
-            for (state, queue, task), number in counted.items():
-                if _may_be(which, state, queue, task):
-                    found[state] = found.get(state, 0) + number
+        async for job in self._walk(which, None, READ_BATCH):
+            found[job.state] = found.get(job.state, 0) + 1
         return found
 
     async def _ready_lines(self, queue: str) -> dict[int, list[str]]:
@@ -149,15 +145,6 @@ async def whole_jobs(
                 if job is not None:
                     jobs.append(job)
     return jobs
-
-
-async def counts(connections: Connections) -> list[dict[tuple[JobState, str, str], int]]:
-    """How many jobs there are by state, queue and task, in each partition."""
-    reads = [("HGETALL", connections.key(p, "counts")) for p in connections.partitions]
-    return [
-        {rows.split_count(field): int(number) for field, number in paired(answer)}
-        for answer in await connections.commands(reads)
-    ]
 
 
 async def _blobs(

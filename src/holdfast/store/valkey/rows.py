@@ -192,9 +192,9 @@ def line_name(queue: str, task: str) -> str:
     return f"{len(queue.encode())}:{queue}:{task}"
 
 
-def split_count(field: str) -> tuple[JobState, str, str]:
-    """A field of the counts: state, length of the queue's name in bytes, queue, task."""
-    state, size, rest = field.split(":", 2)
+def split_count(field: str) -> tuple[str, str, str]:
+    """A field of the counts: a word, the length of the queue's name in bytes, queue, task."""
+    word, size, rest = field.split(":", 2)
     text = rest.encode()
     queue, task = text[: int(size)], text[int(size) + 1 :]
-    return STATES[state], queue.decode(), task.decode()
+    return word, queue.decode(), task.decode()

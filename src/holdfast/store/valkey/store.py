@@ -12,6 +12,7 @@ from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
 from holdfast.store.valkey.audit import ValkeyAudit
@@ -25,6 +26,7 @@ from holdfast.store.valkey.queues import ValkeyQueues
 from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, read_servers, refuse_eviction, weakest
+from holdfast.store.valkey.telemetry import ValkeyTelemetry
 from holdfast.store.valkey.wakeups import ValkeyWakeups
 from holdfast.store.valkey.workers import ValkeyWorkers
 
@@ -54,6 +56,7 @@ class ValkeyStore:
         self.workers: Workers = ValkeyWorkers(self._connections)
         self.schedules: Schedules = ValkeySchedules(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
+        self.telemetry: Telemetry = ValkeyTelemetry(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = ValkeyHealth(self._connections, self._schema)
 

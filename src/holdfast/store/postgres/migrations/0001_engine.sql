@@ -60,7 +60,8 @@ alter table {{schema}}.ready
 
 -- A running job. No index but the key: claim and finish would pay for any other, and the table that
 -- the reconcilers' sweeps read has no more rows than the fleet has slots. `batch` is the number of the
--- claim that took the job, so that a claim whose reply was lost can be answered again.
+-- claim that took the job, so that a claim whose reply was lost can be answered again. `since` is when
+-- the job took its position in the line: handed back, it has been waiting since then.
 create table {{schema}}.lease (
     job_id uuid primary key,
     queue text collate "C" not null,
@@ -72,6 +73,7 @@ create table {{schema}}.lease (
     fence bigint not null,
     worker_id uuid not null,
     batch bigint not null,
+    since timestamptz not null,
     claimed_at timestamptz not null,
     timeout_at timestamptz,
     cancel_requested_at timestamptz,
@@ -277,8 +279,8 @@ select gen_random_uuid(), '', repeat(' ', 200), '' from generate_series(1, 3000)
 insert into {{schema}}.ready (job_id, queue, priority, seq, task)
 select gen_random_uuid(), '', 0, 0, '' from generate_series(1, 8000);
 insert into {{schema}}.lease
-    (job_id, queue, priority, seq, task, attempts, crashes, fence, worker_id, batch, claimed_at)
-select gen_random_uuid(), '', 0, 0, '', 0, 0, 0, gen_random_uuid(), 0, now()
+    (job_id, queue, priority, seq, task, attempts, crashes, fence, worker_id, batch, since, claimed_at)
+select gen_random_uuid(), '', 0, 0, '', 0, 0, 0, gen_random_uuid(), 0, now(), now()
 from generate_series(1, 8000);
 delete from {{schema}}.job;
 delete from {{schema}}.ready;

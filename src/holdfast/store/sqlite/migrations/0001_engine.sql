@@ -45,6 +45,7 @@ create table holdfast_lease (
     fence integer not null,
     ties integer not null,
     cancel_requested_at integer,
+    ready_at integer not null,
     worker_id text not null,
     claimed_at integer not null,
     timeout_at integer,

@@ -1,5 +1,6 @@
 -- $1 now   $2 worker   $3 tasks   $4 number of this claim
 -- $5 queues, $6 limits: what is wanted   $11 how many of each begin at once
+-- uses: counted
 -- $7 queue, $8 from priority, $9 from seq, $10 to priority: the stretches of each queue, in order
 --
 -- A client without skip points sends one stretch for each queue, over all priorities from seq 0. A
@@ -62,7 +63,7 @@ taken as (
     -- by ctid as an array: a tid scan of exactly these rows, whatever the statistics say
     delete from {{schema}}.ready
     where ctid = any (array(select ctid from picked))
-    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since
 ),
 behind as materialized (
     -- the first job of each queue that is claimed ahead; none while all jobs can begin at once
@@ -92,11 +93,15 @@ found as materialized (
 ),
 leased as (
     insert into {{schema}}.lease (job_id, queue, priority, seq, task, attempts, crashes, fence,
-        worker_id, batch, claimed_at, timeout_at, ahead, ties)
+        worker_id, batch, since, claimed_at, timeout_at, ahead, ties)
     select job_id, queue, priority, seq, task, attempts, crashes, fence + 1, $2::uuid, $4::bigint,
-        {{now}}, {{now}} + timeout * interval '1 second', ahead, ties
+        since, {{now}}, {{now}} + timeout * interval '1 second', ahead, ties
     from found
-)
+),
+counting as (
+    select queue, task, 'ready' as source, 'running' as target, 'claimed' as what from found
+),
+{{counted}}
 -- shaped for the driver: reading a uuid and two timestamps would cost it more than all the other
 -- columns, and an empty array costs more than a null
 select job_id::text, task, queue, priority, args, policy, attempts, crashes, fence + 1 as fence,

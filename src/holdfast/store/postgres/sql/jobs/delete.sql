@@ -1,7 +1,11 @@
--- $1 ids
--- uses: removed
+-- $1 now   $2 ids
+-- uses: removed counted
 with gone as (
-    delete from {{schema}}.outcome where job_id = any ($1::uuid[]) returning job_id
+    delete from {{schema}}.outcome where job_id = any ($2::uuid[]) returning job_id, queue, task, state
 ),
-{{removed}}
+{{removed}},
+counting as (
+    select queue, task, state as source, '' as target, 'deleted' as what from gone
+),
+{{counted}}
 select job_id from gone

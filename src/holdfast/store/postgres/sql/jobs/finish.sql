@@ -4,17 +4,17 @@
 -- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
--- $24 wait for leases that others have locked
--- uses: from_waiting retention_of_policy woken
+-- $24 wait for leases that others have locked   $25 what moves the jobs
+-- uses: from_waiting retention_of_policy counted woken
 -- let otherwise: $20::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
 -- job whose cancel was asked for does not go on: it is cancelled. Answers with the moves it made.
 with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
-        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[])
+        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[], $25::text[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, attempt, run_at)
+            kind, message, traceback, attempt, run_at, what)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -62,7 +62,7 @@ from_lease as (
     where job_id = any (array(
         select job_id from held where $24::boolean and source = 'running'
         union all select job_id from free))
-    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, claimed_at,
+    returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since, claimed_at,
         cancel_requested_at is not null as cancelled
 ),
 leaving as materialized (
@@ -71,10 +71,13 @@ leaving as materialized (
 {{from_waiting}},
 gone as materialized (
     select * from from_lease
-    union all select *, null::timestamptz, false from out_of_waiting
+    union all
+    select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, null, null, false
+    from out_of_waiting
 ),
 judged as materialized (
-    select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.claimed_at,
+    select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
+        gone.claimed_at, asked.source, asked.what,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
         gone.fence + asked.bump as fence, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
         asked.reason, asked.kind, asked.message, asked.traceback, asked.attempt,
@@ -105,11 +108,11 @@ to_outcome as (
         ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}})
 ),
 to_ready as (
-    -- a job that is handed back keeps its seq, and so its position
+    -- a job that is handed back keeps its seq, and so its position and the time it took it
     insert into {{schema}}.ready
         (job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since)
     select job_id, queue, priority, coalesce(seq, nextval('{{schema}}.ready_seq')), task, attempts,
-        crashes, fence, ties, {{now}}
+        crashes, fence, ties, coalesce(since, {{now}})
     from closed where state = 'ready'
 ),
 to_scheduled as (
@@ -150,6 +153,12 @@ forgotten as (
     ) as last
     where closed.kind is not null and error.job_id = closed.job_id and error.n <= last.n
 ),
+counting as (
+    select queue, task, source, state as target,
+        case when stopped then 'cancelled' else what end as what
+    from closed
+),
+{{counted}},
 now_ready as (
     select queue from closed where state = 'ready'
 ),

@@ -1,5 +1,6 @@
 -- $1 now   $2 job ids   $3 fences   $4 results   $5 seconds to keep (null: for ever)
 -- $6 how long to wait for a lease that others have locked (null: as the transaction does)
+-- uses: counted
 -- Plain successes; every other move goes through finish.sql. Answers with the ids that were refused:
 -- usually there are none, so that there is nothing to send and to read.
 with bounded as materialized (
@@ -34,5 +35,11 @@ written as (
         result
     from ended
     where job_id is not null
-)
+),
+counting as (
+    select queue, task, 'running' as source, 'succeeded' as target, 'succeeded' as what
+    from ended
+    where job_id is not null
+),
+{{counted}}
 select asked_id from ended where job_id is null

@@ -1,7 +1,7 @@
 -- $1 now   $2 channel   $3 ids   $4 tasks   $5 queues   $6 priorities   $7 timeouts   $8 run at
 -- $9 delays   $10 deadlines   $11 deadlines as seconds from now   $12 ties   $13 blocked
 -- and the columns of the body
--- uses: placed woken
+-- uses: placed counted woken
 -- An insert whose reply was lost may be sent again: for a body that is there already nothing is
 -- written.
 with new as materialized (

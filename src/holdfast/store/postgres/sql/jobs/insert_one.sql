@@ -10,5 +10,9 @@ with body as (
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, since)
     select id, $5::text, $6::int, $4::text, {{now}} from body
+),
+counted as (
+    insert into {{schema}}.move (at, queue, task, source, target, what, jobs)
+    select {{now}}, $5::text, $4::text, '', 'ready', 'enqueued', 1 from body
 )
 select pg_notify($2::text || '_few', 'ready:' || $5::text || '=1') from body

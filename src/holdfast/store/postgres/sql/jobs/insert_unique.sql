@@ -1,7 +1,7 @@
 -- $1 .. $13 as in insert.sql   $14 keys   $15 states that hold the key, one array literal a job
 -- $16 how long to wait for a key that an open transaction holds   $17 periods, in seconds
 -- and the columns of the body
--- uses: placed woken
+-- uses: placed counted woken
 -- Takes each key that is free, and inserts the job of each key taken. Jobs without a key are inserted
 -- too, so that a batch arrives in the order it was given.
 -- A key is free when no job holds it, or when its holder is in a state outside the key's mask and its

@@ -1,5 +1,5 @@
 -- $1 now   $2 ids, as expired.sql found them
--- uses: removed
+-- uses: removed counted
 -- Removes those of the jobs whose time to be kept is still over: a requeue may have come between.
 -- Several may prune at once: each takes rows that no other has.
 with over as materialized (
@@ -9,7 +9,11 @@ with over as materialized (
 ),
 gone as (
     delete from {{schema}}.outcome where ctid = any (array(select ctid from over))
-    returning job_id
+    returning job_id, queue, task, state
 ),
-{{removed}}
+{{removed}},
+counting as (
+    select queue, task, state as source, '' as target, 'pruned' as what from gone
+),
+{{counted}}
 select count(*)::int from gone

@@ -1,5 +1,5 @@
 -- $1 now   $2 holders, in order of their ids   $3 who replaces each   $4 seconds to keep
--- uses: from_waiting retention_of_policy
+-- uses: from_waiting retention_of_policy counted
 -- let otherwise: $4::float8
 -- Ends waiting holders as cancelled and gives up their keys. A holder that runs by now is left alone.
 with leaving as materialized (
@@ -20,6 +20,10 @@ to_outcome as (
     join leaving on leaving.job_id = gone.job_id
     join {{schema}}.job on job.id = gone.job_id
 ),
+counting as (
+    select queue, task, source, 'cancelled' as target, 'cancelled' as what from out_of_waiting
+),
+{{counted}},
 freed as (
     delete from {{schema}}.unique_key
     using out_of_waiting as gone join {{schema}}.job on job.id = gone.job_id

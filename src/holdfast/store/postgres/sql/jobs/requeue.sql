@@ -1,6 +1,6 @@
 -- $1 now   $2 channel   $3 ids
 -- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
--- uses: woken
+-- uses: counted woken
 -- A job with a unique key must get its key back first; of two jobs with one key the first that is named
 -- gets it. On a conflict the server shows the newest version of the key, but the statement's snapshot
 -- decides where the holder is. So a key that changed hands since the snapshot is not taken, and its job
@@ -15,7 +15,7 @@ named as materialized (
 ),
 ended as materialized (
     select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.fence,
-        outcome.ties
+        outcome.ties, outcome.state
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[])
     order by outcome.job_id for update skip locked
@@ -82,6 +82,10 @@ restarted as (
     order by schedule, scope, at
     on conflict (schedule, scope, at) do update set epoch = old.epoch + 1
 ),
+counting as (
+    select queue, task, state as source, 'ready' as target, 'requeued' as what from chosen
+),
+{{counted}},
 now_ready as (
     select queue from chosen
 ),

@@ -1,5 +1,5 @@
 -- $1 now   $2 channel   $3 ids   $4 run at   $5 delays   $6 most seconds after its insertion (or null)
--- uses: woken
+-- uses: counted woken
 -- Makes scheduled or ready jobs due at another time. A scheduled job that is due now becomes ready, at
 -- the end of its queue. A ready job that is due now keeps its position.
 with given as materialized (
@@ -46,7 +46,7 @@ pushed as (
     update {{schema}}.scheduled set due_at = asked.due_at
     from asked
     where scheduled.job_id = asked.id and asked.later
-    returning scheduled.job_id
+    returning scheduled.job_id, scheduled.queue, scheduled.task
 ),
 moved as materialized (
     select job_id, false as is_ready, null::text as queue from from_ready
@@ -54,6 +54,15 @@ moved as materialized (
     union all select job_id, false, null::text from pushed
     union all select job_id, null, null::text from stayed
 ),
+counting as (
+    select queue, task, 'ready' as source, 'scheduled' as target, 'rescheduled' as what
+    from from_ready
+    union all
+    select queue, task, 'scheduled', 'ready', 'rescheduled' from from_scheduled
+    union all
+    select queue, task, 'scheduled', 'scheduled', 'rescheduled' from pushed
+),
+{{counted}},
 now_ready as (
     select queue from moved where is_ready
 ),

@@ -1,5 +1,5 @@
 -- $1 now   $2 channel   $3 ids
--- uses: woken
+-- uses: counted woken
 with moved as materialized (
     select job_id from {{schema}}.suspended
     where job_id = any ($3::uuid[])
@@ -15,6 +15,10 @@ to_ready as (
     select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from gone order by job_id
 ),
+counting as (
+    select queue, task, 'suspended' as source, 'ready' as target, 'resumed' as what from gone
+),
+{{counted}},
 now_ready as (
     select queue from gone
 ),

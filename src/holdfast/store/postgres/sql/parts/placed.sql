@@ -22,6 +22,10 @@ to_deadline as (
     insert into {{schema}}.deadline (job_id, at)
     select id, deadline_at from created where deadline_at is not null
 ),
+counting as (
+    select queue, task, '' as source, place as target, 'enqueued' as what from created
+),
+{{counted}},
 now_ready as (
     select queue from created where place = 'ready'
 ),

@@ -1,10 +1,32 @@
--- $1 now   $2 names (null: all)
--- Counts live states only: counting ended jobs would read the whole history.
-with counted as materialized (
-    select queue, state, count(*) as jobs, min(since) as oldest
-    from {{schema}}.place
-    where not ended and ($2::text[] is null or queue = any ($2::text[]))
+-- $1 now   $2 names (null: all)   $3 live states
+-- uses: tallied
+-- The oldest ready job of a queue is the first of one of its priorities: two steps of the index for
+-- each, however many jobs wait.
+with recursive {{tallied}},
+counted as materialized (
+    select queue, state, sum(jobs)::bigint as jobs
+    from tallied
+    where state = any ($3::text[]) and ($2::text[] is null or queue = any ($2::text[]))
     group by queue, state
+),
+line (queue, priority) as (
+    (select queue, priority from {{schema}}.ready order by queue, priority limit 1)
+    union all
+    select following.queue, following.priority
+    from line cross join lateral (
+        select ready.queue, ready.priority from {{schema}}.ready
+        where (ready.queue, ready.priority) > (line.queue, line.priority)
+        order by ready.queue, ready.priority limit 1
+    ) as following
+),
+waiting as materialized (
+    select line.queue, min(head.since) as oldest
+    from line cross join lateral (
+        select since from {{schema}}.ready
+        where ready.queue = line.queue and ready.priority = line.priority
+        order by seq limit 1
+    ) as head
+    group by line.queue
 ),
 named as (
     select name from {{schema}}.queue
@@ -19,7 +41,7 @@ select named.name, coalesce(queue.paused, false) as paused,
     coalesce(queue.throttles, 0) as throttles, coalesce(queue.settings::text, '{}') as settings,
     array(select state from counted where counted.queue = named.name order by state) as states,
     array(select jobs from counted where counted.queue = named.name order by state) as jobs,
-    (select extract(epoch from {{now}} - min(oldest))::float8
-     from counted where counted.queue = named.name) as oldest_ready_age
+    (select extract(epoch from {{now}} - oldest)::float8
+     from waiting where waiting.queue = named.name) as oldest_ready_age
 from named left join {{schema}}.queue on queue.name = named.name
 order by named.name

@@ -28,11 +28,11 @@ select max(seq) from holdfast_ready where queue = ? and priority = ?
 -- name: lease
 insert into holdfast_lease (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
-    worker_id, claimed_at, timeout_at, ahead
+    ready_at, worker_id, claimed_at, timeout_at, ahead
 )
 select
     job_id, queue, priority, seq, task, attempts, crashes, fence + 1, ties,
-    ?, ?, ?, seq >= ?
+    ready_at, ?, ?, ?, seq >= ?
 from holdfast_ready
 where queue = ? and priority = ? and seq in (select value from json_each(?))
 

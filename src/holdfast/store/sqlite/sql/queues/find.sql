@@ -2,4 +2,31 @@
 select name, paused, cool_until, throttles, settings from holdfast_queue where substr(name, 1, 1) <> ?
 
 -- name: oldest
-select queue, min(ready_at) from holdfast_ready group by queue
+-- The first job of a line (queue and priority) is its oldest: a few steps of the index for each line,
+-- however many jobs wait in it.
+with recursive waiting (queue) as (
+    select min(queue) from holdfast_ready
+    union all
+    select (select min(queue) from holdfast_ready where queue > waiting.queue)
+    from waiting where waiting.queue is not null
+),
+line (queue, priority) as (
+    select queue, (select min(r.priority) from holdfast_ready as r where r.queue = waiting.queue)
+    from waiting
+    where queue is not null
+    union all
+    select queue, (
+        select min(r.priority) from holdfast_ready as r
+        where r.queue = line.queue and r.priority > line.priority
+    )
+    from line
+    where priority is not null
+)
+select queue, min((
+    select r.ready_at from holdfast_ready as r
+    where r.queue = line.queue and r.priority = line.priority
+    order by r.seq limit 1
+))
+from line
+where priority is not null
+group by queue

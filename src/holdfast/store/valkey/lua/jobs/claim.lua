@@ -153,6 +153,7 @@ end
 for n = 1, #served do
     tally('ready:' .. served[n].name, -served[n].taken)
     tally('running:' .. served[n].name, served[n].taken)
+    note_moves('claimed:' .. served[n].name, served[n].taken)
 end
 redis.call('SADD', partition .. ':holders', worker)
 return answer

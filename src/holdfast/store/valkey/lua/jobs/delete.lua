@@ -1,7 +1,7 @@
 -- Remove ended jobs with all that belongs to them.
 -- KEYS: partition
--- ARGV: chosen
--- uses: record counts changes names places removal
+-- ARGV: now chosen
+-- uses: time record counts changes names places removal
 --
 -- `chosen`: ids. Answers the removed jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}
@@ -9,7 +9,7 @@ load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
     if record and ENDED[record[STATE]] then
-        remove(id, record)
+        remove(id, record, 'deleted')
         answer[#answer + 1] = id
     end
 end

@@ -49,18 +49,19 @@ end
 -- job that becomes ready goes back to its old position.
 local function go(move, record)
     local id, to, delay, reason = move[MOVE_ID], move[MOVE_TO], move[MOVE_DELAY], move[MOVE_REASON]
+    local what = move[MOVE_WHAT]
     if ENDED[to] then
         make_ended(id, record, to, move[MOVE_KEEP_FOR], reason, move[MOVE_RESULT])
     elseif record[CANCEL_AT] then
         make_ended(id, record, 'cancelled', kept_by_policy(id), 'cancelled on request')
     elseif to == 'ready' then
-        make_ready(id, record, UNTIMED[record[STATE]] and arrive(move[MOVE_INDEX]))
+        make_ready(id, record, what, UNTIMED[record[STATE]] and arrive(move[MOVE_INDEX]))
     elseif to == 'scheduled' then
-        make_wait(id, record, to, move[MOVE_RUN_AT] or after(delay or 0), reason)
+        make_wait(id, record, what, to, move[MOVE_RUN_AT] or after(delay or 0), reason)
     elseif to == 'suspended' then
-        make_wait(id, record, to, delay and after(delay), reason)
+        make_wait(id, record, what, to, delay and after(delay), reason)
     elseif UNTIMED[to] then
-        make_wait(id, record, to, false, reason)
+        make_wait(id, record, what, to, false, reason)
     else
         error('no move takes a job to ' .. tostring(to))
     end

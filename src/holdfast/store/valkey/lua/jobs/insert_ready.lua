@@ -1,7 +1,7 @@
 -- Add plain jobs: without ties, ready at once, with neither a unique key nor a deadline. Most are.
 -- KEYS: partition
 -- ARGV: now arrival channel lines
--- uses: time arrival heads wake
+-- uses: time arrival counts heads wake
 --
 -- `lines`: a LineRow each. Answers 1; or 0, and nothing is changed, when one of the ids is there
 -- already: then insert.lua has to look at each.
@@ -46,7 +46,8 @@ for n = 1, #given do
         local behind = #members / 2
         update_head(queue, task, redis.call('ZRANGE', key, behind, behind, 'WITHSCORES'), first)
     end
-    redis.call('HINCRBY', partition .. ':counts', 'ready:' .. name, #members / 2)
+    tally('ready:' .. name, #members / 2)
+    note_moves('enqueued:' .. name, #members / 2)
 end
 for queue, jobs in pairs(woken) do
     tell_of_ready(channel, queue, jobs)

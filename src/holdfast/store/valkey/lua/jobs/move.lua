@@ -1,7 +1,7 @@
 -- Put waiting jobs in another queue.
 -- KEYS: partition
--- ARGV: queue chosen
--- uses: unrefused record counts changes names places
+-- ARGV: now queue chosen
+-- uses: unrefused time record counts changes names places
 --
 -- `chosen`: ids. Answers the moved jobs.
 local ids, answer = cmsgpack.unpack(chosen), {}
@@ -10,7 +10,11 @@ for _, id in ipairs(ids) do
     local record = records[id]
     if record and WAITING[record[STATE]] then
         leave(id, record)
-        record[QUEUE] = queue
+        if record[QUEUE] ~= queue then
+            note('moved', record)
+            record[QUEUE] = queue
+            note('moved', record)
+        end
         enter(id, record)
         answer[#answer + 1] = id
         if record[STATE] == 'ready' then

@@ -24,7 +24,7 @@ for n = 1, #ids do
     elseif not waits then
         put('due', ids[n], false)
     elseif record[AT] and record[AT] <= moment then
-        make_ready(ids[n], record, arrive(index[n] or n))
+        make_ready(ids[n], record, 'promoted', arrive(index[n] or n))
         count_promoted = count_promoted + 1
         if not seen[record[QUEUE]] then
             seen[record[QUEUE]] = true

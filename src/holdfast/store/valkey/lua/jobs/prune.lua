@@ -7,7 +7,7 @@ local ids = redis.call('ZRANGEBYSCORE', partition .. ':expiry', '-inf', moment, 
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    remove(id, record and ENDED[record[STATE]] and record)
+    remove(id, record and ENDED[record[STATE]] and record, 'pruned')
 end
 flush()
 return #ids

@@ -11,7 +11,7 @@ for _, one in ipairs(cmsgpack.unpack(chosen)) do
     load({id})
     local record = records[id]
     if record and record[STATE] == 'suspended' then
-        make_ready(id, record, arrive(one[2]))
+        make_ready(id, record, 'resumed', arrive(one[2]))
         answer[#answer + 1] = id
     end
 end

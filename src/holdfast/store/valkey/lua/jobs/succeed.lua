@@ -93,5 +93,6 @@ each('ZADD', partition .. ':expiry', expiry)
 for name, number in pairs(by_line) do
     tally('running:' .. name, -number)
     tally('succeeded:' .. name, number)
+    note_moves('succeeded:' .. name, number)
 end
 return {refused, {}}

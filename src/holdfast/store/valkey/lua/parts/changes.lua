@@ -4,9 +4,9 @@
 -- Removals are written first. A server without memory allows them, and after a first write it
 -- allows the others too. An insert removes nothing: it begins with a write that such a server
 -- refuses, so it is refused as a whole.
--- uses: heads wake
+-- uses: names heads wake
 local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
-local sorted, texts, counted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}
+local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
 local after_all = {}
 local lines_touched = {} -- set → queue and task
 
@@ -28,6 +28,12 @@ end
 
 local function count(field, by)
     counted[field] = (counted[field] or 0) + by
+end
+
+-- Note for the books what moves this job.
+local function note(what, record)
+    local field = behind(what, line(record[QUEUE], record[TASK]))
+    noted[field] = (noted[field] or 0) + 1
 end
 
 -- Publish a message once. For 'ready:<queue>' the number of calls is the number of ready jobs.
@@ -89,6 +95,9 @@ end
 local function write_counts()
     for field, by in pairs(counted) do
         tally(field, by)
+    end
+    for field, jobs in pairs(noted) do
+        note_moves(field, jobs)
     end
 end
 

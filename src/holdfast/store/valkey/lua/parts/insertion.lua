@@ -47,6 +47,7 @@ do
         records[id] = record
         enlist(id, record, true)
         enter(id, record)
+        note('enqueued', record)
     end
 
     -- The job that holds a unique key, if one does.

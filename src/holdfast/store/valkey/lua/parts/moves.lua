@@ -1,11 +1,13 @@
--- Moves of a job from place to place. Each function does all of one move.
+-- Moves of a job from place to place. Each function does all of one move. `what` is the word under
+-- which the books count it; an end is counted under its state.
 local function forget_attempt(record)
     record[AT], record[WORKER], record[CLAIMED_AT] = false, false, false
     record[CANCEL_AT], record[REASON], record[AHEAD] = false, false, false
 end
 
 -- Put a job in its line: at the end with a new arrival number, or without one at its old position.
-local function make_ready(id, record, seq)
+local function make_ready(id, record, what, seq)
+    note(what, record)
     leave(id, record)
     forget_attempt(record)
     record[STATE] = 'ready'
@@ -17,7 +19,8 @@ local function make_ready(id, record, seq)
 end
 
 -- Let a job wait until a time. A suspended job may have none: then only `resume` wakes it.
-local function make_wait(id, record, state, at, reason)
+local function make_wait(id, record, what, state, at, reason)
+    note(what, record)
     leave(id, record)
     forget_attempt(record)
     record[STATE], record[AT], record[REASON] = state, at or false, reason or false
@@ -29,6 +32,7 @@ end
 
 -- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever.
 local function make_ended(id, record, state, keep_for, reason, result)
+    note(state, record)
     leave(id, record)
     enlist(id, record, false)
     record[STATE], record[AT], record[READY_AT] = state, moment, false
@@ -55,8 +59,8 @@ end
 -- Make a job due at a time. A time that has come means ready now.
 local function make_due(id, record, at, seq)
     if at > moment then
-        make_wait(id, record, 'scheduled', at, nil)
+        make_wait(id, record, 'rescheduled', 'scheduled', at, nil)
     elseif record[STATE] ~= 'ready' then
-        make_ready(id, record, seq)
+        make_ready(id, record, 'rescheduled', seq)
     end
 end

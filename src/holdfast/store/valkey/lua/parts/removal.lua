@@ -1,7 +1,8 @@
 -- Remove a job with all that belongs to it, and its unique key if no other job has taken it.
 -- `record` is false for a job that was put aside.
-local function remove(id, record)
+local function remove(id, record, what)
     if record then
+        note(what, record)
         leave(id, record)
         local key = record[KEY]
         if key and redis.call('HGET', partition .. ':unique', key) == id then

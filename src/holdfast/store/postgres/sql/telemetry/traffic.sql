@@ -1,0 +1,10 @@
+-- $1 since   $2 until
+select minute, queue, task, what, sum(jobs)::bigint as jobs
+from (
+    select minute, queue, task, what, jobs from {{schema}}.traffic
+    union all
+    select date_trunc('minute', at), queue, task, what, jobs from {{schema}}.move
+) as every_one
+where minute >= $1::timestamptz and minute < $2::timestamptz
+group by minute, queue, task, what
+order by minute, queue, task, what

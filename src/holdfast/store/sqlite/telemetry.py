@@ -1,0 +1,95 @@
+"""`Telemetry` on SQLite: the counts that transactions leave in `move`, and what is folded of them.
+
+There is one writer at a time, so a transaction adds to the row of the current minute in place:
+`move` has few rows, however many jobs are moved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from holdfast.job.state import JobState
+from holdfast.job.what import What
+from holdfast.store.contract.records import Tally, Total, Traffic
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT
+from holdfast.store.sqlite.rows import SECOND, to_datetime, to_json, to_micros
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import MINUTE, NOWHERE, Transaction
+from holdfast.store.sqlite.writer import Verbs
+
+
+class SqliteTelemetry(Verbs):
+    """See `holdfast.store.contract.telemetry.Telemetry`."""
+
+    async def tallies(self, queues: Sequence[str] = ()) -> list[Tally]:
+        return await self._writer.read(lambda tx: tallies(tx, queues))
+
+    async def totals(self) -> list[Total]:
+        return await self._writer.read(totals)
+
+    async def traffic(self, since: datetime, until: datetime) -> list[Traffic]:
+        return await self._writer.read(lambda tx: traffic(tx, since, until))
+
+    async def fold(self, limit: int) -> int:
+        """A look comes first: mostly there is nothing, and a transaction would take the lock."""
+        if not await self._writer.read(_may_fold):
+            return 0
+        return await self._writer.write(lambda tx: fold(tx, limit))
+
+
+def tallies(tx: Transaction, queues: Sequence[str] = ()) -> list[Tally]:
+    rows = tx.rows(script("telemetry/tallies"), {"queues": to_json(queues) if queues else None})
+    return [Tally(queue, task, JobState(state), jobs) for queue, task, state, jobs in rows]
+
+
+def totals(tx: Transaction) -> list[Total]:
+    rows = tx.rows(script("telemetry/totals"))
+    return [Total(queue, task, What(what), jobs) for queue, task, what, jobs in rows]
+
+
+def traffic(tx: Transaction, since: datetime, until: datetime) -> list[Traffic]:
+    span = {"since": _first_minute(since), "until": _first_minute(until)}
+    return [
+        Traffic(to_datetime(minute * MINUTE), queue, task, What(what), jobs)
+        for minute, queue, task, what, jobs in tx.rows(script("telemetry/traffic"), span)
+    ]
+
+
+def _first_minute(moment: datetime) -> int:
+    """The first minute that begins at or after this moment."""
+    return -(-to_micros(moment) // MINUTE)
+
+
+def _may_fold(tx: Transaction) -> bool:
+    minute = tx.now // MINUTE
+    [(there,)] = tx.rows(steps("telemetry/fold")["anything"], (minute, _last_kept(minute)))
+    return bool(there)
+
+
+def _last_kept(minute: int) -> int:
+    return minute - int(TRAFFIC_KEPT * SECOND) // MINUTE
+
+
+def fold(tx: Transaction, limit: int) -> int:
+    """The minute that is not over stays: transactions still add to its rows."""
+    sql = steps("telemetry/fold")
+    minute = tx.now // MINUTE
+    moves = tx.rows(sql["moves"], (minute, limit))
+    places: Counter[tuple[str, str, str]] = Counter()
+    for _, queue, task, source, target, _, jobs in moves:
+        places[queue, task, source] -= jobs
+        places[queue, task, target] += jobs
+    tx.each(
+        sql["tally"],
+        [(*place, jobs) for place, jobs in places.items() if jobs and place[2] != NOWHERE],
+    )
+    tx.run(sql["forget empty"])
+    tx.each(sql["total"], [(queue, task, what, n) for _, queue, task, _, _, what, n in moves])
+    tx.each(
+        sql["traffic"], [(at, queue, task, what, n) for at, queue, task, _, _, what, n in moves]
+    )
+    tx.each(sql["forget move"], [row[:-1] for row in moves])
+    tx.run(sql["forget traffic"], (_last_kept(minute), limit))
+    return len(moves)
