@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.client.client import Client
+    from holdfast.client.operations import Preview
     from holdfast.client.selection import BulkReport
     from holdfast.client.sync import SyncClient
     from holdfast.context import AttemptLost, Context, CurrentJob, current_job
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         StoreRefuses,
         StoreUnavailable,
         UnknownJob,
+        UnknownOperation,
         UnknownSchedule,
         UnknownTask,
         Unreadable,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
         Schedule,
     )
     from holdfast.store.contract.audit import ActOutcome, AuditEntry
+    from holdfast.store.contract.operations import Operation, OperationState
     from holdfast.task import JobHandle, Task
 
 __version__ = "0.1.0"
@@ -134,9 +137,12 @@ __all__ = [
     "NotIncluded",
     "NotOpen",
     "OnCrash",
+    "Operation",
+    "OperationState",
     "Overlap",
     "PartlyInserted",
     "PayloadTooLarge",
+    "Preview",
     "Reason",
     "Refused",
     "ResultTimeout",
@@ -163,6 +169,7 @@ __all__ = [
     "TryAgain",
     "UniqueBy",
     "UnknownJob",
+    "UnknownOperation",
     "UnknownSchedule",
     "UnknownTask",
     "Unreadable",
@@ -176,6 +183,7 @@ __all__ = [
 _HOMES = {
     "holdfast.app": ("App",),
     "holdfast.client.client": ("Client",),
+    "holdfast.client.operations": ("Preview",),
     "holdfast.client.selection": ("BulkReport",),
     "holdfast.client.sync": ("SyncClient",),
     "holdfast.context": ("AttemptLost", "Context", "CurrentJob", "current_job"),
@@ -201,6 +209,7 @@ _HOMES = {
         "Overlap",
         "Schedule",
     ),
+    "holdfast.store.contract.operations": ("Operation", "OperationState"),
     "holdfast.store.contract.audit": ("ActOutcome", "AuditEntry"),
     "holdfast.task": ("JobHandle", "Task"),
 }

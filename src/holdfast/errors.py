@@ -14,6 +14,7 @@
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
     ├── UnknownSchedule       a name that no schedule of the store has
+    ├── UnknownOperation      an id that no operation of the store has
     ├── JobNotSucceeded       a result was asked of a job that has none
     │   ├── JobFailed
     │   ├── JobCancelled
@@ -208,6 +209,17 @@ class UnknownSchedule(HoldfastError):
             "once a worker of that code has started"
         )
         self.name = name
+
+
+class UnknownOperation(HoldfastError):
+    """An id that no operation of the store has."""
+
+    def __init__(self, operation_id: str) -> None:
+        super().__init__(
+            f"no operation {operation_id!r}: see 'holdfast operations list'; one that ended a week "
+            "ago is removed"
+        )
+        self.operation_id = operation_id
 
 
 class JobNotSucceeded(HoldfastError):

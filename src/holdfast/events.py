@@ -101,6 +101,9 @@ EVENTS: Mapping[str, str] = {
     "operator.acted": "A verb was applied for whom `by` names; `changed` counts what it changed.",
     "audit.close_failed": "An act is over, and the audit could not be told how it ended.",
     "audit.begin_failed": "The audit could not be told that an act still goes on.",
+    "operation.over": "An operation is done, waits after its canary, or was stopped.",
+    "operation.taken_over": "A page that a runner left in hand was brought to its end.",
+    "operation.leg_failed": "Work on an operation broke off; it goes on later.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
     "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",

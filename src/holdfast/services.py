@@ -14,6 +14,7 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.service import Loop, Service
 from holdfast.events import Events
+from holdfast.operations.service import OperationService
 from holdfast.reconcile.standard import ReconcileService
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
@@ -64,8 +65,14 @@ def _reconcilers(
     return ReconcileService(host.store, host.events, options, replicas=replicas)
 
 
+def _operations(
+    host: ServiceHost, options: ReconcileOptions, replicas: Replicas
+) -> BackgroundService:
+    return OperationService(host.store, host.events, options, replicas=replicas)
+
+
 # Schedules come first: a plan that fires makes a job, and the same pass can still promote the job.
-SERVICES: tuple[MakeService, ...] = (_schedules, _reconcilers)
+SERVICES: tuple[MakeService, ...] = (_schedules, _reconcilers, _operations)
 
 
 def make_services(

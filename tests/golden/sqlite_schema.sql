@@ -14,6 +14,10 @@ CREATE INDEX holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope
 
 CREATE INDEX holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
 
+CREATE INDEX holdfast_operation_newest on holdfast_operation (begun_at, id);
+
+CREATE INDEX holdfast_operation_running on holdfast_operation (id) where state = 'running';
+
 CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
 
 CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
@@ -136,6 +140,24 @@ CREATE TABLE holdfast_move (
     what text not null,
     jobs integer not null,
     primary key (minute, queue, task, source, target, what)
+) without rowid;
+
+CREATE TABLE holdfast_operation (
+    id text primary key,
+    request text not null,
+    state text not null,
+    revision integer not null,
+    progress text not null,
+    hand text,
+    begun_at integer not null,
+    advanced_at integer not null
+) without rowid;
+
+CREATE TABLE holdfast_operation_kept (
+    operation text not null,
+    number integer not null,
+    jobs text not null,
+    primary key (operation, number)
 ) without rowid;
 
 CREATE TABLE holdfast_outcome (

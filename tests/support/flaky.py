@@ -75,6 +75,7 @@ class FlakyStore:
         self.queues: Any = _Noun(store.queues, line)
         self.schedules: Any = _Noun(store.schedules, line)
         self.audit: Any = _Noun(store.audit, line)
+        self.operations: Any = _Noun(store.operations, line)
         self.telemetry: Any = _Noun(store.telemetry, line)
         self.wakeups = store.wakeups
         self.health = store.health

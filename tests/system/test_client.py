@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.client.client import Client
 from holdfast.client.selection import job_filter
-from holdfast.client.verbs import JOB_VERBS
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     BadArguments,
@@ -33,6 +32,7 @@ from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasT
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
+from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene, new_job
 

@@ -11,13 +11,14 @@ from holdfast.client.client import Client
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.tasks import TaskVerbs
-from holdfast.client.verbs import JOB_VERBS, NAME_VERBS, JobVerb, NameVerb
 from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, Refused, StoreUnavailable, UnknownSchedule
 from holdfast.events import Event, Events
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.operations.rows import JobVerb, NameVerb
+from holdfast.operations.verbs import JOB_VERBS, NAME_VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, Scene

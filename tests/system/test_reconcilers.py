@@ -26,6 +26,7 @@ from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.schedule.model import Decision, Definition, Plan, Rule
 from holdfast.store.contract.audit import Act, AuditFilter, new_act_id
+from holdfast.store.contract.operations import OperationRequest, new_operation_id
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, RAISED, RETURNED, STEADY, TASK, Scene, new_worker
@@ -385,6 +386,19 @@ async def test_acts_of_operators_are_kept_as_long_as_the_program_says(scene: Sce
     pruning = made(RetentionReconciler, scene.store, batch=3, audit_kept=60.0)
     assert await pruning.run_once() == Swept(found=7, mended=7)
     assert (await scene.store.audit.page(AuditFilter(), 10)).entries == ()
+
+
+async def test_operations_that_are_over_are_kept_for_a_week(scene: Scene) -> None:
+    for _ in range(4):
+        await scene.store.operations.begin(new_operation_id(), OperationRequest(verb="cancel"))
+    runs, *over = [operation.id for operation in await scene.store.operations.find()]
+    await scene.store.operations.stop(over)
+    scene.clock.advance(6 * 86_400)
+    assert await made(RetentionReconciler, scene.store).run_once() == Swept()
+    scene.clock.advance(86_400)
+    pruning = made(RetentionReconciler, scene.store, batch=2)
+    assert await pruning.run_once() == Swept(found=3, mended=3)
+    assert [operation.id for operation in await scene.store.operations.find()] == [runs]
 
 
 async def test_a_leader_that_vanished_is_followed_after_its_ttl(scene: Scene) -> None:

@@ -22,10 +22,10 @@ def test_every_change_by_a_command_is_listed_newest_first(desk: Desk) -> None:
     desk.json("queues", "pause", "--all")
     desk.json("queues", "tune", "mail", "--retain-failed", "2h")
     desk.json("tasks", "pause", "greet")
-    desk.json("jobs", "cancel", "--everything", "--yes")
+    operation = desk.json("jobs", "cancel", "--everything", "--yes")["operation"]
     found = desk.json("audit", "list")["acts"]
     assert [(act["verb"], act["target"], act["changed"]) for act in found] == [
-        ("jobs.cancel", "", 1),
+        ("jobs.cancel", operation, 1),
         ("tasks.pause", "greet", 1),
         ("queues.tune", "mail", 1),
         ("queues.pause", "*", 1),
@@ -44,7 +44,7 @@ def test_acts_are_shown_to_people_with_what_was_meant(desk: Desk) -> None:
     shown = desk.on_store("audit", "list", width=200).out.splitlines()
     assert f"jobs.requeue {job}  refused, 0 changed" in shown[0]
     assert "only an ended job can be requeued" in shown[1]
-    assert "jobs.move queues=default  done, 1 changed" in shown[2]
+    assert "queues=default  done, 1 changed" in shown[2]
     assert shown[3].strip() == "queue=slow"
 
 

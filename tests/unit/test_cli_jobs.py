@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from holdfast.cli.words import JOB_COMMANDS
-from holdfast.client.verbs import JOB_VERBS
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
+from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import FAILED, Scene, new_job
 from tests.unit.cli import Desk, desk_in
@@ -185,7 +185,9 @@ def test_jobs_are_moved_reprioritised_resumed_run_and_deleted(desk: Desk) -> Non
 def test_a_dry_run_counts_and_changes_nothing(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue_many(3))
     document = desk.json("jobs", "cancel", "--everything", "--dry-run")
-    assert document == {"matched": 3, "changed": 0, "dry_run": True}
+    assert (document["matched"], document["changed"], document["dry_run"]) == (3, 0, True)
+    assert (document["by_state"], document["by_queue"]) == ({"ready": 3}, {"default": 3})
+    assert (len(document["samples"]), document["can_undo"]) == (3, True)
     assert desk.look(lambda store: store.jobs.count(JobFilter())) == {JobState.READY: 3}
 
 
@@ -196,7 +198,8 @@ def test_a_change_of_many_reaches_only_those_that_match(desk: Desk) -> None:
 
     desk.seed(both)
     document = desk.json("jobs", "cancel", "--all", "--queue", "mail", "--yes")
-    assert document == {"matched": 3, "changed": 3, "dry_run": False}
+    assert (document["matched"], document["changed"], document["dry_run"]) == (3, 3, False)
+    assert (document["state"], document["failed"]) == ("done", 0)
     counts = desk.look(lambda store: store.jobs.count(JobFilter()))
     assert counts == {JobState.READY: 2, JobState.CANCELLED: 3}
 
@@ -262,7 +265,7 @@ def test_many_are_not_changed_without_a_yes(desk: Desk) -> None:
         (["jobs", "cancel", "--everything", "--queue", "mail"], "left out beside a filter"),
         (["jobs", "reschedule", NOBODY], "give --delay or --at"),
         (["jobs", "edit", NOBODY], "give --arg NAME=VALUE, --tag or --no-tags"),
-        (["jobs", "cancel", NOBODY, "--queue", "mail"], "filters and --dry-run go with --all"),
+        (["jobs", "cancel", NOBODY, "--queue", "mail"], "go with --all, not with ids"),
         (["jobs", "cancel", "not-an-id"], "job id must be a UUID"),
         (["jobs", "list", "--state", "asleep"], "state must be one of"),
         (["jobs", "list", "--since", "soon"], "--since must be a time"),

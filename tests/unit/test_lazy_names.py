@@ -33,7 +33,7 @@ WORKER = {
     *("importlib.metadata", "concurrent.futures.process"),
 }
 VERBS = {
-    *("holdfast.client.client", "holdfast.client.sync", "holdfast.client.verbs"),
+    *("holdfast.client.client", "holdfast.client.sync", "holdfast.operations"),
     *("holdfast.client.schedules", "holdfast.insights", "holdfast.cli", "holdfast.testing"),
 }
 SCHEDULES = {

@@ -36,6 +36,7 @@ TOP_LEVEL = {
     *("__init__", "app", "task", "context", "config", "clock", "errors", "events", "services"),
     *("hooks", "resources", "logs", "opened_worker"),
     *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
+    "operations",
     *("__main__", "handlers", "worker", "store", "cli", "testing", "declaring"),
     *("flow", "limits", "fleet", "telemetry", "server", "contrib"),
 }
@@ -74,6 +75,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "queues.paused"): "one command of the server",
     ("valkey", "queues.find"): "oldest_ready and commands of the server",
     ("valkey", "workers.find"): "commands of the server, in one round trip",
+    ("valkey", "operations.kept"): "one command of the server",
     ("valkey", "telemetry.tallies"): "the counts, one command of the server",
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
@@ -114,6 +116,13 @@ TESTED_IN = {
     "audit.close": "test_audit",
     "audit.page": "test_audit",
     "audit.prune": "test_audit",
+    "operations.begin": "test_operations",
+    "operations.advance": "test_operations",
+    "operations.stop": "test_operations",
+    "operations.go_on": "test_operations",
+    "operations.find": "test_operations",
+    "operations.kept": "test_operations",
+    "operations.prune": "test_operations",
     "wakeups.subscribe": "test_wakeups",
     "wakeups.doze": "test_wakeups",
     "wakeups.tell": "test_wakeups",
@@ -126,6 +135,7 @@ SAME_NAME = {
     "Schema": "of each server",
     "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
     "Watchdog": "over a worker's loop; over a test's server",
+    "Operation": "an act on many jobs; the `operation` of a span, a word of OpenTelemetry",
 }
 """Public classes that may share a name."""
 
@@ -175,6 +185,7 @@ def test_the_contract_is_read_at_all() -> None:
         "audit",
         "health",
         "jobs",
+        "operations",
         "queues",
         "schedules",
         "store",

@@ -11,6 +11,7 @@ import pytest
 from holdfast import App, BulkReport, Explanation, Job, JobState
 from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
+from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.sync import SyncClient
@@ -25,6 +26,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (ScheduleVerbs, lambda sync: sync.schedules),
     (WorkerVerbs, lambda sync: sync.workers),
     (AuditVerbs, lambda sync: sync.audit),
+    (OperationVerbs, lambda sync: sync.operations),
 ]
 
 
@@ -42,7 +44,9 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
 ) -> None:
     found = pick(App("sqlite://").sync)
     public = {name for name in dir(found) if not name.startswith("_")}
-    assert public - {"queues", "tasks", "schedules", "workers", "audit"} == set(verbs(noun))
+    assert public - {"queues", "tasks", "schedules", "workers", "audit", "operations"} == set(
+        verbs(noun)
+    )
     for name, signature in verbs(noun).items():
         _, *parameters = signature.parameters.values()
         verb = getattr(found, name)

@@ -38,6 +38,7 @@ class ReconcileOptions:
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY
+    operations_kept: float = 7 * DAY
     grace: float = 10.0
     owner: WorkerId = field(default_factory=new_worker_id)
     worker: Callable[[], WorkerId | None] = _nobody

@@ -35,6 +35,8 @@ def _arguments(action: Action) -> list[str]:
             return [action.noun, action.verb, "--all"]
         case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES:
             return [action.noun, action.verb, action.target]
+        case Noun.OPERATIONS:
+            return [action.noun, action.verb.replace("_", "-"), action.target]
         case Noun.WORKERS:
             return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
         case _:

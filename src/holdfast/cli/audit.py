@@ -13,7 +13,7 @@ from holdfast.cli.filters import moment_option
 from holdfast.cli.output import ago_text, indented, make_text
 from holdfast.cli.program import audit_group
 from holdfast.cli.target import CommandSession
-from holdfast.client.verbs import VERBS
+from holdfast.operations.verbs import VERBS
 from holdfast.store.contract.audit import ActOutcome, AuditEntry, AuditPage
 
 if TYPE_CHECKING:

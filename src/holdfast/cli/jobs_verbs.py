@@ -1,7 +1,7 @@
 """`holdfast jobs retry|cancel|…`: changing jobs, by id or all that match.
 
-There is one command for each verb of the client's table. `--all` counts first, asks, and only then
-works; `--dry-run` stops after counting.
+There is one command for each verb of the client's table. `--all` counts first, asks, and then works
+on an operation; `--dry-run` stops after counting.
 """
 
 from __future__ import annotations
@@ -14,21 +14,31 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.asking import confirm, progress_bar
+from holdfast.cli.asking import confirm
 from holdfast.cli.enqueue import read_arguments
 from holdfast.cli.filters import JobFilters, all_of, due_option, job_filters, wait_option
-from holdfast.cli.output import counted, make_text, state_text
+from holdfast.cli.following import document_of, follow, left_lines, lines_of
+from holdfast.cli.output import (
+    ago_text,
+    complain,
+    counted,
+    indented,
+    job_document,
+    make_text,
+    state_text,
+)
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
-from holdfast.client.selection import BulkReport
-from holdfast.client.verbs import RESCHEDULE
+from holdfast.client.operations import Preview
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
 from holdfast.insights.redaction import redact
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
+from holdfast.operations.verbs import RESCHEDULE
+from holdfast.store.contract.operations import Operation, OperationState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,6 +54,10 @@ class Choice:
     everything: bool
     dry_run: bool
     yes: bool
+    canary: int | None
+    pace: float | None
+    reason: str | None
+    detach: bool
 
     def __post_init__(self) -> None:
         chosen = (bool(self.ids), self.matching, self.everything)
@@ -52,13 +66,21 @@ class Choice:
             raise UsageProblem(
                 f"give ids of jobs, or --all with filters, or --everything; got {got}"
             )
-        if self.ids and (self.filters.words or self.dry_run):
-            raise UsageProblem("filters and --dry-run go with --all, not with ids")
+        if self.ids and (self.filters.words or self.dry_run or self._of_operations):
+            raise UsageProblem(
+                "filters, --dry-run, --canary, --pace, --reason and --detach go with --all, not "
+                "with ids"
+            )
         if self.matching and not self.filters.words:
             raise UsageProblem(
                 "--all needs a filter such as --queue or --state; every job of the store is "
                 "--everything"
             )
+
+    @property
+    def _of_operations(self) -> bool:
+        given = (self.canary, self.pace, self.reason)
+        return self.detach or any(value is not None for value in given)
 
 
 chosen = all_of(
@@ -66,7 +88,11 @@ chosen = all_of(
     click.argument("ids", metavar="[ID]...", nargs=-1),
     click.option("--all", "matching", is_flag=True, help="All jobs that match the filters."),
     click.option("--everything", is_flag=True, help="All jobs of the store, without a filter."),
-    click.option("--dry-run", is_flag=True, help="Only count what would change."),
+    click.option("--dry-run", is_flag=True, help="Only show what would change."),
+    click.option("--canary", metavar="N", type=int, help="Change N jobs, then wait for go-on."),
+    click.option("--pace", metavar="N", type=float, help="At most N jobs a second."),
+    click.option("--reason", help="Why, for the audit."),
+    click.option("--detach", is_flag=True, help="Return at once: a worker does the work."),
     click.option("--yes", "-y", is_flag=True, help="Do not ask before changing many."),
 )
 
@@ -184,26 +210,60 @@ def _done(command: JobCommand, state: JobState) -> str:
 async def _apply_to_all(
     session: CommandSession, command: JobCommand, choice: Choice, client: Client
 ) -> None:
-    words, row = choice.filters.words, command.row
-    every = choice.everything
-    report = await client.apply_all(row, command.value, everything=every, dry_run=True, **words)
-    if report.matched and not choice.dry_run:
-        what = f"{command.word} {counted(report.matched, 'job')}"
-        confirm(session, what, choice.yes, instead="--dry-run to only count")
-        with progress_bar(session, command.word, report.matched) as on_progress:
-            report = await client.apply_all(
-                row,
-                command.value,
-                everything=every,
-                on_progress=on_progress,
-                by=session.by,
-                **words,
-            )
-    document = msgspec.to_builtins(msgspec.structs.replace(report, dry_run=choice.dry_run))
-    session.answer(document, lambda: [_summary(command, report, choice.dry_run)])
+    """Show how many are meant, ask, and work on an operation until it is done or waits."""
+    words, every, verb = choice.filters.words, choice.everything, command.row.verb
+    preview = await client.operations.preview(verb, everything=every, **words)
+    if choice.dry_run or not preview.matched:
+        session.answer(_preview_document(preview), lambda: _draw_preview(command, preview))
+        return
+    what = f"{command.word} {counted(preview.matched, 'job')}"
+    for_good = "" if preview.can_undo else ", which cannot be undone"
+    confirm(session, what + for_good, choice.yes, instead="--dry-run to only look")
+    operation = await client.operations.begin(
+        verb,
+        command.value,
+        everything=every,
+        canary=choice.canary,
+        pace=choice.pace,
+        reason=choice.reason,
+        by=session.by,
+        **words,
+    )
+    if not choice.detach:
+        operation = await follow(session, client, operation)
+    session.answer(_bulk_document(operation), lambda: _draw_bulk(command, operation))
+    if not session.as_json:
+        for line in lines_of(operation):
+            complain(line)
 
 
-def _summary(command: JobCommand, report: BulkReport, dry_run: bool) -> str:
-    if dry_run:
-        return f"{counted(report.matched, 'job')} would be {command.done}"
-    return f"{report.changed:,} of {counted(report.matched, 'job')} {command.done}"
+def _preview_document(preview: Preview) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(preview)
+    samples = [job_document(job) for job in preview.samples]
+    return document | {"samples": samples, "changed": 0, "dry_run": True}
+
+
+def _draw_preview(command: JobCommand, preview: Preview) -> Iterator[RenderableType]:
+    yield f"{counted(preview.matched, 'job')} would be {command.done}"
+    if not preview.matched:
+        return
+    for about, counts in (("state", preview.by_state), ("queue", preview.by_queue)):
+        shown = ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items()))
+        yield indented(f"by {about}: {shown}", "dim")
+    for job in preview.samples:
+        yield indented(f"{job.id} {job.task} in {job.queue}, {ago_text(job.created_at)}", "dim")
+    if not preview.can_undo:
+        yield indented("this cannot be undone", "yellow")
+
+
+def _bulk_document(operation: Operation) -> dict[str, Any]:
+    return document_of(operation) | {"operation": operation.id, "dry_run": False}
+
+
+def _draw_bulk(command: JobCommand, operation: Operation) -> Iterator[RenderableType]:
+    if operation.state is OperationState.RUNNING:
+        yield f"operation {operation.id} runs: holdfast operations show {operation.id}"
+        return
+    matched, changed = operation.request.matched, operation.progress.changed
+    yield f"{changed:,} of {counted(matched, 'job')} {command.done}"
+    yield from left_lines(operation)

@@ -8,8 +8,9 @@ from holdfast.cli.asking import confirm
 from holdfast.cli.command import Group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.client import Client
-from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.insights.actions import Noun, Verb
+from holdfast.operations.rows import NameVerb
+from holdfast.operations.verbs import NAME_VERBS
 from holdfast.store.contract.records import EVERY_QUEUE
 
 
@@ -67,5 +68,5 @@ async def _apply_to(client: Client, row: NameVerb, name: str, by: str) -> None:
             await client.tasks.apply(row, name, by=by)
         case Noun.SCHEDULES:
             await client.schedules.apply(row, name, by=by)
-        case Noun.JOBS | Noun.WORKERS:
+        case Noun.JOBS | Noun.WORKERS | Noun.OPERATIONS:
             raise ValueError(f"no {row.noun} are called by a name")

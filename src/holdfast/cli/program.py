@@ -16,6 +16,7 @@ MODULES = {
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
     "workers": ["workers"],
+    "operations": ["operations"],
     "audit": ["audit"],
     "migrate": ["migrate"],
     "doctor": ["doctor"],
@@ -56,4 +57,5 @@ queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
 tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
 workers_group = _group("workers", "Look at workers.")
+operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
 audit_group = _group("audit", "Look at what operators did.")

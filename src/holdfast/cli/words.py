@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.client.verbs import JOB_VERBS, REQUEUE, RESCHEDULE, JobVerb
 from holdfast.insights.actions import Verb
+from holdfast.operations.rows import JobVerb
+from holdfast.operations.verbs import JOB_VERBS, REQUEUE, RESCHEDULE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from holdfast.client.verbs import VERBS
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.events import Events
 from holdfast.insights.actions import Noun, Verb
@@ -25,6 +24,7 @@ from holdfast.insights.redaction import redact
 from holdfast.job import checks
 from holdfast.job.text import describe
 from holdfast.logs.records import log_event
+from holdfast.operations.verbs import VERBS
 from holdfast.store.contract.audit import (
     INTERRUPTED_AFTER_SECONDS,
     Act,

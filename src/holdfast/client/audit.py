@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast.client.verbs import VERBS
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
+from holdfast.operations.verbs import VERBS
 from holdfast.store.contract.audit import AuditFilter, AuditPage
 from holdfast.store.contract.store import Store
 

@@ -1,9 +1,9 @@
 """The client: every verb of an opened store, for programs, the command line and HTTP.
 
-The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers and the
-audit are methods of `client.queues`, `client.tasks`, `client.schedules`, `client.workers` and
-`client.audit`. What each verb
-on jobs does, and in which states, is said in `holdfast.client.verbs`.
+The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers, the
+audit and operations are methods of `client.queues`, `client.tasks`, `client.schedules`,
+`client.workers`, `client.audit` and `client.operations`. What each verb on jobs does, and in which
+states, is said in `holdfast.operations.verbs`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,6 @@ from holdfast.client.selection import (
     job_filter,
 )
 from holdfast.client.tasks import TaskVerbs
-from holdfast.client.verbs import (
-    CANCEL,
-    DELETE,
-    MOVE,
-    REPRIORITISE,
-    REQUEUE,
-    RESCHEDULE,
-    RESUME,
-    JobVerb,
-)
 from holdfast.client.workers import WorkerVerbs
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import BadOption, UnknownJob
@@ -54,11 +44,22 @@ from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
+from holdfast.operations.rows import JobVerb
+from holdfast.operations.verbs import (
+    CANCEL,
+    DELETE,
+    MOVE,
+    REPRIORITISE,
+    REQUEUE,
+    RESCHEDULE,
+    RESUME,
+)
 from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
 if TYPE_CHECKING:
+    from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.insights.explain import Explanation
     from holdfast.schedule.providers import Providers
@@ -100,6 +101,14 @@ class Client:
         from holdfast.client.schedules import ScheduleVerbs
 
         return ScheduleVerbs(self._store, self._providers, self._acts)
+
+    @cached_property
+    def operations(self) -> OperationVerbs:
+        """The verbs on operations. They are imported with their first use, because they can also
+        work on an operation, which most programs leave to workers."""
+        from holdfast.client.operations import OperationVerbs
+
+        return OperationVerbs(self._store, self._acts)
 
     async def aclose(self) -> None:
         await self._inserter.aclose()

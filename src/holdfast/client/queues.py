@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from holdfast.client.acting import Acts
-from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.errors import BadOption
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_name
+from holdfast.operations.rows import NameVerb
+from holdfast.operations.verbs import NAME_VERBS
 from holdfast.store.contract.records import EVERY_QUEUE, QueueInfo, QueueSettings
 from holdfast.store.contract.store import Store
 

@@ -11,11 +11,12 @@ import msgspec
 
 from holdfast.client.acting import Acts, OpenAct, SilentAct
 from holdfast.client.selection import OnProgress
-from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.errors import BadOption, Refused, UnknownSchedule
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.checks import check_name
 from holdfast.job.ids import JobId
+from holdfast.operations.rows import NameVerb
+from holdfast.operations.verbs import NAME_VERBS
 from holdfast.schedule.backfill import Backfill, BackfillReport
 from holdfast.schedule.definition import checked, zone_name
 from holdfast.schedule.model import (

@@ -8,11 +8,11 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from holdfast.client.verbs import JobVerb
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
+from holdfast.operations.rows import JobVerb
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import JobFilter
 
@@ -76,10 +76,7 @@ async def change_all(
     The jobs are walked once, by cursor. A job that is enqueued meanwhile, or that matches only
     because of this very change, is not walked again.
     """
-    states = (which.states or row.by_default or row.states) & row.states
-    if not states:
-        raise BadOption("states", f"among {', '.join(sorted(row.states))}", sorted(which.states))
-    which = msgspec.structs.replace(which, states=states)
+    which = states_meant(row, which)
     matched = sum((await jobs.count(which)).values())
     if dry_run:
         return BulkReport(matched, 0, dry_run=True)
@@ -92,6 +89,14 @@ async def change_all(
         if page.next_cursor is None:
             return BulkReport(matched, changed, dry_run=False)
         cursor = page.next_cursor
+
+
+def states_meant(row: JobVerb, which: JobFilter) -> JobFilter:
+    """The filter, narrowed to the states that the verb applies to."""
+    states = (which.states or row.by_default or row.states) & row.states
+    if not states:
+        raise BadOption("states", f"among {', '.join(sorted(row.states))}", sorted(which.states))
+    return msgspec.structs.replace(which, states=states)
 
 
 def bulk_filter(everything: bool, **which: Unpack[FilterWords]) -> JobFilter:

@@ -31,6 +31,7 @@ from holdfast.errors import ResultTimeout
 from holdfast.job import checks
 
 if TYPE_CHECKING:
+    from holdfast.client.sync_operations import SyncOperationVerbs
     from holdfast.client.sync_schedules import SyncScheduleVerbs
 
 P = ParamSpec("P")
@@ -130,6 +131,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_schedules import SyncScheduleVerbs
 
         return SyncScheduleVerbs(self._app, lambda client: client.schedules)
+
+    @cached_property
+    def operations(self) -> SyncOperationVerbs:
+        """The verbs on operations, imported with their first use as `Client.operations` is."""
+        from holdfast.client.sync_operations import SyncOperationVerbs
+
+        return SyncOperationVerbs(self._app, lambda client: client.operations)
 
     insert = plain(Client.insert)
     insert_many = plain(Client.insert_many)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.client.acting import Acts
-from holdfast.client.verbs import NAME_VERBS, NameVerb
 from holdfast.handlers.registry import Handler
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.checks import check_name
+from holdfast.operations.rows import NameVerb
+from holdfast.operations.verbs import NAME_VERBS
 from holdfast.store.contract.store import Store
 
 

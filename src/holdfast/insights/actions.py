@@ -2,7 +2,7 @@
 
 `explain` and `doctor` name a remedy as an `Action`. The command line turns an action into the
 command to type, a web page turns it into a button. How a verb is carried out is said in
-`holdfast.client.verbs`.
+`holdfast.operations.verbs`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Noun(StrEnum):
     TASKS = "tasks"
     SCHEDULES = "schedules"
     WORKERS = "workers"
+    OPERATIONS = "operations"
 
 
 class Verb(StrEnum):
@@ -40,6 +41,9 @@ class Verb(StrEnum):
     TRIGGER = "trigger"
     BACKFILL = "backfill"
     START = "start"
+    STOP = "stop"
+    GO_ON = "go_on"
+    UNDO = "undo"
 
 
 class Action(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Removes ended jobs, ledger rows and acts of operators that were kept long enough, by batches.
+"""Removes ended jobs, ledger rows, acts and operations that were kept long enough, by batches.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -17,7 +17,7 @@ from holdfast.store.contract.store import Store
 
 
 class RetentionReconciler(Reconciler):
-    """Prunes jobs, ledger rows and the audit while it leads."""
+    """Prunes jobs, ledger rows, the audit and operations while it leads."""
 
     name = "retention"
 
@@ -51,8 +51,10 @@ class RetentionReconciler(Reconciler):
         jobs = await self.store.jobs.prune(batch)
         plans = await self.store.schedules.prune_ledger(batch)
         acts = await self.store.audit.prune(batch, self.options.audit_kept)
-        more = AGAIN if max(jobs, plans, acts) >= batch else None
-        return Swept(found=jobs + plans + acts, mended=jobs + plans + acts), more
+        operations = await self.store.operations.prune(batch, self.options.operations_kept)
+        gone = (jobs, plans, acts, operations)
+        more = AGAIN if max(gone) >= batch else None
+        return Swept(found=sum(gone), mended=sum(gone)), more
 
     async def close(self) -> None:
         await self.leadership.resign()

@@ -1,9 +1,9 @@
 """Asks the store every `poll` seconds what is new: polling is the truth, wakeups are hints.
 
-One statement asks for everything: ready jobs, due times, cancels, changed schedules. The poller
-passes what it finds on to the listeners of this process as a wakeup, so all news come the same
-way. A worker that hears no wakeups, behind a pooler or with a broken connection, is late by one
-poll at most.
+One statement asks for everything: ready jobs, due times, cancels, changed schedules, operations to
+run. The poller passes what it finds on to the listeners of this process as a wakeup, so all news
+come the same way. A worker that hears no wakeups, behind a pooler or with a broken connection, is
+late by one poll at most.
 """
 
 from __future__ import annotations
@@ -104,4 +104,6 @@ class Poller:
             tell(Wakeup(Topic.CANCEL, worker))
         if self._schedules != news.schedules:
             tell(Wakeup(Topic.SCHEDULES))
+        if news.operations:
+            tell(Wakeup(Topic.OPERATIONS))
         self._asked, self._schedules = (worker, news.cancels), news.schedules

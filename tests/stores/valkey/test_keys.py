@@ -15,6 +15,13 @@ from holdfast.job.record import Progress
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
+from holdfast.store.contract.operations import (
+    Advance,
+    OperationProgress,
+    OperationRequest,
+    OperationState,
+    new_operation_id,
+)
 from holdfast.store.contract.records import (
     JobFilter,
     ProgressReport,
@@ -64,6 +71,10 @@ async def test_every_key_is_in_the_reference(
     await scene.store.workers.lead("rollup", scene.worker, 15)
     act = Act(id=new_act_id(), by="ann", verb="queues.pause", target="quiet")
     await scene.store.audit.begin(act)
+    operation, done = new_operation_id(), OperationProgress(changed=1)
+    await scene.store.operations.begin(operation, OperationRequest(verb="cancel"))
+    move = Advance(state=OperationState.RUNNING, progress=done, kept="[]")
+    await scene.store.operations.advance(operation, 1, move)
     damaged = await scene.enqueue(queue="damaged")
     [record] = [key for key in server.keys(place) if key.endswith(f":s:{damaged}")]
     server.say("DEL", record)

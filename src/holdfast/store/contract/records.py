@@ -312,6 +312,7 @@ class News(msgspec.Struct, frozen=True):
     until the next due time, timer or deadline; negative for one that passed `LATELY`.
     `cancels` and `schedules` are numbers that grow when a cancel is asked of this worker, and
     when schedules are changed. `replicas` are the live workers, up to `MOST_COUNTED`.
+    `operations`: some operation is to run; whether somebody works on it is another question.
     """
 
     ready: bool
@@ -319,6 +320,7 @@ class News(msgspec.Struct, frozen=True):
     cancels: int
     schedules: int
     replicas: int
+    operations: bool = False
 
 
 class Topic(StrEnum):
@@ -330,6 +332,7 @@ class Topic(StrEnum):
     CANCEL = "cancel"  # worker `name` has jobs to cancel
     SCHEDULES = "schedules"  # schedules were changed
     LEAD = "lead"  # the leader of role `name` has left
+    OPERATIONS = "operations"  # an operation is to run; only polls tell it
 
 
 EVERY_TOPIC = frozenset(Topic)

@@ -25,6 +25,7 @@ from typing import Protocol
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
@@ -46,6 +47,8 @@ class Store(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def audit(self) -> Audit: ...
+    @property
+    def operations(self) -> Operations: ...
     @property
     def telemetry(self) -> Telemetry: ...
     @property

@@ -9,6 +9,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
@@ -19,6 +20,7 @@ from holdfast.store.postgres.audit import PostgresAudit
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
+from holdfast.store.postgres.operations import PostgresOperations
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
 from holdfast.store.postgres.schedules import PostgresSchedules
@@ -55,6 +57,7 @@ class PostgresStore:
         self.workers: Workers = PostgresWorkers(self._connections)
         self.schedules: Schedules = PostgresSchedules(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
+        self.operations: Operations = PostgresOperations(self._connections)
         self.telemetry: Telemetry = PostgresTelemetry(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = PostgresHealth(self._connections, self._schema)

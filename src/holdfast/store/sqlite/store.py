@@ -10,6 +10,7 @@ from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
+from holdfast.store.sqlite.operations import SqliteOperations
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
@@ -47,6 +48,7 @@ class SqliteStore:
         self.workers = SqliteWorkers(self._writer)
         self.schedules = SqliteSchedules(self._writer)
         self.audit = SqliteAudit(self._writer)
+        self.operations = SqliteOperations(self._writer)
         self.telemetry = SqliteTelemetry(self._writer)
         self.wakeups = self._writer.wakeups
         self.health = SqliteHealth(self._writer)

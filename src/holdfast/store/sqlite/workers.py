@@ -121,9 +121,9 @@ def _recalled(found: Row, now: int) -> News | None:
 
 
 def _news(found: Row, now: int) -> News:
-    ready, due, cancels, schedules, replicas = found
+    ready, due, cancels, schedules, replicas, operations = found
     due_in = None if due is None else seconds_until(due, now)
-    return News(bool(ready), due_in, cancels, schedules, replicas)
+    return News(bool(ready), due_in, cancels, schedules, replicas, bool(operations))
 
 
 def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:

@@ -172,6 +172,18 @@ class AuditRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     error: str | Maybe = False
 
 
+class OperationRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """An act on many jobs. `request` and `progress` are JSON, which no script reads."""
+
+    request: str
+    state: str
+    revision: int
+    progress: str
+    hand: str | Maybe
+    begun_at: Time
+    advanced_at: Time
+
+
 # What Python tells the scripts to do. Here a value that is absent may be None.
 
 
@@ -269,6 +281,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "SCHEDULE_": ScheduleRow,
     "LEDGER_": LedgerRow,
     "AUDIT_": AuditRow,
+    "OPERATION_": OperationRow,
     "JOB_": JobRow,
     "LINE_": LineRow,
     "MOVE_": MoveRow,

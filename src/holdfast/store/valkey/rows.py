@@ -18,6 +18,7 @@ from holdfast.store.valkey.layout import (
     ErrorRow,
     LedgerRow,
     Maybe,
+    OperationRow,
     ProgressRow,
     QueueRow,
     Record,
@@ -40,6 +41,7 @@ to_queue_row = msgspec.msgpack.Decoder(QueueRow).decode
 to_worker_row = msgspec.msgpack.Decoder(WorkerRow).decode
 to_schedule_row = msgspec.msgpack.Decoder(ScheduleRow).decode
 to_audit_row = msgspec.msgpack.Decoder(AuditRow).decode
+to_operation_row = msgspec.msgpack.Decoder(OperationRow).decode
 to_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
 _to_dated_error = msgspec.msgpack.Decoder(tuple[int, ErrorRow]).decode
 

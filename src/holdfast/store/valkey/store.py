@@ -9,6 +9,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
+from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
@@ -21,6 +22,7 @@ from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.moments import to_datetime
+from holdfast.store.valkey.operations import ValkeyOperations
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.queues import ValkeyQueues
 from holdfast.store.valkey.schedules import ValkeySchedules
@@ -56,6 +58,7 @@ class ValkeyStore:
         self.workers: Workers = ValkeyWorkers(self._connections)
         self.schedules: Schedules = ValkeySchedules(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
+        self.operations: Operations = ValkeyOperations(self._connections)
         self.telemetry: Telemetry = ValkeyTelemetry(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = ValkeyHealth(self._connections, self._schema)

@@ -97,9 +97,10 @@ class ValkeyWorkers(ValkeyVerbs):
         return News(
             ready=any(ready for ready, *_ in answers),
             due_in=min(waits, default=None),
-            cancels=sum(cancels for _, _, cancels, _, _ in answers),
-            schedules=sum(schedules for _, _, _, schedules, _ in answers),
+            cancels=sum(cancels for _, _, cancels, *_ in answers),
+            schedules=sum(schedules for _, _, _, schedules, *_ in answers),
             replicas=min(answers[HOME][4], MOST_COUNTED),
+            operations=bool(answers[HOME][5]),
         )
 
     async def deregister(self, worker: WorkerId) -> None:

@@ -26,4 +26,5 @@ select
     (select count(*)::int from (
         select from {{schema}}.worker where expires_at > {{now}}
         limit $5::int
-    ) as live) as replicas
+    ) as live) as replicas,
+    exists (select from {{schema}}.operation where state = 'running') as operations

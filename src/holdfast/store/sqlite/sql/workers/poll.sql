@@ -12,4 +12,5 @@ select
     ),
     coalesce((select n from holdfast_counter where topic = 'cancel' and name = :worker), 0),
     coalesce((select n from holdfast_counter where topic = 'schedules' and name = ''), 0),
-    (select count(*) from (select 1 from holdfast_worker where expires_at > :now limit :most))
+    (select count(*) from (select 1 from holdfast_worker where expires_at > :now limit :most)),
+    exists (select 1 from holdfast_operation where state = 'running')

@@ -4,8 +4,8 @@
 -- uses: time names
 --
 -- Answers whether jobs of these queues and tasks wait, the microseconds until the next due time or
--- deadline, how often a cancel was asked of the worker, how often schedules were changed, and how
--- many workers are live.
+-- deadline, how often a cancel was asked of the worker, how often schedules were changed, how
+-- many workers are live, and whether an operation is to run.
 local ARGUMENT_BATCH = 2000
 local lines, served = {}, cmsgpack.unpack(queues)
 for _, task in ipairs(cmsgpack.unpack(tasks)) do
@@ -39,4 +39,5 @@ return {
     tonumber(counters[1] or 0),
     tonumber(counters[2] or 0),
     redis.call('ZCOUNT', partition .. ':leases', '(' .. string.format('%.0f', moment), '+inf'),
+    redis.call('EXISTS', partition .. ':operations-running'),
 }

@@ -6,7 +6,8 @@ what a principal must be allowed. Its `word` is what the audit calls it.
 
 A row on jobs also says which states its verb applies to and how it changes jobs. `Client.apply`
 uses such a row on one job, `Client.apply_all` on every job of a filter, with a dry run that only
-counts.
+counts; an operation uses it page by page.
+
 A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
 more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`, `trigger`, `backfill`)
 is carried out by the client's method of its name.
@@ -14,123 +15,23 @@ is carried out by the client's method of its name.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
-from typing import Any
 
-from holdfast.errors import BadOption, Refused
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_name, check_priority
 from holdfast.job.ends import Cancelled
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
-from holdfast.job.record import Job, Live
+from holdfast.job.record import Live
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.operations.rows import JobVerb, NameVerb, OperatorVerb, Parameter
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import jobs_of
-from holdfast.store.contract.store import Store
 
 CANCEL_ROUNDS = 10
 """How often a cancel reads a job again that moved between the read and the write."""
-
-Change = Callable[[JobsWithin, Sequence[JobId], Any], Awaitable[list[JobId]]]
-"""Applies a verb with its checked value to jobs; answers with the ids of the jobs it changed."""
-
-
-def _as_given(value: Any) -> Any:
-    """The method that carries the verb out checks the value."""
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A value that a verb takes beside its target. `check` raises `BadOption`, or answers with
-    the value as the store takes it."""
-
-    name: str
-    about: str
-    kind: type
-    check: Callable[[Any], Any] = _as_given
-
-
-class Scope(StrEnum):
-    """What a principal must be allowed to use a verb."""
-
-    OPERATE = "operate"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorVerb:
-    """One row of the table.
-
-    `done` is the verb's participle. `many`: there is a form for everything that matches a filter.
-    `undo` is the verb on the same noun that takes the change back, None where nothing can. A verb
-    with `danger` removes what cannot be brought back: a person is asked first.
-    """
-
-    noun: Noun
-    verb: Verb
-    about: str
-    done: str
-    arguments: tuple[Parameter, ...] = ()
-    many: bool = False
-    undo: Verb | None = None
-    danger: bool = False
-    scope: Scope = Scope.OPERATE
-
-    @property
-    def word(self) -> str:
-        """What the audit and the events call it."""
-        return f"{self.noun}.{self.verb}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobVerb(OperatorVerb):
-    """A verb on jobs, of one value at most.
-
-    `fits` names in words the jobs that are in one of `states`. `by_default` are the states that
-    a bulk call means if it names none; without it, all of `states`. A verb that does not refuse
-    leaves a job alone that is in no such state: a job that has ended needs no cancel.
-    """
-
-    noun: Noun = Noun.JOBS
-    many: bool = True
-    fits: str
-    states: frozenset[JobState]
-    change: Change
-    by_default: frozenset[JobState] = frozenset()
-    refuses: bool = True
-
-    @property
-    def parameter(self) -> Parameter | None:
-        return self.arguments[0] if self.arguments else None
-
-    def checked(self, value: object) -> Any:
-        """The value as the store takes it; raises `BadOption` if the verb takes another or none."""
-        if self.parameter is not None:
-            return self.parameter.check(value)
-        if value is not None:
-            raise BadOption(f"value of {self.verb}", "left out: the verb takes none", value)
-        return None
-
-    async def change_one(self, jobs: JobsWithin, job: Job, value: Any) -> bool:
-        """Apply the verb to one job that was just read. Answers whether the job was changed;
-        a verb that refuses raises `Refused` instead of answering False."""
-        changed = await self.change(jobs, [job.id], value)
-        if not changed and self.refuses:
-            raise Refused(self._refusal(job))
-        return bool(changed)
-
-    def _refusal(self, job: Job) -> str:
-        if job.state not in self.states:
-            return f"job {job.id} is {job.state}: only {self.fits} can be {self.done}"
-        if self.verb is Verb.REQUEUE and job.unique_key is not None:
-            holder = "another job, or a transaction that is still open,"
-            return f"job {job.id}: {holder} holds its unique key {job.unique_key!r}"
-        return f"job {job.id} was {job.state} and has moved meanwhile: nothing was changed"
 
 
 async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId]:
@@ -182,6 +83,8 @@ CANCEL = JobVerb(
     change=_cancel,
     refuses=False,
     undo=Verb.REQUEUE,
+    applied=lambda job, _: job is not None and job.state is JobState.CANCELLED,
+    was=lambda job: job.state.value,
 )
 REQUEUE = JobVerb(
     verb=Verb.REQUEUE,
@@ -192,6 +95,7 @@ REQUEUE = JobVerb(
     change=lambda jobs, ids, _: jobs.requeue(ids),
     by_default=frozenset({JobState.FAILED}),
     undo=Verb.CANCEL,
+    applied=lambda job, _: job is not None,
 )
 RESUME = JobVerb(
     verb=Verb.RESUME,
@@ -200,6 +104,7 @@ RESUME = JobVerb(
     fits="a suspended job",
     states=frozenset({JobState.SUSPENDED}),
     change=lambda jobs, ids, _: jobs.resume(ids),
+    applied=lambda job, _: job is not None,
 )
 RESCHEDULE = JobVerb(
     verb=Verb.RESCHEDULE,
@@ -211,6 +116,8 @@ RESCHEDULE = JobVerb(
     by_default=frozenset({JobState.SCHEDULED}),
     arguments=(Parameter("due", "Seconds from now, or an aware datetime.", float, _due),),
     undo=Verb.RESCHEDULE,
+    applied=lambda job, _: job is not None and job.state in (JobState.READY, JobState.SCHEDULED),
+    was=lambda job: None if job.due_at is None else job.due_at.isoformat(),
 )
 DELETE = JobVerb(
     verb=Verb.DELETE,
@@ -220,6 +127,7 @@ DELETE = JobVerb(
     states=ENDED,
     change=lambda jobs, ids, _: jobs.delete(ids),
     danger=True,
+    applied=lambda job, _: job is None,
 )
 MOVE = JobVerb(
     verb=Verb.MOVE,
@@ -230,6 +138,8 @@ MOVE = JobVerb(
     change=lambda jobs, ids, queue: jobs.move(ids, queue),
     arguments=(Parameter("queue", "The queue to put them in.", str, _queue),),
     undo=Verb.MOVE,
+    applied=lambda job, queue: job is not None and job.queue == queue,
+    was=lambda job: job.queue,
 )
 REPRIORITISE = JobVerb(
     verb=Verb.REPRIORITISE,
@@ -240,19 +150,13 @@ REPRIORITISE = JobVerb(
     change=lambda jobs, ids, priority: jobs.reprioritise(ids, priority),
     arguments=(Parameter("priority", "The new priority: lower runs first.", int, _priority),),
     undo=Verb.REPRIORITISE,
+    applied=lambda job, priority: job is not None and job.priority == priority,
+    was=lambda job: job.priority,
 )
 
 JOB_VERBS: Mapping[Verb, JobVerb] = {
     row.verb: row for row in (REQUEUE, CANCEL, RESUME, RESCHEDULE, DELETE, MOVE, REPRIORITISE)
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameVerb(OperatorVerb):
-    """A verb on one queue, task or schedule. `change` answers with the names that it changed; on
-    queues it answers None, because a queue that is absent is made."""
-
-    change: Callable[[Store, Sequence[str]], Awaitable[Sequence[str] | None]]
 
 
 _NAME_ROWS = (
@@ -369,6 +273,27 @@ _METHOD_ROWS = (
             Parameter("cap", "At most so many.", int),
             Parameter("forgotten", "Also plans that may have fired.", bool),
         ),
+    ),
+    OperatorVerb(
+        noun=Noun.OPERATIONS,
+        verb=Verb.STOP,
+        about="Stop an operation before its next page.",
+        done="stopped",
+        undo=Verb.GO_ON,
+    ),
+    OperatorVerb(
+        noun=Noun.OPERATIONS,
+        verb=Verb.GO_ON,
+        about="Let an operation run that was stopped, or that waits after its canary.",
+        done="allowed to go on",
+        undo=Verb.STOP,
+    ),
+    OperatorVerb(
+        noun=Noun.OPERATIONS,
+        verb=Verb.UNDO,
+        about="Begin the operation that takes this one back.",
+        done="being undone",
+        arguments=(Parameter("reason", "Why.", str),),
     ),
 )
 
