@@ -31,6 +31,7 @@ from tests.support.backends import opened
 from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import wait_until
 
+YEAR = timedelta(days=365)
 RUNNING, WAITING = OperationState.RUNNING, OperationState.WAITING
 STOPPED, DONE = OperationState.STOPPED, OperationState.DONE
 
@@ -94,6 +95,13 @@ async def test_a_preview_counts_by_state_and_queue_and_changes_nothing(
     assert (preview.matched, preview.by_queue) == (11, {QUEUE: 3, "mail": 8})
     assert preview.by_state == {JobState.READY: 10, JobState.SCHEDULED: 1}
     assert (len(preview.samples), preview.can_undo) == (5, True)
+    narrow = await client.operations.preview("cancel", created_before=scene.clock.now, tag="no")
+    assert (narrow.matched, narrow.by_queue) == (0, {})
+    since = await client.operations.preview("cancel", created_after=scene.clock.now - YEAR)
+    assert (since.matched, since.by_queue) == (11, {QUEUE: 3, "mail": 8})
+    ended = await scene.ended(queue="gone")
+    old = await client.operations.preview("requeue", state="succeeded", task=ended.task)
+    assert old.by_queue == {"gone": 1}
     assert not (await client.operations.preview("delete", everything=True)).can_undo
     assert await client.operations.all() == []
 

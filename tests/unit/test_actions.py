@@ -43,6 +43,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
         (Action(Noun.QUEUES, Verb.RESUME, "*"), "holdfast queues resume --all"),
         (Action(Noun.TASKS, Verb.RESUME, "mail.send"), "holdfast tasks resume mail.send"),
         (Action(Noun.SCHEDULES, Verb.DELETE, "nightly"), "holdfast schedules delete nightly"),
+        (Action(Noun.OPERATIONS, Verb.GO_ON, JOB), f"holdfast operations go-on {JOB}"),
         (START_WORKER, "holdfast worker app:app"),
         (Action(Noun.WORKERS, Verb.START, "mail"), "holdfast worker app:app --queues mail"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,13 @@ from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
+from holdfast.store.contract.operations import (
+    Advance,
+    OperationProgress,
+    OperationRequest,
+    OperationState,
+    new_operation_id,
+)
 from holdfast.store.contract.records import EVERY_QUEUE, Severity, jobs_of
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
@@ -23,6 +31,12 @@ OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 def clock() -> ManualClock:
     """Near the machine's own, so that only the test about clocks sees a skew."""
     return ManualClock(datetime.now(UTC))
+
+
+@pytest.fixture
+async def scene(clock: ManualClock) -> AsyncIterator[Scene]:
+    async with opened("sqlite://", clock) as store:
+        yield await Scene.on(store, clock)
 
 
 async def findings(scene: Scene, check: str) -> list[Diagnosis]:
@@ -195,3 +209,40 @@ async def test_a_store_out_of_reach_is_a_finding_and_not_an_error() -> None:
     [finding] = await examine(open_store("postgres://ann:secret@127.0.0.1:1/jobs"))
     assert (finding.check, finding.severity) == ("store", PROBLEM)
     assert "secret" not in finding.saw
+
+
+# Operations
+
+
+async def test_an_operation_that_nobody_works_on_is_named(scene: Scene) -> None:
+    operation = new_operation_id()
+    request = OperationRequest(verb="requeue", matched=1_000)
+    await scene.store.operations.begin(operation, request)
+    assert await findings(scene, "operations") == []
+    scene.clock.advance(61)
+    [found] = await findings(scene, "operations")
+    assert found.severity is WARNING
+    assert f"operation {operation} (requeue, 0 of 1,000 jobs) is to run" in found.saw
+    assert "nobody has worked on it for 61 s" in found.saw
+
+
+async def test_a_slow_pace_is_no_neglect(scene: Scene) -> None:
+    request = OperationRequest(verb="requeue", matched=1_000, pace=0.01)
+    await scene.store.operations.begin(new_operation_id(), request)
+    scene.clock.advance(150)
+    assert await findings(scene, "operations") == []
+
+
+async def test_a_canary_that_was_forgotten_is_named(scene: Scene) -> None:
+    operation = new_operation_id()
+    await scene.store.operations.begin(operation, OperationRequest(verb="requeue", canary=1))
+    move = Advance(state=OperationState.WAITING, progress=OperationProgress(changed=1))
+    await scene.store.operations.advance(operation, 1, move)
+    scene.clock.advance(3_500)
+    assert await findings(scene, "operations") == []
+    scene.clock.advance(200)
+    [found] = await findings(scene, "operations")
+    assert found.actions == (
+        Action(Noun.OPERATIONS, Verb.GO_ON, operation),
+        Action(Noun.OPERATIONS, Verb.STOP, operation),
+    )

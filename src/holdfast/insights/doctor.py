@@ -24,6 +24,7 @@ from holdfast.insights.checks import (
     check_workers,
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
+from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
 from holdfast.store.contract.store import Store
 
@@ -72,6 +73,7 @@ async def _examine(store: Store) -> list[Diagnosis]:
         *await check_waiting(store, facts),
         *await check_policies(store),
         *await check_schedules(store, facts.workers, facts.now),
+        *await check_operations(store, facts.now),
     ]
 
 

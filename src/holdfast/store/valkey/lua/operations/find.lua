@@ -4,30 +4,49 @@
 -- uses: operations
 --
 -- `chosen` and `states`: ids and states, empty for any. Answers id, row, id, row, …
-local wanted, ids, answer = {}, cmsgpack.unpack(chosen), {}
-local any_state, some, any = true, {}, #ids == 0
-for _, state in ipairs(cmsgpack.unpack(states)) do
-    wanted[state], any_state = true, false
+local wanted, asked = {}, cmsgpack.unpack(states)
+for _, state in ipairs(asked) do
+    wanted[state] = true
 end
-for _, id in ipairs(ids) do
-    some[id] = true
+
+-- The ids that may be meant, of which most are. Who works on operations asks again and again which
+-- are to run, so these have a set of their own.
+local function candidates()
+    local ids = cmsgpack.unpack(chosen)
+    if #ids > 0 then
+        return ids
+    elseif #asked == 1 and wanted.running then
+        return redis.call('SMEMBERS', partition .. ':operations-running')
+    end
+    return redis.call('ZRANGE', partition .. ':operations-time', 0, -1)
 end
-local key, first = partition .. ':operations-time', 0
-if before ~= '' then
-    local rank = redis.call('ZREVRANK', key, before)
-    if not rank then
-        return answer
+
+local function is_newer(one, other)
+    if one.at ~= other.at then
+        return one.at > other.at
     end
-    first = rank + 1
+    return one.id > other.id
 end
-for _, id in ipairs(redis.call('ZREVRANGE', key, first, -1)) do
-    if #answer >= 2 * limit then
-        break
+
+local function found(id)
+    local row = operation_row(id)
+    return row and {id = id, at = row[OPERATION_BEGUN_AT], row = row}
+end
+
+local last = before ~= '' and found(before)
+local rows, answer = {}, {}
+if before == '' or last then
+    for _, id in ipairs(candidates()) do
+        local one = found(id)
+        local is_meant = one and (#asked == 0 or wanted[one.row[OPERATION_STATE]])
+        if is_meant and not (last and not is_newer(last, one)) then
+            rows[#rows + 1] = one
+        end
     end
-    local row = (any or some[id]) and operation_row(id)
-    if row and (any_state or wanted[row[OPERATION_STATE]]) then
-        answer[#answer + 1] = id
-        answer[#answer + 1] = cmsgpack.pack(row)
-    end
+end
+table.sort(rows, is_newer)
+for n = 1, math.min(#rows, tonumber(limit)) do
+    answer[#answer + 1] = rows[n].id
+    answer[#answer + 1] = cmsgpack.pack(rows[n].row)
 end
 return answer
