@@ -259,3 +259,22 @@ async def test_the_lag_of_a_line_survives_a_hand_back(scene: Scene) -> None:
         await scene.finish(job, HandedBack())
     [queue] = await scene.store.queues.find(["default"])
     assert queue.oldest_ready_age == pytest.approx(30, abs=0.001)
+
+
+async def test_a_recount_finds_that_the_books_are_right(scene: Scene) -> None:
+    for state in S:
+        await scene.in_state(state, queue=state)
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_what_a_recount_finds_missing_is_corrected(scene: Scene) -> None:
+    books = scene.store.telemetry
+    await scene.enqueue_many(2, queue="a")
+    await books.correct([Tally("a", TASK, S.READY, 3), Tally("b", TASK, S.FAILED, -1)])
+    missing = await books.recount()
+    assert missing is not None
+    assert sorted(missing) == [Tally("a", TASK, S.READY, -3), Tally("b", TASK, S.FAILED, 1)]
+    await scene.enqueue(queue="a")
+    await books.correct(missing)
+    assert await books.recount() == []
+    assert await books.tallies() == [Tally("a", TASK, S.READY, 3)]

@@ -88,9 +88,11 @@ def line_11_everything_drained(seen: Snapshot) -> None:
 
 
 async def the_store_finds_nothing_wrong(store: Store) -> None:
-    """No row is orphaned and no job is in two places, as the store itself sees it."""
-    problems = [f for f in await store.health.check() if f.severity is Severity.PROBLEM]
+    """No row is orphaned, no job is in two places, and the tallies equal a recount, as the store
+    itself sees it."""
+    problems = [f for f in await store.health.check(deep=True) if f.severity is Severity.PROBLEM]
     assert not problems, problems
+    assert not await store.telemetry.recount()
 
 
 async def all_of(store: Store, ids: Iterable[str]) -> list[Job]:

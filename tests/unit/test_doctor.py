@@ -12,6 +12,7 @@ from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
+from holdfast.job.state import JobState
 from holdfast.store.contract.operations import (
     Advance,
     OperationProgress,
@@ -19,7 +20,7 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import EVERY_QUEUE, Severity, jobs_of
+from holdfast.store.contract.records import EVERY_QUEUE, Severity, Tally, jobs_of
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened
@@ -246,3 +247,22 @@ async def test_a_canary_that_was_forgotten_is_named(scene: Scene) -> None:
         Action(Noun.OPERATIONS, Verb.GO_ON, operation),
         Action(Noun.OPERATIONS, Verb.STOP, operation),
     )
+
+
+async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) -> None:
+    async def books(**how: bool) -> list[Diagnosis]:
+        found = await examine(store.sibling(), **how)
+        return [each for each in found if each.check == "books"]
+
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.enqueue_many(3)
+        await store.telemetry.correct([Tally("default", "greet", JobState.READY, 4)])
+        assert await books() == []
+        [wrong] = await books(deep=True)
+        assert wrong.severity is PROBLEM
+        assert "-4 ready of greet in default" in wrong.saw
+        [mended] = await books(fix=True)
+        assert mended.severity is OK
+        [right] = await books(deep=True)
+        assert right.saw == "the tallies equal a recount of all jobs"

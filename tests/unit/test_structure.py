@@ -58,6 +58,7 @@ NO_SCRIPT = {
 SCRIPT_ELSEWHERE = {
     ("postgres", "jobs.reclaim"): "finish, with a condition that is a parameter",
     ("postgres", "health.check"): "check_bloat and its siblings: one script for each question",
+    ("sqlite", "telemetry.correct"): "the step of fold that adds to a tally",
     ("postgres", "store.migrate"): "migrations/: locks, reads and records",
     ("sqlite", "store.now"): "a clock of the program: the file has none",
     ("valkey", "jobs.reclaim"): "finish, with a condition that is an argument",
@@ -106,6 +107,8 @@ TESTED_IN = {
     "telemetry.tallies": "test_telemetry",
     "telemetry.totals": "test_telemetry",
     "telemetry.traffic": "test_telemetry",
+    "telemetry.recount": "test_telemetry",
+    "telemetry.correct": "test_telemetry",
     "telemetry.fold": "test_telemetry",
     "schedules.resume": "test_schedules_pause",
     "schedules.cursors": "test_schedules_record",

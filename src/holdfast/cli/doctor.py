@@ -29,14 +29,18 @@ MARKS = {
 
 
 @program.command("doctor")
-async def doctor(session: CommandSession) -> None:
+@click.option("--deep", is_flag=True, help="Read every job and recount the books.")
+@click.option("--fix", is_flag=True, help="As --deep, and correct the books where they are wrong.")
+async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
     """Check schema, clock, workers, queues and stuck jobs.
 
     The exit code is 1 if there is a problem.
     """
     url = session.url
     require_store_file(url)
-    findings = await examine(open_store(url, may_create=False))
+    if deep or fix:
+        click.echo("reading every job: a few seconds for each million", err=True)
+    findings = await examine(open_store(url, may_create=False), deep=deep, fix=fix)
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))

@@ -4,6 +4,9 @@ A reconciler mends what it can within seconds. So a check speaks up about what s
 mended long ago, and about what no reconciler can mend: a queue that nobody serves, a task that
 nobody knows, a clock that is wrong.
 
+By default every check has a bounded cost. A deep examination reads every job, recounts the books,
+and can put them right.
+
 The doctor changes no job, queue, schedule or worker. Two things are written by the verbs it uses: a
 SQLite file of an older release is migrated when it is opened, and the search for broken deadlines
 drops leftover deadline entries of jobs that have ended, as the deadline reconciler does.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.checks import (
     Facts,
     check_pauses,
@@ -26,15 +30,17 @@ from holdfast.insights.checks import (
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
+from holdfast.store.contract.records import EVERY_QUEUE
 from holdfast.store.contract.store import Store
 
 SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
 """Seconds between two clocks: from here on it is worth a warning, and a problem."""
+SHOWN = 5  # differences that are named
 
 
-async def examine(store: Store) -> list[Diagnosis]:
+async def examine(store: Store, *, deep: bool = False, fix: bool = False) -> list[Diagnosis]:
     """Open the store, run every check, close the store. If the store cannot be opened, the reason
-    is the only diagnosis."""
+    is the only diagnosis. `deep` reads every job; `fix` also corrects the books."""
     try:
         await store.open()
     except StoreUnavailable as error:
@@ -46,7 +52,7 @@ async def examine(store: Store) -> list[Diagnosis]:
         saw, _, advice = str(error).rpartition(": ")
         return [Diagnosis("schema", PROBLEM, saw or advice, advice if saw else "")]
     try:
-        return await _examine(store)
+        return await _examine(store, deep=deep or fix, fix=fix)
     except StoreUnavailable as error:
         return [
             Diagnosis("store", PROBLEM, f"it went away while being examined: {error}", "try again")
@@ -55,16 +61,17 @@ async def examine(store: Store) -> list[Diagnosis]:
         await store.close()
 
 
-async def _examine(store: Store) -> list[Diagnosis]:
+async def _examine(store: Store, *, deep: bool, fix: bool) -> list[Diagnosis]:
     clock = await check_clock(store)
     facts = Facts(await store.now(), await store.queues.find(), await store.workers.find())
-    own = [Diagnosis.of(finding) for finding in await store.health.check()]
+    own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))
     return [
         Diagnosis("store", OK, f"a {store.kind} store, and it answers"),
         *own,
         clock,
+        *([await check_books(store, fix=fix)] if deep else []),
         *check_workers(facts),
         *check_queues(facts),
         *await check_pauses(store, facts),
@@ -75,6 +82,26 @@ async def _examine(store: Store) -> list[Diagnosis]:
         *await check_schedules(store, facts.workers, facts.now),
         *await check_operations(store, facts.now),
     ]
+
+
+async def check_books(store: Store, *, fix: bool) -> Diagnosis:
+    """Whether the tallies equal a recount of the jobs."""
+    missing = await store.telemetry.recount()
+    if missing is None:
+        pause = Action(Noun.QUEUES, Verb.PAUSE, EVERY_QUEUE)
+        saw, advice = "jobs moved while they were counted", "pause everything and try again"
+        return Diagnosis("books", WARNING, saw, advice, (pause,))
+    if not missing:
+        return Diagnosis("books", OK, "the tallies equal a recount of all jobs")
+    shown = ", ".join(
+        f"{each.jobs:+,} {each.state} of {each.task} in {each.queue}" for each in missing[:SHOWN]
+    )
+    saw = f"{len(missing)} of the tallies differ from a recount: {shown}"
+    if fix:
+        await store.telemetry.correct(missing)
+        return Diagnosis("books", OK, f"{saw}; they are corrected")
+    advice = "report this as a bug; --fix corrects the tallies"
+    return Diagnosis("books", PROBLEM, saw, advice)
 
 
 async def check_clock(store: Store) -> Diagnosis:

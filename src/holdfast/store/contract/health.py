@@ -12,6 +12,7 @@ from holdfast.store.contract.records import (
 class Health(Protocol):
     """What the store can tell about its own health."""
 
-    async def check(self) -> list[Finding]:
-        """Schema, orphaned or doubled rows, bloat, settings that threaten durability."""
+    async def check(self, *, deep: bool = False) -> list[Finding]:
+        """Schema, orphaned or doubled rows, bloat, settings that threaten durability. It looks at
+        a bounded number of jobs, the oldest and the newest. `deep` allows a store to read all."""
         ...

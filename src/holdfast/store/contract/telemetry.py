@@ -32,6 +32,17 @@ class Telemetry(Protocol):
         first."""
         ...
 
+    async def recount(self) -> list[Tally] | None:
+        """How many jobs more there are than the tallies say, negative for fewer; empty if the
+        books are right. It reads every job. None if jobs were moved meanwhile and the store
+        cannot tell."""
+        ...
+
+    async def correct(self, missing: Sequence[Tally]) -> None:
+        """Add to the tallies what a recount found missing. Moves since the recount do no harm:
+        they change the jobs and the tallies alike."""
+        ...
+
     async def fold(self, limit: int) -> int:
         """Add up to `limit` counts of moves to the tallies, the totals and their minutes, and
         forget minutes older than `TRAFFIC_KEPT`. Returns how many were folded. It changes no answer

@@ -25,7 +25,7 @@ class PostgresHealth:
         self._connections = connections
         self._schema = schema
 
-    async def check(self) -> list[Finding]:
+    async def check(self, *, deep: bool = False) -> list[Finding]:
         checks: list[Callable[[], Awaitable[list[Finding]]]] = [
             self._version,
             self._places,

@@ -13,6 +13,7 @@ from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.rows import STATES
 
 
@@ -37,6 +38,15 @@ class PostgresTelemetry:
             for minute, queue, task, what, jobs in found
         ]
 
+    async def recount(self) -> list[Tally]:
+        return _tallies(await self._connections.fetch("telemetry/recount"))
+
+    async def correct(self, missing: Sequence[Tally]) -> None:
+        rows = sorted((tally.queue, tally.task, tally.state, tally.jobs) for tally in missing)
+        if rows:
+            columns = map(list, zip(*rows, strict=True))
+            await self._connections.fetch("telemetry/correct", *columns, again=False)
+
     async def fold(self, limit: int) -> int:
         [(folded,)] = await self._connections.timed(
             "telemetry/fold", self._lock, limit, TRAFFIC_KEPT
@@ -45,5 +55,8 @@ class PostgresTelemetry:
 
 
 async def tallies(connections: Connections, queues: Sequence[str]) -> list[Tally]:
-    found = await connections.fetch("telemetry/tallies", [*queues] or None)
+    return _tallies(await connections.fetch("telemetry/tallies", [*queues] or None))
+
+
+def _tallies(found: Sequence[Record]) -> list[Tally]:
     return [Tally(queue, task, STATES[state], jobs) for queue, task, state, jobs in found]

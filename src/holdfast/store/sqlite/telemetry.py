@@ -7,7 +7,7 @@ There is one writer at a time, so a transaction adds to the row of the current m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from holdfast.job.state import JobState
@@ -16,7 +16,7 @@ from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.sqlite.rows import SECOND, to_datetime, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
-from holdfast.store.sqlite.transaction import MINUTE, NOWHERE, Transaction
+from holdfast.store.sqlite.transaction import MINUTE, NOWHERE, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
 
@@ -32,6 +32,14 @@ class SqliteTelemetry(Verbs):
     async def traffic(self, since: datetime, until: datetime) -> list[Traffic]:
         return await self._writer.read(lambda tx: traffic(tx, since, until))
 
+    async def recount(self) -> list[Tally]:
+        return await self._writer.read(recount)
+
+    async def correct(self, missing: Sequence[Tally]) -> None:
+        rows = [(tally.queue, tally.task, tally.state, tally.jobs) for tally in missing]
+        add = steps("telemetry/fold")["tally"]
+        await self._writer.write(lambda tx: tx.each(add, rows))
+
     async def fold(self, limit: int) -> int:
         """A look comes first: mostly there is nothing, and a transaction would take the lock."""
         if not await self._writer.read(_may_fold):
@@ -40,7 +48,15 @@ class SqliteTelemetry(Verbs):
 
 
 def tallies(tx: Transaction, queues: Sequence[str] = ()) -> list[Tally]:
-    rows = tx.rows(script("telemetry/tallies"), {"queues": to_json(queues) if queues else None})
+    queues_wanted = {"queues": to_json(queues) if queues else None}
+    return _tallies(tx.rows(script("telemetry/tallies"), queues_wanted))
+
+
+def recount(tx: Transaction) -> list[Tally]:
+    return _tallies(tx.rows(script("telemetry/recount")))
+
+
+def _tallies(rows: Iterable[Row]) -> list[Tally]:
     return [Tally(queue, task, JobState(state), jobs) for queue, task, state, jobs in rows]
 
 

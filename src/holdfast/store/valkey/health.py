@@ -31,7 +31,7 @@ class ValkeyHealth(ValkeyVerbs):
         super().__init__(connections)
         self._schema = schema
 
-    async def check(self) -> list[Finding]:
+    async def check(self, *, deep: bool = False) -> list[Finding]:
         servers = await read_servers(self._connections)
         return [
             Finding("schema", OK, f"version {await self._schema.version()} of {VERSION}"),

@@ -10,16 +10,19 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from holdfast.job.state import JobState
+from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.moments import to_datetime, to_micros
 from holdfast.store.valkey.replies import paired
-from holdfast.store.valkey.rows import STATES, split_count
+from holdfast.store.valkey.rows import STATES, line_name, split_count
 
 MINUTE = 60_000_000
+RECOUNT_BATCH = 1_000
+LISTED = ("live", *(f"ended:{state}" for state in sorted(ENDED)))
+"""The sets that together list every job once."""
 
 
 class ValkeyTelemetry(ValkeyVerbs):
@@ -46,6 +49,43 @@ class ValkeyTelemetry(ValkeyVerbs):
             for minute in sorted(minutes)
             for field, jobs in minutes[minute].items()
         ]
+
+    async def recount(self) -> list[Tally] | None:
+        """Records are read a batch at a time. The difference is true if no job was moved between
+        the first batch and the last."""
+        before = sorted(await self.totals())
+        found: Counter[tuple[str, str, JobState]] = Counter()
+        for partition in self._connections.partitions:
+            for name in LISTED:
+                await self._count_records(partition, name, found)
+        for tally in await self.tallies():
+            found[tally.queue, tally.task, tally.state] -= tally.jobs
+        if sorted(await self.totals()) != before:
+            return None
+        return [Tally(*place, jobs) for place, jobs in found.items() if jobs]
+
+    async def _count_records(
+        self, partition: int, name: str, found: Counter[tuple[str, str, JobState]]
+    ) -> None:
+        above = "-"
+        while True:
+            given = {"name": name, "above": above, "limit": RECOUNT_BATCH}
+            last, *counted = await self._connections.call("telemetry/recount", partition, given)
+            for field, jobs in paired(counted):
+                state, queue, task = _state(field)
+                found[queue, task, state] += int(jobs)
+            if not last:
+                return
+            above = f"({last.decode()}"
+
+    async def correct(self, missing: Sequence[Tally]) -> None:
+        """A count is the sum over all partitions: the first one takes what is missing."""
+        rows = [
+            (f"{tally.state}:{line_name(tally.queue, tally.task)}", tally.jobs) for tally in missing
+        ]
+        if rows:
+            given = {"rows": rows}
+            await self._connections.call("telemetry/correct", 0, given, again=False)
 
     async def fold(self, limit: int) -> int:
         given = {"limit": limit, "kept": TRAFFIC_KEPT}

@@ -2,23 +2,41 @@
 select max(version) from holdfast_migration
 
 -- name: two places
-select job_id from holdfast_place group by job_id having count(*) > 1 limit 5
+with looked as (
+    select id from (select id from holdfast_job order by id limit :looked)
+    union
+    select id from (select id from holdfast_job order by id desc limit :looked)
+)
+select id
+from looked
+where (select count(*) from holdfast_place as p where p.job_id = looked.id) > 1
+limit :shown
 
 -- name: no place
-select j.id
-from holdfast_job as j
-where not exists (select 1 from holdfast_place as p where p.job_id = j.id)
-limit 5
+with looked as (
+    select id from (select id from holdfast_job order by id limit :looked)
+    union
+    select id from (select id from holdfast_job order by id desc limit :looked)
+)
+select id
+from looked
+where not exists (select 1 from holdfast_place as p where p.job_id = looked.id)
+limit :shown
 
 -- name: no body
-select p.job_id
-from holdfast_place as p
-where not exists (select 1 from holdfast_job as j where j.id = p.job_id)
-limit 5
+with looked as (
+    select job_id from (select job_id from holdfast_place order by job_id limit :looked)
+    union
+    select job_id from (select job_id from holdfast_place order by job_id desc limit :looked)
+)
+select job_id
+from looked
+where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
+limit :shown
 
 -- name: no worker
 select l.job_id
 from holdfast_lease as l
 left join holdfast_worker as w on w.id = l.worker_id
 where w.id is null
-limit 5
+limit :shown
