@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.errors import StoreUnavailable
@@ -16,7 +16,8 @@ class Line:
     `cut` refuses every call, `refuse` those of the verbs it names. `lose` names
     verbs of which one call each is applied although its answer is lost. `hold`
     names verbs whose answers wait for `release`; `held` those that do. `late` says
-    how many seconds calls of a verb need to reach the store.
+    how many seconds calls of a verb need to reach the store, and `first` what happens
+    before the next call of a verb gets there.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,7 @@ class Line:
         self.hold: set[str] = set()
         self.held: list[str] = []
         self.late: dict[str, float] = {}
+        self.first: dict[str, Callable[[], Awaitable[None]]] = {}
         self._released = asyncio.Event()
         self.calls: list[str] = []
 
@@ -38,6 +40,8 @@ class Line:
         if self.cut or verb in self.refuse:
             raise StoreUnavailable("the line is cut")
         await asyncio.sleep(self.late.get(verb, 0.0))
+        if happens := self.first.pop(verb, None):
+            await happens()
         answer = await call()
         if verb in self.hold:
             self.held.append(verb)

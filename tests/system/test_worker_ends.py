@@ -21,6 +21,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.worker.executor import Executor
 from tests.support import process_handlers as handlers
+from tests.support.flaky import FlakyStore, Line
 from tests.support.working import ONCE, QUICK, Shop
 
 SLOW_RETRY = Policy(retry=Retry(max_attempts=5, base=600))
@@ -451,3 +452,31 @@ async def test_a_delayed_job_that_is_due_is_drained_too(live_store: Store) -> No
     assert await shop.drain() == 1
     assert (await shop.get(due)).state is JobState.SUCCEEDED
     assert (await shop.get(later)).state is JobState.SCHEDULED
+
+
+async def test_a_job_that_fails_elsewhere_while_a_burst_looks_is_drained_too(
+    live_store: Store,
+) -> None:
+    """It runs while the burst promotes what is due, and is due again when the burst counts what is
+    ready or running."""
+    release, runs = asyncio.Event(), 0
+
+    async def fails_once() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await release.wait()
+            raise ValueError("again")
+
+    async def fail_now() -> None:
+        release.set()
+        await elsewhere.until(job_id, lambda job: job.state is JobState.SCHEDULED)
+
+    line = Line()
+    elsewhere, here = Shop(live_store, fails_once), Shop(FlakyStore(live_store, line), fails_once)
+    job_id = await elsewhere.enqueue(fails_once)
+    async with elsewhere.worker():
+        await elsewhere.until(job_id, lambda job: job.state is JobState.RUNNING)
+        line.first["count"] = fail_now
+        await here.drain()
+        assert (await here.get(job_id)).state is JobState.SUCCEEDED

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.worker.pipeline import Pipeline
@@ -14,6 +15,20 @@ from holdfast.worker.pipeline import Pipeline
 PROMOTION_BATCH = 1_000
 CHECK_SECONDS = 0.1
 """Seconds between two checks while only other workers still run jobs of these queues."""
+PUTS_BACK = frozenset(
+    {
+        What.RETRIED,
+        What.TIMED_OUT,
+        What.LOST,
+        What.SNOOZED,
+        What.THROTTLED,
+        What.SUSPENDED,
+        What.PUT_OFF,
+        What.RESCHEDULED,
+        What.MOVED,
+    }
+)
+"""What may turn a ready or running job into one that waits for a time, perhaps one that has come."""
 
 
 async def drained(pipeline: Pipeline) -> int:
@@ -23,6 +38,10 @@ async def drained(pipeline: Pipeline) -> int:
     Due jobs are made ready here too, so a worker without services drains as well. Jobs that this
     worker put off for a moment are waited for. Jobs of a paused or cooling queue cannot run now
     and do not count.
+
+    Promoting and counting are two statements. A job that another worker runs at the first may be
+    due again at the second, if it failed without a wait, and neither sees it. Both are believed
+    only if the books say that no job was put back meanwhile.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
     tasks = tuple(pipeline.setup.registry)
@@ -32,9 +51,13 @@ async def drained(pipeline: Pipeline) -> int:
             await _quiet(pipeline)
             pipeline.admission.all_is_written()
             try:
+                put_back = await _put_back(pipeline, tasks)
                 promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
                 await pipeline.look_for_queues()
-                if not promoted and await _done(pipeline, store, pipeline.permits.slots, tasks):
+                nothing_left = not promoted and await _done(
+                    pipeline, store, pipeline.permits.slots, tasks
+                )
+                if nothing_left and await _put_back(pipeline, tasks) == put_back:
                     break
             except (StoreUnavailable, StoreRefuses) as error:
                 outage.failed("promote_due", error)
@@ -61,6 +84,15 @@ async def _quiet(pipeline: Pipeline) -> None:
         ):
             return
         await asyncio.sleep(0.002)
+
+
+async def _put_back(pipeline: Pipeline, tasks: tuple[str, ...]) -> int:
+    """How many jobs of the worker's tasks and queues were ever put back to wait."""
+    return sum(
+        total.jobs
+        for total in await pipeline.setup.store.telemetry.totals()
+        if total.what in PUTS_BACK and total.queue in pipeline.permits.slots and total.task in tasks
+    )
 
 
 async def _done(
