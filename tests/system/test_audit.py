@@ -102,6 +102,19 @@ async def test_a_program_that_acts_for_itself_writes_nothing(client: Client, sce
     assert await acts(scene.store) == []
 
 
+async def test_an_act_costs_two_calls_and_a_program_that_acts_for_itself_none(
+    scene: Scene,
+) -> None:
+    line = Line()
+    client = Client(FlakyStore(scene.store, line), Providers(), Events())
+    own = ["get", "live", "finish"]
+    for by, calls in ((None, own), ("ann", ["begin", *own, "close"])):
+        line.calls.clear()
+        await client.cancel(await scene.enqueue(), by=by)
+        assert line.calls == [*calls, "get"]
+    await client.aclose()
+
+
 async def test_an_act_shows_its_target_and_its_arguments(client: Client, scene: Scene) -> None:
     job = await scene.enqueue()
     await client.move(job, "slow", by="ann")

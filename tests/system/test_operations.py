@@ -85,6 +85,20 @@ async def test_an_operation_changes_every_job_that_matches_and_no_other(
     assert [move.progress.changed for move in moves] == [0, 4, 4, 8, 8, 10]
 
 
+@pytest.mark.parametrize("verb", sorted(set(JOB_VERBS) - {"cancel"}))
+async def test_no_operation_but_a_cancel_touches_a_running_job(
+    client: Client, scene: Scene, verb: str
+) -> None:
+    """Elsewhere a bulk retry by status reset rows that a worker was running."""
+    running = await scene.running()
+    before = await scene.store.jobs.get([running.id])
+    value = {"move": "slow", "reprioritise": 9, "reschedule": 99.0}.get(verb)
+    done = await run(client, verb, value, everything=True)
+    assert (done.request.matched, done.progress.changed) == (0, 0)
+    assert await scene.store.jobs.get([running.id]) == before
+    assert (await scene.finish(running)).accepted
+
+
 async def test_a_preview_counts_by_state_and_queue_and_changes_nothing(
     client: Client, scene: Scene
 ) -> None:

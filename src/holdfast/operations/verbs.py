@@ -40,12 +40,10 @@ async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId
     done: list[JobId] = []
     left = list(ids)
     for _round in range(CANCEL_ROUNDS):
-        live = await jobs.live(left)
+        live = await jobs.live(left) if left else []
         if not live:
             break
-        marked = await jobs.request_cancel(
-            [job.id for job in live if job.state is JobState.RUNNING]
-        )
+        marked = await _mark_running(jobs, [job for job in live if job.state is JobState.RUNNING])
         ended = await _end_waiting(jobs, [job for job in live if job.state in WAITING])
         reached = {*marked, *ended}
         done += reached
@@ -53,7 +51,13 @@ async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId
     return done
 
 
+async def _mark_running(jobs: JobsWithin, running: Sequence[Live]) -> list[JobId]:
+    return await jobs.request_cancel([job.id for job in running]) if running else []
+
+
 async def _end_waiting(jobs: JobsWithin, waiting: Sequence[Live]) -> list[JobId]:
+    if not waiting:
+        return []
     verdicts = await jobs.finish([decide(job, Cancelled()) for job in waiting])
     return [verdict.id for verdict in verdicts if verdict.accepted]
 
