@@ -44,6 +44,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
         (Action(Noun.TASKS, Verb.RESUME, "mail.send"), "holdfast tasks resume mail.send"),
         (Action(Noun.SCHEDULES, Verb.DELETE, "nightly"), "holdfast schedules delete nightly"),
         (Action(Noun.OPERATIONS, Verb.GO_ON, JOB), f"holdfast operations go-on {JOB}"),
+        (Action(Noun.BOOKS, Verb.CORRECT), "holdfast doctor --fix"),
         (START_WORKER, "holdfast worker app:app"),
         (Action(Noun.WORKERS, Verb.START, "mail"), "holdfast worker app:app --queues mail"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
+from holdfast.store.contract.audit import AuditFilter
 from holdfast.store.contract.operations import (
     Advance,
     OperationProgress,
@@ -250,7 +252,7 @@ async def test_a_canary_that_was_forgotten_is_named(scene: Scene) -> None:
 
 
 async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) -> None:
-    async def books(**how: bool) -> list[Diagnosis]:
+    async def books(**how: Any) -> list[Diagnosis]:
         found = await examine(store.sibling(), **how)
         return [each for each in found if each.check == "books"]
 
@@ -262,7 +264,12 @@ async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) 
         [wrong] = await books(deep=True)
         assert wrong.severity is PROBLEM
         assert "-4 ready of greet in default" in wrong.saw
-        [mended] = await books(fix=True)
+        assert wrong.actions == (Action(Noun.BOOKS, Verb.CORRECT),)
+        [mended] = await books(fix=True, by="ann")
         assert mended.severity is OK
+        [act] = (await store.audit.page(AuditFilter(), 9)).entries
+        assert (act.by, act.verb, act.outcome, act.changed) == ("ann", "books.correct", "done", 1)
+        assert act.arguments is not None
+        assert '"jobs":-4' in act.arguments
         [right] = await books(deep=True)
         assert right.saw == "the tallies equal a recount of all jobs"

@@ -35,6 +35,8 @@ def _arguments(action: Action) -> list[str]:
             return [action.noun, action.verb, "--all"]
         case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES:
             return [action.noun, action.verb, action.target]
+        case Noun.BOOKS:
+            return ["doctor", "--fix"]
         case Noun.OPERATIONS:
             return [action.noun, action.verb.replace("_", "-"), action.target]
         case Noun.WORKERS:

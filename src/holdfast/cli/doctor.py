@@ -40,7 +40,7 @@ async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
     require_store_file(url)
     if deep or fix:
         click.echo("reading every job: a few seconds for each million", err=True)
-    findings = await examine(open_store(url, may_create=False), deep=deep, fix=fix)
+    findings = await examine(open_store(url, may_create=False), deep=deep, fix=fix, by=session.by)
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))

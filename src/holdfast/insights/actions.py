@@ -22,6 +22,7 @@ class Noun(StrEnum):
     SCHEDULES = "schedules"
     WORKERS = "workers"
     OPERATIONS = "operations"
+    BOOKS = "books"
 
 
 class Verb(StrEnum):
@@ -44,6 +45,7 @@ class Verb(StrEnum):
     STOP = "stop"
     GO_ON = "go_on"
     UNDO = "undo"
+    CORRECT = "correct"
 
 
 class Action(msgspec.Struct, frozen=True):

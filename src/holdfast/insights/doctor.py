@@ -7,12 +7,17 @@ nobody knows, a clock that is wrong.
 By default every check has a bounded cost. A deep examination reads every job, recounts the books,
 and can put them right.
 
-The doctor changes no job, queue, schedule or worker. Two things are written by the verbs it uses: a
+The doctor changes no job, queue, schedule or worker; a correction of the books is an act of whoever
+asked for it. Two things are written by the verbs it uses: a
 SQLite file of an older release is migrated when it is opened, and the search for broken deadlines
 drops leftover deadline entries of jobs that have ended, as the deadline reconciler does.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
@@ -30,7 +35,8 @@ from holdfast.insights.checks import (
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
-from holdfast.store.contract.records import EVERY_QUEUE
+from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
+from holdfast.store.contract.records import EVERY_QUEUE, Tally
 from holdfast.store.contract.store import Store
 
 SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
@@ -38,9 +44,12 @@ SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
 SHOWN = 5  # differences that are named
 
 
-async def examine(store: Store, *, deep: bool = False, fix: bool = False) -> list[Diagnosis]:
+async def examine(
+    store: Store, *, deep: bool = False, fix: bool = False, by: str | None = None
+) -> list[Diagnosis]:
     """Open the store, run every check, close the store. If the store cannot be opened, the reason
-    is the only diagnosis. `deep` reads every job; `fix` also corrects the books."""
+    is the only diagnosis. `deep` reads every job; `fix` also corrects the books, which is an act
+    of the operator whom `by` names."""
     try:
         await store.open()
     except StoreUnavailable as error:
@@ -52,7 +61,7 @@ async def examine(store: Store, *, deep: bool = False, fix: bool = False) -> lis
         saw, _, advice = str(error).rpartition(": ")
         return [Diagnosis("schema", PROBLEM, saw or advice, advice if saw else "")]
     try:
-        return await _examine(store, deep=deep or fix, fix=fix)
+        return await _examine(store, deep=deep or fix, fix=fix, by=by)
     except StoreUnavailable as error:
         return [
             Diagnosis("store", PROBLEM, f"it went away while being examined: {error}", "try again")
@@ -61,7 +70,7 @@ async def examine(store: Store, *, deep: bool = False, fix: bool = False) -> lis
         await store.close()
 
 
-async def _examine(store: Store, *, deep: bool, fix: bool) -> list[Diagnosis]:
+async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> list[Diagnosis]:
     clock = await check_clock(store)
     facts = Facts(await store.now(), await store.queues.find(), await store.workers.find())
     own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
@@ -71,7 +80,7 @@ async def _examine(store: Store, *, deep: bool, fix: bool) -> list[Diagnosis]:
         Diagnosis("store", OK, f"a {store.kind} store, and it answers"),
         *own,
         clock,
-        *([await check_books(store, fix=fix)] if deep else []),
+        *([await check_books(store, fix=fix, by=by)] if deep else []),
         *check_workers(facts),
         *check_queues(facts),
         *await check_pauses(store, facts),
@@ -84,7 +93,7 @@ async def _examine(store: Store, *, deep: bool, fix: bool) -> list[Diagnosis]:
     ]
 
 
-async def check_books(store: Store, *, fix: bool) -> Diagnosis:
+async def check_books(store: Store, *, fix: bool, by: str | None = None) -> Diagnosis:
     """Whether the tallies equal a recount of the jobs."""
     missing = await store.telemetry.recount()
     if missing is None:
@@ -98,10 +107,22 @@ async def check_books(store: Store, *, fix: bool) -> Diagnosis:
     )
     saw = f"{len(missing)} of the tallies differ from a recount: {shown}"
     if fix:
-        await store.telemetry.correct(missing)
+        await _correct(store, missing, by)
         return Diagnosis("books", OK, f"{saw}; they are corrected")
-    advice = "report this as a bug; --fix corrects the tallies"
-    return Diagnosis("books", PROBLEM, saw, advice)
+    advice = "report this as a bug, and correct the tallies"
+    return Diagnosis("books", PROBLEM, saw, advice, (Action(Noun.BOOKS, Verb.CORRECT),))
+
+
+async def _correct(store: Store, missing: Sequence[Tally], by: str | None) -> None:
+    """The audit keeps what the books said wrongly."""
+    if by is None:
+        await store.telemetry.correct(missing)
+        return
+    found = msgspec.json.encode({"missing": missing[:SHOWN]}).decode()
+    act = Act(id=new_act_id(), by=by, verb=f"{Noun.BOOKS}.{Verb.CORRECT}", arguments=found)
+    await store.audit.begin(act)
+    await store.telemetry.correct(missing)
+    await store.audit.close(act.id, ActOutcome.DONE, len(missing))
 
 
 async def check_clock(store: Store) -> Diagnosis:

@@ -299,6 +299,12 @@ _METHOD_ROWS = (
         done="being undone",
         arguments=(Parameter("reason", "Why.", str),),
     ),
+    OperatorVerb(
+        noun=Noun.BOOKS,
+        verb=Verb.CORRECT,
+        about="Recount all jobs and correct the books: the doctor's `fix`.",
+        done="corrected",
+    ),
 )
 
 VERBS: Mapping[tuple[Noun, Verb], OperatorVerb] = {
