@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cached_property
 from types import TracebackType
@@ -272,7 +272,16 @@ class App(Tasks):
 
     def begin_sync(self, verb: Verb[T]) -> Pending[T]:
         """Start such a coroutine function; `wait()` of the answer waits for its end."""
-        return self.begin_call(lambda opened: verb(opened.client))
+        expected = "given a coroutine function, such as lambda client: client.count()"
+        checks.function("run_sync", verb, expected)
+
+        def call(opened: Opened) -> Awaitable[T]:
+            answer = verb(opened.client)
+            if not isinstance(answer, Awaitable):
+                raise BadOption("run_sync", expected, f"a function that returned {answer!r}")
+            return answer
+
+        return self.begin_call(call)
 
     def begin_call(self, call: Call[T]) -> Pending[T]:
         """Start a coroutine function of the open store, which may be the portal's own."""

@@ -242,3 +242,22 @@ def test_arguments_of_a_wrong_kind_are_refused(args: Any) -> None:
 
     with pytest.raises((BadOption, BadArguments), match="a tuple, a mapping, or a JSON object"):
         work.scheduled("@daily", args=args)
+
+
+def test_a_schedule_below_its_task_stands_on_a_function_that_can_carry_it() -> None:
+    with pytest.raises(BadOption, match=r"@app\.schedule must be put above"):
+        App("sqlite://").schedule("@daily")(print)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"args": "\ud800"}, BadArguments), ({"cap": "\ud800"}, BadOption)],
+    ids=["args", "cap"],
+)
+def test_text_without_a_form_in_utf_8_is_refused(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    app = App("sqlite://")
+    task = app.task(name="report")(lambda: None)
+    with pytest.raises(error, match="surrogates"):
+        app.schedule("@daily", **options)(task)

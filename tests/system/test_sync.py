@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -360,3 +361,11 @@ def test_run_worker_works_until_it_is_told_to_stop(backend: Backend) -> None:
     child.send_signal(signal.SIGTERM)
     out, said = child.communicate(timeout=60)
     assert (out, child.returncode) == ("left\n", 0), said
+
+
+@pytest.mark.parametrize("verb", [None, "count", print, lambda client: client.count])
+def test_what_is_no_coroutine_function_of_the_client_is_refused(verb: Any) -> None:
+    app = App("sqlite://")
+    with pytest.raises(BadOption, match="run_sync must be given a coroutine function"):
+        app.run_sync(verb)
+    app.close_sync()

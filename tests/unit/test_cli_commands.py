@@ -255,6 +255,31 @@ def test_every_help_page_fits_a_small_terminal_and_cuts_nothing(
     assert "..." not in options.replace("[ARGS]...", "")
 
 
+BYTES = "\udc80"  # what a shell hands over that is no UTF-8
+CALENDAR = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["jobs", "list", "--since", CALENDAR], "--since must be a time"),
+        (["audit", "list", "--until", CALENDAR], "--until must be a time"),
+        (["schedules", "preview", "n", "--to", f"+{CALENDAR}"], "--to is past the end"),
+        (["schedules", "create", "n", "--task", "send", "--args", BYTES], "must be UTF-8 text"),
+        (["schedules", "edit", "n", "--cron", BYTES], "must be UTF-8 text"),
+        (["enqueue", "send", "--import", ""], "imports must be names of modules"),
+        (["worker", "--import", ".tasks", "--burst"], "imports must be names of modules"),
+        (["worker", "--processes", CALENDAR], "not in the range 1<=x<=1000"),
+    ],
+)
+def test_a_value_that_no_option_can_have_is_a_wrong_call(
+    desk: Desk, words: list[str], said: str
+) -> None:
+    answer = desk.on_store("--app", desk.shop(), *words)
+    assert (answer.code, answer.out) == (2, ""), answer.err
+    assert said in answer.err
+
+
 @pytest.mark.parametrize("words", [["jbos"], ["jobs", "list", "--nope"], ["jobs", "show"]])
 def test_a_call_that_does_not_parse_is_a_wrong_call(desk: Desk, words: list[str]) -> None:
     answer = desk.run(*words)

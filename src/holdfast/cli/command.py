@@ -18,6 +18,7 @@ import click
 from holdfast.cli.output import complain
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.errors import BadArguments, BadOption, HoldfastError, UnknownTask
+from holdfast.job.checks import is_encodable
 
 USAGE = (UsageProblem, BadOption, BadArguments, UnknownTask)
 INTERRUPTED = 130
@@ -100,6 +101,12 @@ class Program(Group):
         for module in self._modules.get(cmd_name, ()):
             import_module(module)
         return super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for arg in args:
+            if not is_encodable(arg):  # bytes of the shell that are no UTF-8
+                raise click.UsageError(f"arguments must be UTF-8 text, got {arg!r}", ctx)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         with _errors_told(ctx):

@@ -146,7 +146,12 @@ def moment(option: str, text: str) -> datetime:
 def when(option: str, text: str) -> datetime:
     """A moment: `2h` is two hours ago, as in other commands, and `+7d` is in seven days."""
     ahead = parse_duration(text[1:]) if text.startswith("+") else None
-    return moment(option, text) if ahead is None else utcnow() + timedelta(seconds=ahead)
+    if ahead is None:
+        return moment(option, text)
+    try:
+        return utcnow() + timedelta(seconds=ahead)
+    except OverflowError:
+        raise UsageProblem(f"{option} is past the end of the calendar; got {text!r}") from None
 
 
 def due_time(option: str, text: str) -> datetime:

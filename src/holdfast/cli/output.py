@@ -222,9 +222,9 @@ def parse_moment(text: str) -> datetime | None:
     """A moment: how long ago it was (`2h`), or an ISO date or time. A time without a zone is local.
     None if the text is neither."""
     passed = parse_duration(text)
-    if passed is not None:
-        return utcnow() - timedelta(seconds=passed)
     try:
+        if passed is not None:
+            return utcnow() - timedelta(seconds=passed)
         return datetime.fromisoformat(text).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):  # no time, or none that the calendar has
         return None

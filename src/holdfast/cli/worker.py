@@ -88,8 +88,12 @@ def setting(flag: str, *more: str, **about: Any) -> Callable[[F], F]:
     return kind(flag, *more, envvar=variable, show_envvar=True, **about)
 
 
-def number(flag: str, **about: Any) -> Callable[[F], F]:
-    return setting(flag, metavar="N", type=click.IntRange(min=1), **about)
+MOST_PROCESSES = 1_000
+"""More than any machine runs, so a slip of the finger cannot fill it."""
+
+
+def number(flag: str, most: int | None = None, **about: Any) -> Callable[[F], F]:
+    return setting(flag, metavar="N", type=click.IntRange(1, most), **about)
 
 
 @program.command("worker")
@@ -99,7 +103,12 @@ def number(flag: str, **about: Any) -> Callable[[F], F]:
 )
 @setting("--strict", is_flag=True, help="Queues in this order: a later one only while none waits.")
 @imports_option
-@number("--processes", default=1, help="So many worker processes, each with these slots.")
+@number(
+    "--processes",
+    most=MOST_PROCESSES,
+    default=1,
+    help="So many worker processes, each with these slots.",
+)
 @number("--threads", help="Most threads for plain functions.")
 @number("--child-processes", help="Most child processes for tasks with process=True.")
 @setting("--burst", is_flag=True, help="Stop when nothing is left to do.")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from holdfast.errors import BadImport
+from holdfast.errors import BadImport, BadOption
 from holdfast.job import checks
 from holdfast.job.importable import importable_name
 
@@ -39,10 +39,18 @@ class Imports:
 
     def _load_each(self, modules: Iterable[str]) -> None:
         for module in modules:
-            checks.kind("imports", module, str, "names of modules, such as 'shop.tasks'")
+            _check_module(module)
             if module not in self.loaded and not _runs_as_script(module):
                 load_module(module)
                 self.loaded.append(module)
+
+
+def _check_module(name: object) -> None:
+    """Python's own errors for no name and for a relative one say nothing of the setting."""
+    expected = "names of modules, such as 'shop.tasks'"
+    checks.kind("imports", name, str, expected)
+    if not name or str(name).startswith("."):
+        raise BadOption("imports", expected, name)
 
 
 def load_module(name: str) -> None:

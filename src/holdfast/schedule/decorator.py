@@ -59,11 +59,18 @@ class ScheduleDecorator:
             self._declare(target)
         elif callable(target):
             # `@app.schedule` stands below `@app.task`: the function is not a task yet.
-            setattr(target, WAITING_SCHEDULES, [*declared_on(target), self._declare])
-            self._waits_for = target
+            self._wait_for(target)
         else:
             raise BadOption("@app.schedule", "put on a task or a function", target)
         return target
+
+    def _wait_for(self, function: Callable[..., Any]) -> None:
+        try:
+            setattr(function, WAITING_SCHEDULES, [*declared_on(function), self._declare])
+        except (AttributeError, TypeError):  # one that is written in C takes no note
+            expected = "put above @app.task, or on a function written in Python"
+            raise BadOption("@app.schedule", expected, function) from None
+        self._waits_for = function
 
     def _declare(self, task: Schedulable) -> None:
         name = self._name or _own_name(task)

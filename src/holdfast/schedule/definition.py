@@ -196,8 +196,8 @@ def _typed(definition: Definition) -> Definition:
 def _plain(definition: Definition) -> dict[str, Any]:
     for option, value in msgspec.structs.asdict(definition).items():
         try:
-            msgspec.to_builtins(value)
-        except TypeError as error:  # an object of a kind that JSON has no form for
+            msgspec.json.encode(value)
+        except (TypeError, UnicodeEncodeError) as error:  # what JSON has no form for
             raise BadOption(option, f"of the right type ({error})", value) from None
     plain: dict[str, Any] = msgspec.to_builtins(definition)
     return plain
@@ -238,7 +238,7 @@ def _arguments(task: str, codec: CallCodec, chosen: ScheduleOptions) -> str:
         codec.check(text)
     except BadArguments:
         raise
-    except (HoldfastError, msgspec.DecodeError) as error:
+    except (HoldfastError, msgspec.DecodeError, UnicodeEncodeError) as error:
         raise BadArguments(task, f"the arguments of its schedule: {error}") from error
     call: dict[str, Any] = msgspec.json.decode(text)
     kept = {name: value for name, value in call.items() if name not in taken}
