@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,7 +87,7 @@ async def test_a_state_that_nobody_knows_ends_no_job(url: str, clock: ManualCloc
         worker = await hired(store)
         await store.jobs.insert([new_job()])
         [job] = await store.jobs.claim(worker, [Want(QUEUE, 1)], [TASK])
-        odd = cast("JobState", SimpleNamespace(value="lost"))
+        odd = cast("JobState", Mock(value="lost"))
         asked = Asked([], [Transition(job.id, job.fence, odd, why=What.LOST)], None)
         jobs: Any = store.jobs
         assert isinstance(jobs, PostgresFinishing)
