@@ -354,6 +354,33 @@ async def test_a_page_that_was_in_hand_is_brought_to_its_end_by_another(
     assert bool(found) == (verb != "delete")
 
 
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+async def test_an_operation_that_was_cut_off_and_stopped_is_undone_without_going_on(
+    scene: Scene, after: bool
+) -> None:
+    jobs = [await scene.enqueue(queue=f"q{n}") for n in range(9)]
+    line = Line()
+    dying = Client(FlakyStore(scene.store, line), Providers(), Events())
+    operation = await dying.operations.begin("move", "all", everything=True)
+    if after:
+        line.lose = {"move"}
+    else:
+        line.refuse = {"move"}
+    with pytest.raises(StoreUnavailable):
+        await dying.operations.follow(operation.id)
+    await dying.aclose()
+    client = Client(scene.store, Providers(), Events())
+    await client.operations.stop(operation.id)
+    undo = await undone(client, operation)
+    assert undo.progress.changed == (4 if after else 0)
+    left = await client.operations.get(operation.id)
+    assert (left.state, left.progress.changed) == (STOPPED, 4 if after else 0)
+    assert left.progress.failed == (0 if after else 4)
+    found = {job.id: job.queue for job in await scene.store.jobs.get(jobs)}
+    assert found == {job: f"q{n}" for n, job in enumerate(jobs)}
+    await client.aclose()
+
+
 KILLED = """
 import asyncio, os, signal, sys
 from holdfast import App
@@ -418,8 +445,12 @@ async def test_a_worker_goes_on_where_a_killed_runner_stopped_and_undo_restores(
         assert (done.progress.changed, done.progress.failed) == (60, 0)
         found = await states(app.store, jobs)
         assert (found.count(JobState.FAILED), found.count(JobState.READY)) == (10, 30)
-        [act] = (await app.client.audit.page(by="ann@desk")).entries
-        assert (act.outcome, act.changed) == (ActOutcome.DONE, 60)
+
+        async def is_closed() -> bool:
+            [act] = (await app.client.audit.page(by="ann@desk")).entries
+            return (act.outcome, act.changed) == (ActOutcome.DONE, 60)
+
+        await wait_until(is_closed, 60, "its act is closed, which comes last")
         undo = await app.client.operations.undo(operation.id)
         await app.client.operations.follow(undo.id)
         found = await states(app.store, jobs)

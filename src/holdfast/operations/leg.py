@@ -36,7 +36,7 @@ PACED_SECONDS = 0.5
 """A paced operation takes so many seconds' worth of jobs at once."""
 NAP_SECONDS = 2.0
 """How long a paced operation sleeps at most before its role is looked after."""
-MOVED = "job {} has moved meanwhile: nothing was changed"
+UNTOUCHED = "job {} was left as it is"
 
 OnOperation = Callable[[Operation], None]
 """Is called with the operation whenever it has moved."""
@@ -147,14 +147,14 @@ class Leg:
         same = [one for one in hand.jobs if _is_same(one, found.get(one.id))]
         items = [Item(found[one.id], self._value(one), one.was) for one in same if change]
         changed, left = await self._change(items)
+        tried = {item.job.id for item in items}
         before = {
             one.id
             for one in hand.jobs
-            if one not in same and self._row.applied(found.get(one.id), self._value(one))
+            if one.id not in tried and self._was_changed(one, found.get(one.id))
         }
         done = [(one.id, one.was) for one in hand.jobs if one.id in changed | before]
-        tried = {item.job.id for item in items} | before
-        untouched = [MOVED.format(one.id) for one in hand.jobs if one.id not in tried]
+        untouched = [UNTOUCHED.format(one.id) for one in hand.jobs if one.id not in tried | before]
         await self._settle(done, (*hand.left, *left, *untouched), hand.next_cursor)
         self._events.info(
             "operation.taken_over",
@@ -162,6 +162,11 @@ class Leg:
             jobs=len(hand.jobs),
             changed=len(before),
         )
+
+    def _was_changed(self, one: Noted, job: Job | None) -> bool:
+        if job is not None and _is_same(one, job):
+            return self._row.marked(job, self._value(one))
+        return self._row.applied(job, self._value(one))
 
     def _value(self, one: Noted) -> Any:
         return from_plain(self._row, one.value)
@@ -206,7 +211,7 @@ class Leg:
     async def _settle(
         self, done: Sequence[tuple[JobId, Any]], left: Sequence[str], next_cursor: str | None
     ) -> None:
-        """Write down what came of a page. A stop that came meanwhile stays."""
+        """Write down what came of a page. A stop stays one, also one that comes meanwhile."""
         before, hand = self.operation.progress, self.operation.hand
         state, progress = self._next_state(
             OperationProgress(
@@ -229,7 +234,7 @@ class Leg:
             return OperationState.DONE, progress
         canary = self.operation.request.canary
         if canary is None or progress.canary_over or progress.changed + progress.failed < canary:
-            return OperationState.RUNNING, progress
+            return self.operation.state, progress
         return OperationState.WAITING, msgspec.structs.replace(progress, canary_over=True)
 
     async def _advance(

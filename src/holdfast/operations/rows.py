@@ -23,6 +23,11 @@ def _nothing(job: Job) -> None:
     """An undo needs to know no more than which job it was."""
 
 
+def _never(job: Job, value: Any) -> bool:
+    """The change always shows in the state or the fence of a job."""
+    return False
+
+
 def _as_given(value: Any) -> Any:
     """The method that carries the verb out checks the value."""
     return value
@@ -79,7 +84,8 @@ class JobVerb(OperatorVerb):
     leaves a job alone that is in no such state: a job that has ended needs no cancel.
 
     `applied(job, value)` judges a job that is no longer as it was before the change, None if it is
-    gone: whether the change explains that. `was` is what an undo has to know of a job.
+    gone: whether the change explains that. `marked(job, value)` judges a job whose state and fence
+    are as before: whether something else shows that it was changed. `was` is what an undo has to know of a job.
     """
 
     noun: Noun = Noun.JOBS
@@ -90,6 +96,7 @@ class JobVerb(OperatorVerb):
     by_default: frozenset[JobState] = frozenset()
     refuses: bool = True
     applied: Callable[[Job | None, Any], bool]
+    marked: Callable[[Job, Any], bool] = _never
     was: Callable[[Job], Any] = _nothing
 
     @property

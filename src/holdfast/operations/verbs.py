@@ -88,6 +88,7 @@ CANCEL = JobVerb(
     refuses=False,
     undo=Verb.REQUEUE,
     applied=lambda job, _: job is not None and job.state is JobState.CANCELLED,
+    marked=lambda job, _: job.cancel_requested_at is not None,
     was=lambda job: job.state.value,
 )
 REQUEUE = JobVerb(
@@ -121,6 +122,7 @@ RESCHEDULE = JobVerb(
     arguments=(Parameter("due", "Seconds from now, or an aware datetime.", float, _due),),
     undo=Verb.RESCHEDULE,
     applied=lambda job, _: job is not None and job.state in (JobState.READY, JobState.SCHEDULED),
+    marked=lambda job, due: job.due_at is not None and job.due_at == due,
     was=lambda job: None if job.due_at is None else job.due_at.isoformat(),
 )
 DELETE = JobVerb(
@@ -143,6 +145,7 @@ MOVE = JobVerb(
     arguments=(Parameter("queue", "The queue to put them in.", str, _queue),),
     undo=Verb.MOVE,
     applied=lambda job, queue: job is not None and job.queue == queue,
+    marked=lambda job, queue: job.queue == queue,
     was=lambda job: job.queue,
 )
 REPRIORITISE = JobVerb(
@@ -155,6 +158,7 @@ REPRIORITISE = JobVerb(
     arguments=(Parameter("priority", "The new priority: lower runs first.", int, _priority),),
     undo=Verb.REPRIORITISE,
     applied=lambda job, priority: job is not None and job.priority == priority,
+    marked=lambda job, priority: job.priority == priority,
     was=lambda job: job.priority,
 )
 
