@@ -28,7 +28,7 @@ PUTS_BACK = frozenset(
         What.MOVED,
     }
 )
-"""What may turn a ready or running job into one that waits for a time, perhaps one that has come."""
+"""What may turn a ready or running job into one that waits for a time, perhaps one that is over."""
 
 
 async def drained(pipeline: Pipeline) -> int:
