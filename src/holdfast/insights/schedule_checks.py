@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from holdfast.errors import HoldfastError
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
-from holdfast.schedule.model import NO_SCOPE, Schedule
+from holdfast.schedule.model import Schedule
 from holdfast.schedule.status import contested, has_ended, undecided_for, undeclared
 from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
@@ -29,8 +29,9 @@ async def check_schedules(
         *(_contested(each, why) for each in found if (why := contested(each, now))),
         *(_without_task(each) for each in found if _lacks_task(each, workers, now)),
     ]
+    cursors = await store.schedules.own_cursors()
     for schedule in found:
-        findings += await _overdue(store, schedule, workers, now)
+        findings += _overdue(schedule, cursors.get(schedule.name), workers, now)
     well = f"{len(found)} schedules, none in trouble or overdue"
     return findings or [Diagnosis("schedules", OK, well)]
 
@@ -73,16 +74,15 @@ def _without_task(schedule: Schedule) -> Diagnosis:
     return Diagnosis("schedules", WARNING, saw, advice, tuple(acts))
 
 
-async def _overdue(
-    store: Store, schedule: Schedule, workers: Sequence[WorkerInfo], now: datetime
+def _overdue(
+    schedule: Schedule, cursor: datetime | None, workers: Sequence[WorkerInfo], now: datetime
 ) -> list[Diagnosis]:
     """Whether the schedule's own plans were decided about. Plans of a planner are not checked:
     only the planner knows when they are due."""
     if schedule.paused or schedule.error or schedule.definition.planner is not None:
         return []
-    cursors = await store.schedules.cursors(schedule.name, [NO_SCOPE])
     try:
-        waits = undecided_for(schedule, cursors.get(NO_SCOPE), now)
+        waits = undecided_for(schedule, cursor, now)
     except HoldfastError as error:
         return [Diagnosis("schedules", PROBLEM, f"schedule {schedule.name!r}: {error}")]
     if waits < OVERDUE:

@@ -46,6 +46,10 @@ class Schedules(Protocol):
         """The newest recorded plan of each scope; a scope with none is left out."""
         ...
 
+    async def own_cursors(self) -> dict[str, datetime]:
+        """The newest recorded plan of no scope, of every schedule that has one."""
+        ...
+
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         """Live jobs that this schedule started, by scope, oldest plan first."""
         ...

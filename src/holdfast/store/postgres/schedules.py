@@ -64,6 +64,10 @@ class PostgresSchedules:
         found = await self._connections.fetch("schedules/cursors", name, [*scopes])
         return {row["scope"]: row["at"] for row in found}
 
+    async def own_cursors(self) -> dict[str, datetime]:
+        found = await self._connections.fetch("schedules/own_cursors")
+        return {row["name"]: row["at"] for row in found}
+
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         distinct = list(dict.fromkeys(scopes))
         answer: dict[str, list[Live]] = {}

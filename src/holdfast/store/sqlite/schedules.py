@@ -66,6 +66,10 @@ class SqliteSchedules(Verbs):
 
         return await self._writer.read(work)
 
+    async def own_cursors(self) -> dict[str, datetime]:
+        rows = await self._writer.read(lambda tx: tx.rows(script("schedules/own_cursors")))
+        return {name: to_datetime(at) for name, at in rows}
+
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         return await self._writer.read(lambda tx: unfinished(tx, name, scopes))
 

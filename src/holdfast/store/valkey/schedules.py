@@ -96,6 +96,10 @@ class ValkeySchedules(ValkeyVerbs):
                     found[scope] = from_instant(at.decode())
         return found
 
+    async def own_cursors(self) -> dict[str, datetime]:
+        answers = await self._connections.everywhere("schedules/own_cursors")
+        return {name: from_instant(at.decode()) for one in answers for name, at in paired(one)}
+
     async def unfinished(self, name: str, scopes: Sequence[str]) -> dict[str, list[Live]]:
         found: dict[str, list[Live]] = {}
         for some in batches(dict.fromkeys(scopes), SCOPE_BATCH):
