@@ -30,6 +30,7 @@ from tests.support.shell import (
     wait_for_workers,
 )
 from tests.support.waiting import wait_until
+from tests.unit.test_metrics import Labels, by, read
 
 BLOCK = """
 
@@ -62,6 +63,11 @@ class Probes:
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
 
+    def scrape(self, path: str = "metrics") -> dict[str, dict[Labels, float]]:
+        with urllib.request.urlopen(f"{self._url}/{path}", timeout=STARTS) as answer:
+            assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            return read(answer.read().decode())
+
     async def wait_for(self, path: str, status: int) -> dict[str, Any]:
         said: dict[str, Any] = {}
 
@@ -84,7 +90,8 @@ async def test_probes_are_answered_by_what_the_worker_is_doing(shell: Shell, sto
     assert (ready["running"], ready["leaving"]) == (1, "")
     assert "store_says" not in ready
     assert probes.ask("live")[0] == 200
-    assert probes.ask("jobs") == (404, {"paths": ["/live", "/ready", "/startup"]})
+    paths = ["/live", "/ready", "/startup", "/metrics", "/metrics/store", "/scale"]
+    assert probes.ask("jobs") == (404, {"paths": paths})
     worker.send_signal(signal.SIGTERM)
     leaving = await probes.wait_for("ready", 503)
     assert leaving["leaving"] == "stop"
@@ -109,6 +116,50 @@ async def test_probes_are_answered_while_the_event_loop_is_blocked(
     await wait_until(lags, STARTS, "the probe tells of the lag")
 
 
+async def test_a_worker_tells_metrics_of_itself_and_of_its_store(
+    shell: Shell, store: Store
+) -> None:
+    job = await enqueue(store, "sleep", seconds=600)
+    worker = shell.start("worker", "shop:app", "--health", "0", "--queues", "default:7")
+    probes = Probes(worker)
+    await probes.wait_for("ready", 200)
+    await wait_for_state(store, job, JobState.RUNNING)
+
+    async def is_busy() -> bool:
+        found = await asyncio.to_thread(probes.scrape)
+        return found["holdfast_worker_slots"][by(state="busy")] == 1
+
+    await wait_until(is_busy, STARTS, "the slot is told as busy")
+    own = probes.scrape()
+    assert own["holdfast_worker_slots"][by(state="free")] == 6
+    assert own["holdfast_worker_claims_total"] == {(): 1}
+    assert by(reconciler="promotion") in own["holdfast_reconciler_errors_total"]
+    assert not any(name.startswith(("holdfast_jobs", "holdfast_queue")) for name in own)
+    shared = probes.scrape("metrics/store")
+    assert shared["holdfast_store_up"] == {by(store="sqlite"): 1}
+    assert shared["holdfast_jobs_total"][by(queue="default", task="sleep", what="claimed")] == 1
+    assert shared["holdfast_slots"][by(queue="default", state="usable")] == 7
+    code, said = probes.ask("scale?queue=default")
+    assert (code, said["running"], said["work"], said["slots"]) == (200, 1, 1, 7)
+    assert probes.ask("scale")[1]["queues"]["default"] == said
+
+
+async def test_metrics_are_told_while_the_event_loop_is_blocked(shell: Shell, store: Store) -> None:
+    shell.app.write_text(SHOP.format(url=shell.url) + BLOCK)
+    worker = shell.start("worker", "shop:app", "--health", "127.0.0.1:0", "--max-block", "1h")
+    probes = Probes(worker)
+    await probes.wait_for("ready", 200)
+    job = await enqueue(store, "block", seconds=600)
+    await wait_for_state(store, job, JobState.RUNNING)
+
+    async def lags() -> bool:
+        found = await asyncio.to_thread(probes.scrape)
+        return found["holdfast_worker_loop_lag_seconds"][()] > 0.5
+
+    await wait_until(lags, STARTS, "the lag is told")
+    assert probes.scrape("metrics/store")["holdfast_store_up"] == {by(store="sqlite"): 1}
+
+
 async def test_one_address_answers_for_all_processes(shell: Shell, store: Store) -> None:
     shell.environment = {"HOLDFAST_HEALTH": "127.0.0.1:0"}
     parent = shell.start("worker", "shop:app", "--processes", "2")
@@ -116,6 +167,8 @@ async def test_one_address_answers_for_all_processes(shell: Shell, store: Store)
     said = await probes.wait_for("ready", 200)
     pids = await wait_for_workers(store, 2)
     assert {one["pid"] for one in said["processes"].values()} == pids
+    assert probes.scrape()["holdfast_worker_ready"] == {by(process="1"): 1, by(process="2"): 1}
+    assert probes.scrape("metrics/store")["holdfast_workers"][by(state="alive")] == 2
     victim = min(pids)
     os.kill(victim, signal.SIGSTOP)
     os.kill(victim, signal.SIGKILL)

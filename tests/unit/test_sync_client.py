@@ -16,6 +16,7 @@ from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.sync import SyncClient
 from holdfast.client.tasks import TaskVerbs
+from holdfast.client.telemetry import TelemetryVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
 
@@ -27,6 +28,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (WorkerVerbs, lambda sync: sync.workers),
     (AuditVerbs, lambda sync: sync.audit),
     (OperationVerbs, lambda sync: sync.operations),
+    (TelemetryVerbs, lambda sync: sync.telemetry),
 ]
 
 
@@ -44,9 +46,8 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
 ) -> None:
     found = pick(App("sqlite://").sync)
     public = {name for name in dir(found) if not name.startswith("_")}
-    assert public - {"queues", "tasks", "schedules", "workers", "audit", "operations"} == set(
-        verbs(noun)
-    )
+    nouns = {"queues", "tasks", "schedules", "workers", "audit", "operations", "telemetry"}
+    assert public - nouns == set(verbs(noun))
     for name, signature in verbs(noun).items():
         _, *parameters = signature.parameters.values()
         verb = getattr(found, name)

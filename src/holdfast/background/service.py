@@ -7,7 +7,10 @@ is told to stop, and if it ends before that, something is wrong with it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Protocol
+
+from holdfast.background.counters import LoopCounters
 
 
 class Service(Protocol):
@@ -15,6 +18,11 @@ class Service(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def counters(self) -> Mapping[str, LoopCounters]:
+        """What its loops have counted, by the name of each loop that counts."""
+        ...
 
     async def start(self) -> None: ...
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from holdfast.background.counters import LoopCounters
 from holdfast.background.service import Loop
 from holdfast.background.supervisor import Supervisor
 from holdfast.events import Events
@@ -31,6 +32,11 @@ class WokenService(ABC):
         self._supervisor = Supervisor(self.loops, events, name=self.name, grace=grace)
         self._unsubscribe: Callable[[], None] | None = None
         self._turn = asyncio.Lock()
+
+    @property
+    def counters(self) -> Mapping[str, LoopCounters]:
+        """What its loops have counted, by the name of each loop that counts."""
+        return {}
 
     async def start(self) -> None:
         async with self._turn:

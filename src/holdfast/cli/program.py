@@ -21,6 +21,7 @@ MODULES = {
     "migrate": ["migrate"],
     "doctor": ["doctor"],
     "health": ["health"],
+    "metrics": ["metrics"],
     "demo": ["demo"],
 }
 """The modules that add each command, or the commands of each group."""

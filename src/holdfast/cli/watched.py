@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from holdfast.worker.notify import Systemd
 from holdfast.worker.reporter import LOOK_SECONDS, Reporter, ToParent
 
 if TYPE_CHECKING:
+    from holdfast.store.contract.store import Store
     from holdfast.worker.health import AskHealth
     from holdfast.worker.worker import Worker
 
@@ -33,15 +34,20 @@ class Watched:
 
 
 @contextmanager
-def watching(ask: AskHealth, address: str | None) -> Iterator[None]:
-    """Answer probes at this address, if one is given, and tell systemd, if it listens."""
+def watching(
+    ask: AskHealth, address: str | None, make_store: Callable[[], Store] | None = None
+) -> Iterator[None]:
+    """Answer probes and scrapes at this address, if one is given, and tell systemd, if it listens.
+    Scrapes of the store read one that `make_store` gives."""
     systemd = Systemd.from_environment()
     with ExitStack() as stack:
         if address is not None:
             from holdfast.worker.probes import Address, ProbeServer
+            from holdfast.worker.scraping import Scraper
 
-            probes = stack.enter_context(ProbeServer(Address.parse(address), ask))
-            logger.info("probes at http://%s/live, /ready, /startup", probes.address)
+            scraper = None if make_store is None else Scraper(make_store)
+            probes = stack.enter_context(ProbeServer(Address.parse(address), ask, scraper))
+            logger.info("probes at http://%s/live, /ready, /startup; /metrics", probes.address)
         if systemd is not None:
             every = min(LOOK_SECONDS, systemd.look_every or LOOK_SECONDS)
             stack.enter_context(Reporter(ask, systemd, every))

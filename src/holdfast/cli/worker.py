@@ -23,11 +23,13 @@ from holdfast.cli.watched import Watched, reported_to_parent, watching
 from holdfast.events import Event
 from holdfast.job.serving import check_choice
 from holdfast.logs.setup import DEFAULT, LEVELS, LogPlan, set_up_logs
+from holdfast.store.open import open_store
 from holdfast.worker.options import DEFAULT_SLOTS
 
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.opened_worker import OpenedWorker
+    from holdfast.store.contract.store import Store
     from holdfast.worker.last_resort import LastResort
     from holdfast.worker.worker import Worker
 
@@ -132,7 +134,7 @@ def number(flag: str, most: int | None = None, **about: Any) -> Callable[[F], F]
     type=size,
     help="With so much memory (512M, 2G), leave in good order and start anew.",
 )
-@setting("--health", metavar="HOST:PORT", help="Answer /live, /ready and /startup over HTTP.")
+@setting("--health", metavar="HOST:PORT", help="Answer probes and /metrics over HTTP.")
 @setting("--name", help="Its name in lists. Default: host and pid.")
 @setting(
     "--log-level",
@@ -203,7 +205,10 @@ def _run_one(session: CommandSession, call: WorkerCall) -> None:
     successor, watched = Successor(), Watched()
     app = session.app(call.locator, call.imports)
     set_up_logs(call.logs)
-    told = reported_to_parent if call.supervised else partial(watching, address=call.health)
+    watches = partial(
+        watching, address=call.health, make_store=lambda: app.unopened_store.sibling()
+    )
+    told = reported_to_parent if call.supervised else watches
     with told(watched.health), session.on_store(app), _stopped(app) as stopped:
         run_alone(lambda last_resort: _work(app, call, watched, last_resort))
     ended, back = stopped.get("ended", 0), stopped.get("handed_back", 0)
@@ -282,9 +287,11 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     from holdfast.cli.processes import ProcessGroup
     from holdfast.cli.reload import require_watcher, watch
 
+    make_store: Callable[[], Store] | None = None
     if call.locator is None or not reload:
         # An app that cannot be loaded is reported once, not by each child.
-        session.app(call.locator, call.imports)
+        app = session.app(call.locator, call.imports)
+        make_store = partial(open_store, session.given_url or app.settings.url, may_create=False)
     set_up_logs(call.logs)
     children = ProcessGroup(
         call.as_arguments(session.given_url),
@@ -295,7 +302,7 @@ def _run_many(session: CommandSession, call: WorkerCall, *, reload: bool) -> Non
     )
     if reload:
         require_watcher()
-    with watching(children.health, call.health):
+    with watching(children.health, call.health, make_store):
         code = asyncio.run(children.run(watch(children) if reload else None))
     if session.as_json:
         session.answer({"processes": call.processes, "restarts": children.restarts}, list)

@@ -61,6 +61,7 @@ from holdfast.store.contract.store import Store
 if TYPE_CHECKING:
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
+    from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.insights.explain import Explanation
     from holdfast.schedule.providers import Providers
 
@@ -109,6 +110,13 @@ class Client:
         from holdfast.client.operations import OperationVerbs
 
         return OperationVerbs(self._store, self._acts)
+
+    @cached_property
+    def telemetry(self) -> TelemetryVerbs:
+        """What the store tells others; imported with its first use, as few programs tell it."""
+        from holdfast.client.telemetry import TelemetryVerbs
+
+        return TelemetryVerbs(self._store)
 
     async def aclose(self) -> None:
         await self._inserter.aclose()

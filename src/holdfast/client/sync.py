@@ -33,6 +33,7 @@ from holdfast.job import checks
 if TYPE_CHECKING:
     from holdfast.client.sync_operations import SyncOperationVerbs
     from holdfast.client.sync_schedules import SyncScheduleVerbs
+    from holdfast.client.sync_telemetry import SyncTelemetryVerbs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,6 +139,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_operations import SyncOperationVerbs
 
         return SyncOperationVerbs(self._app, lambda client: client.operations)
+
+    @cached_property
+    def telemetry(self) -> SyncTelemetryVerbs:
+        """What the store tells others, imported with its first use as `Client.telemetry` is."""
+        from holdfast.client.sync_telemetry import SyncTelemetryVerbs
+
+        return SyncTelemetryVerbs(self._app, lambda client: client.telemetry)
 
     insert = plain(Client.insert)
     insert_many = plain(Client.insert_many)

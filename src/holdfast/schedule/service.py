@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.background.counters import Swept
+from holdfast.background.counters import LoopCounters, Swept
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
@@ -37,6 +37,10 @@ class ScheduleService(WokenService):
         self.evaluator = Evaluator(store, events, providers, options, replicas=replicas)
         self._declarer = Declarer(store, events, declared)
         super().__init__(store, events, (self.evaluator, self._declarer), grace=options.grace)
+
+    @property
+    def counters(self) -> dict[str, LoopCounters]:
+        return {self.evaluator.name: self.evaluator.counters}
 
     async def run_once(self) -> Swept:
         """Declare, and decide about every plan that is due now: for tests that move the clock."""

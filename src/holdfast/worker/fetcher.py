@@ -36,7 +36,8 @@ PACE_SECONDS = 0.005
 
 
 class Fetcher:
-    """Asks the store for work whenever there is room and reason to."""
+    """Asks the store for work whenever there is room and reason to. `claimed` counts the jobs that
+    came."""
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class Fetcher:
         self._last_claim = self._loop.time()
         self._pacing = False
         self._left_out = False
+        self.claimed = 0
         permits.on_room = self._room_in
         finisher.on_room = self.wake_up
         identity.on_renewal = self.wake
@@ -247,6 +249,7 @@ class Fetcher:
             await self._recover(error)
         else:
             self._outage.answered("claim")
+            self.claimed += len(claimed)
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)

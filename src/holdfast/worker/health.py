@@ -7,14 +7,17 @@ answered while the event loop is blocked and while the store is away.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from holdfast.background.service import Service
 from holdfast.worker.pipeline import Pipeline
 
 LONGEST_LAG_SECONDS = 60.0
 """A worker whose event loop, or whose heartbeat's thread, has not turned for so long is dead."""
 PRIVATE = frozenset({"store_says"})
 """Facts that stay in the process: the words of the store's errors may name hosts and users."""
+RESULTS = ("mended", "refused", "failed", "skipped")
+"""What may become of an item that a reconciler found (`Swept`)."""
 
 AskHealth = Callable[[], Mapping[str, object]]
 
@@ -22,20 +25,33 @@ AskHealth = Callable[[], Mapping[str, object]]
 def facts(pipeline: Pipeline) -> dict[str, object]:
     """Ages and times are seconds."""
     heartbeat, outage = pipeline.identity.heartbeat, pipeline.setup.outage
-    counters = pipeline.finisher.counters
+    counters, running = pipeline.finisher.counters, tuple(pipeline.runner.running.values())
     return {
         "worker": pipeline.identity.id,
         "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
         "last_claim_age": round(pipeline.fetcher.last_claim_age, 3),
         "store_out_of_reach_for": round(outage.lasted, 3),
         "store_says": outage.reason,
-        "running": len(pipeline.runner.running),
+        "slots": pipeline.permits.total,
+        "busy": sum(attempt.begun for attempt in running),
+        "running": len(running),
         "unwritten": pipeline.finisher.unwritten,
         "stuck": len(pipeline.runner.stuck),
         "loop_lag": round(_loop_lag(pipeline), 3),
+        "claimed": pipeline.fetcher.claimed,
         "ended": counters.ended,
+        "handed_back": counters.handed_back,
         "refused": counters.refused,
         "discarded": pipeline.runner.discarded,
+    }
+
+
+def reconciled(services: Iterable[Service]) -> dict[str, dict[str, int]]:
+    """What each loop of these services did, by its name: its items by result, and its errors."""
+    every = {name: one for service in services for name, one in service.counters.items()}
+    return {
+        name: {result: getattr(one.items, result) for result in RESULTS} | {"errors": one.errors}
+        for name, one in every.items()
     }
 
 

@@ -16,12 +16,12 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
 from holdfast.store.contract.records import Beat, Held, Order, WorkerInfo
+from holdfast.telemetry.build import own_version
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.heartbeat import Heartbeat
@@ -167,10 +167,3 @@ class Identity:
         running = self._runner.running.copy()
         started = [one for one in running.values() if one.task is not None]
         return [f"{one.job.task} {one.job.id}" for one in started][:10]
-
-
-def own_version() -> str:
-    try:
-        return version("holdfast")
-    except PackageNotFoundError:
-        return "unknown"

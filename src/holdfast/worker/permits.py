@@ -104,7 +104,8 @@ class Permits:
     @property
     def choices(self) -> dict[str, int]:
         """What this worker serves, as its options say it: queues by name, and patterns."""
-        named = {name: slots for name, slots in self.slots.items() if name not in self._pattern_of}
+        served = self.slots.copy().items()  # any thread may ask, and the loop may change it
+        named = {name: slots for name, slots in served if name not in self._pattern_of}
         return named | self.patterns
 
     @property

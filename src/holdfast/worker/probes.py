@@ -1,8 +1,9 @@
-"""Answers probes over HTTP: `/live`, `/ready` and `/startup`, each 200 or 503.
+"""Answers over HTTP: the probes `/live`, `/ready` and `/startup`, each 200 or 503; `/metrics` of
+this worker; and `/metrics/store` and `/scale` of its store.
 
-The server has threads of its own, so it answers while the event loop is blocked, and says so. It
-never asks the store. An answer has booleans, counts and ages, and nothing of any job, so it needs
-no login.
+The server has threads of its own, so it answers while the event loop is blocked, and says so.
+Probes and `/metrics` never ask the store. An answer has booleans, numbers and ages, and the names
+of queues, tasks and schedules, and nothing of any job, so it needs no login.
 """
 
 from __future__ import annotations
@@ -11,21 +12,29 @@ import json
 import socket
 import socketserver
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
+from urllib.parse import parse_qsl
 
 from holdfast.errors import BadOption, HoldfastError
+from holdfast.telemetry.metrics import Family
+from holdfast.telemetry.of_store import Figures, store_families
+from holdfast.telemetry.of_worker import worker_families
+from holdfast.telemetry.scale import scale
+from holdfast.telemetry.text import CONTENT_TYPE, to_text
 from holdfast.worker.health import PRIVATE, AskHealth
+from holdfast.worker.scraping import Scraper
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 5.0
 """How long a client may take to send its request."""
 PATHS: Mapping[str, str] = {"/live": "live", "/ready": "ready", "/startup": "started"}
-"""The fact that each path asks for."""
+"""The fact that each probe asks for."""
+PAGES = ("/metrics", "/metrics/store", "/scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +67,10 @@ class ProbeServer:
     """Listens from its making on, so that an address that is taken is an error at once, and
     answers inside its `with` block."""
 
-    def __init__(self, address: Address, ask: AskHealth) -> None:
+    def __init__(self, address: Address, ask: AskHealth, scraper: Scraper | None = None) -> None:
+        """Without a `scraper` nothing is told of the store."""
         try:
-            self._server = _Server(address, ask)
+            self._server = _Server(address, ask, scraper)
         except OSError as error:
             raise HoldfastError(
                 f"no probes at {address}: {error.strerror or error}; choose another address for "
@@ -90,8 +100,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, address: Address, ask: AskHealth) -> None:
+    def __init__(self, address: Address, ask: AskHealth, scraper: Scraper | None) -> None:
         self.ask = ask
+        self.scraper = scraper
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__((address.host, address.port), _Answering)
 
@@ -110,20 +121,40 @@ class _Answering(BaseHTTPRequestHandler):
     server_version, sys_version = "holdfast", ""
 
     def do_GET(self) -> None:
-        fact = PATHS.get(self.path.partition("?")[0])
-        if fact is None:
-            self._send(HTTPStatus.NOT_FOUND, {"paths": list(PATHS)})
-            return
-        health = {key: value for key, value in self.server.ask().items() if key not in PRIVATE}
-        good = bool(health[fact])
-        self._send(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, health)
+        path, _, query = self.path.partition("?")
+        scraper = self.server.scraper
+        if (fact := PATHS.get(path)) is not None:
+            health = {key: value for key, value in self.server.ask().items() if key not in PRIVATE}
+            self._send(_status(bool(health[fact])), health)
+        elif path == "/metrics":
+            self._send_metrics(worker_families(self.server.ask()))
+        elif path == "/metrics/store" and scraper is not None:
+            self._send_metrics(store_families(scraper.kind, scraper.figures()))
+        elif path == "/scale" and scraper is not None:
+            self._send_scale(scraper.figures(), query)
+        else:
+            paths = [*PATHS, *(PAGES if scraper is not None else PAGES[:1])]
+            self._send(HTTPStatus.NOT_FOUND, {"paths": paths})
 
     do_HEAD = do_GET  # noqa: N815 - as above
 
+    def _send_metrics(self, families: Iterable[Family]) -> None:
+        self._write(HTTPStatus.OK, CONTENT_TYPE, to_text(families).encode())
+
+    def _send_scale(self, figures: Figures | None, query: str) -> None:
+        """A scaler that hears nothing keeps what there is; one that hears 0 would end workers."""
+        if figures is None:
+            error = {"error": "the store does not answer"}
+            self._send(HTTPStatus.SERVICE_UNAVAILABLE, error)
+        else:
+            self._send(HTTPStatus.OK, scale(figures, dict(parse_qsl(query)).get("queue")))
+
     def _send(self, status: HTTPStatus, document: Mapping[str, object]) -> None:
-        body = json.dumps(document).encode()
+        self._write(status, "application/json", json.dumps(document).encode())
+
+    def _write(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
@@ -132,3 +163,7 @@ class _Answering(BaseHTTPRequestHandler):
 
     def log_message(self, *words: object) -> None:
         """Probes come every few seconds: a line for each would hide everything else."""
+
+
+def _status(good: bool) -> HTTPStatus:
+    return HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE

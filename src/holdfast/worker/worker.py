@@ -226,6 +226,7 @@ class Worker:
             "started": True,
             "leaving": leaving,
             **health.facts(pipeline),
+            "reconcilers": health.reconciled(self._services),
         }
 
     @property

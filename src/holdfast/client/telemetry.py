@@ -1,0 +1,41 @@
+"""What the store tells others: `client.telemetry.metrics()`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.enqueue.options import Seconds
+from holdfast.errors import StoreError
+from holdfast.insights.figures import SCRAPE_SECONDS, read_figures
+from holdfast.job import checks
+from holdfast.store.contract.store import Store
+from holdfast.telemetry.of_store import store_families
+from holdfast.telemetry.scale import scale
+from holdfast.telemetry.text import to_text
+
+
+class TelemetryVerbs:
+    """Tell the figures of the whole store, for a page of your own that others scrape."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def metrics(self, *, timeout: Seconds = SCRAPE_SECONDS) -> str:
+        """Text for Prometheus. A store that does not answer within the timeout is told as
+        `holdfast_store_up` 0; nothing is raised."""
+        seconds = checks.wait("timeout", timeout)
+        try:
+            figures = await read_figures(self._store, seconds)
+        except StoreError:
+            figures = None
+        return to_text(store_families(self._store.kind, figures))
+
+    async def scale(
+        self, queue: str | None = None, *, timeout: Seconds = SCRAPE_SECONDS
+    ) -> dict[str, Any]:
+        """How much work waits, in one queue or in each of them, for whoever starts and stops
+        workers by it. Raises `StoreUnavailable` if the store does not answer within the timeout."""
+        if queue is not None:
+            checks.check_name("queue", queue)
+        seconds = checks.wait("timeout", timeout)
+        return scale(await read_figures(self._store, seconds), queue)

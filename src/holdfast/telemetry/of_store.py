@@ -1,0 +1,153 @@
+"""The metrics of a store, from one reading of it.
+
+Queues and tasks may be many: a queue for each customer, a task for each report. So labels are
+bounded. What is beyond the bound is added up under `OTHERS`, so that sums stay exact. Which queues
+and tasks have names of their own is decided by the alphabet: a choice by size would change from
+scrape to scrape, and a total under `OTHERS` would go down whenever a task left it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from holdfast.job.serving import choice_of
+from holdfast.job.state import JobState
+from holdfast.job.what import What
+from holdfast.store.contract.records import Paused, QueueInfo, Tally, Total, WorkerInfo
+from holdfast.telemetry import metrics
+from holdfast.telemetry.build import build_info
+from holdfast.telemetry.metrics import Family, Metric
+
+OTHERS = "…"
+"""Stands for all queues, tasks or schedules that have no label of their own. It is no legal
+name."""
+MOST_PAIRS = 1_000
+"""So many pairs of queue and task have labels of their own, and so many queues and schedules."""
+SHOWN_AT_ZERO = (What.ENQUEUED, What.SUCCEEDED, What.FAILED)
+"""Moves that are told before the first of them: a rate needs a value to start from."""
+
+
+class ScheduleFigures(msgspec.Struct, frozen=True):
+    """`lateness` is None where the schedule's own rule does not say when it is due."""
+
+    lateness: float | None
+    failing: bool
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What was read of a store. Each part is exact for the moment at which it was read."""
+
+    kind: str
+    totals: list[Total]
+    tallies: list[Tally]
+    queues: list[QueueInfo]
+    paused: Paused
+    workers: list[WorkerInfo]
+    schedules: dict[str, ScheduleFigures]
+
+    @property
+    def alive(self) -> list[WorkerInfo]:
+        return [worker for worker in self.workers if worker.alive]
+
+    def is_paused(self, queue: QueueInfo) -> bool:
+        return queue.paused or self.paused.everything
+
+    def is_served(self, queue: str) -> bool:
+        return any(worker.serves(queue) for worker in self.alive)
+
+
+def store_families(kind: str, figures: Figures | None) -> list[Family]:
+    """Without figures, because the store did not answer, only that is told."""
+    up = [
+        Family.of(metrics.STORE_UP, [((kind,), int(figures is not None))]),
+        build_info(),
+    ]
+    return up if figures is None else [*up, *_families(figures)]
+
+
+def _families(figures: Figures) -> Iterator[Family]:
+    yield Family.of(metrics.JOBS, _moves(figures.totals))
+    yield Family.of(metrics.QUEUE_JOBS, _jobs(figures))
+    queues = figures.queues
+    label = _label(queue.name for queue in queues)
+    for metric, values in (
+        (metrics.QUEUE_LAG, [queue.oldest_ready_age or 0.0 for queue in queues]),
+        (metrics.QUEUE_PAUSED, [int(figures.is_paused(queue)) for queue in queues]),
+        (metrics.QUEUE_COOLING, [queue.cooling_for or 0.0 for queue in queues]),
+        (metrics.QUEUE_UNSERVED, [int(not figures.is_served(queue.name)) for queue in queues]),
+    ):
+        named = zip((queue.name for queue in queues), values, strict=True)
+        yield _worst(metric, label, named)
+    alive = len(figures.alive)
+    states = {"alive": alive, "lapsed": len(figures.workers) - alive}
+    yield Family.of(metrics.WORKERS, [((state,), number) for state, number in states.items()])
+    yield Family.of(metrics.SLOTS, _slots(figures.alive))
+    yield from _schedules(figures.schedules)
+
+
+def _moves(totals: Iterable[Total]) -> Iterator[tuple[tuple[str, ...], int]]:
+    moves = list(totals)
+    pairs = sorted({(total.queue, total.task) for total in moves})
+    queues = _label(queue for queue, _ in pairs)
+    others = {(queue, task): (queues[queue], OTHERS) for queue, task in pairs[MOST_PAIRS:]}
+    shown = Counter(
+        {(*others.get(pair, pair), what.value): 0 for pair in pairs for what in SHOWN_AT_ZERO}
+    )
+    for total in moves:
+        pair = total.queue, total.task
+        shown[*others.get(pair, pair), total.what.value] += total.jobs
+    return iter(sorted(shown.items()))
+
+
+def _jobs(figures: Figures) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Every state of every queue, also at 0: what is empty must be told apart from what is gone."""
+    names = {queue.name for queue in figures.queues} | {one.queue for one in figures.tallies}
+    label = _label(names)
+    shown = Counter({(queue, state): 0 for queue in set(label.values()) for state in JobState})
+    for tally in figures.tallies:
+        shown[label[tally.queue], tally.state] += tally.jobs
+    for queue, state in sorted(shown):
+        yield (queue, state.value), shown[queue, state]
+
+
+def _slots(alive: Iterable[WorkerInfo]) -> Iterator[tuple[tuple[str, ...], int]]:
+    usable: Counter[str] = Counter()
+    stuck: Counter[str] = Counter()
+    for worker in alive:
+        usable.update(worker.queues)
+        for queue, lost in worker.stuck.items():
+            if (choice := choice_of(queue, worker.queues)) is not None:
+                usable[choice] -= lost
+                stuck[choice] += lost
+    label = _label(usable)
+    sums: Counter[tuple[str, str]] = Counter()
+    for queue in usable:
+        sums[label[queue], "usable"] += usable[queue]
+        sums[label[queue], "stuck"] += stuck[queue]
+    return iter(sorted(sums.items()))
+
+
+def _schedules(schedules: Mapping[str, ScheduleFigures]) -> Iterator[Family]:
+    label = _label(schedules)
+    late = [(name, one.lateness) for name, one in schedules.items()]
+    told = ((name, seconds) for name, seconds in late if seconds is not None)
+    yield _worst(metrics.LATENESS, label, told)
+    failing = ((name, int(one.failing)) for name, one in schedules.items())
+    yield _worst(metrics.FAILING, label, failing)
+
+
+def _worst(metric: Metric, label: Mapping[str, str], values: Iterable[tuple[str, float]]) -> Family:
+    """The largest value of each label: an alert must see the worst of those that share one."""
+    worst: dict[str, float] = {}
+    for name, value in values:
+        worst[label[name]] = max(value, worst.get(label[name], value))
+    return Family.of(metric, [((name,), worst[name]) for name in worst])
+
+
+def _label(names: Iterable[str]) -> dict[str, str]:
+    """The label of each name: the name itself for the first by the alphabet, then `OTHERS`."""
+    found = sorted(set(names))
+    return {name: name if at < MOST_PAIRS else OTHERS for at, name in enumerate(found)}
