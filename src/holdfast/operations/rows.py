@@ -85,7 +85,8 @@ class JobVerb(OperatorVerb):
 
     `applied(job, value)` judges a job that is no longer as it was before the change, None if it is
     gone: whether the change explains that. `marked(job, value)` judges a job whose state and fence
-    are as before: whether something else shows that it was changed. `was` is what an undo has to know of a job.
+    are as before: whether something else shows that it was changed. `was` is what an undo has to
+    know of a job.
     """
 
     noun: Noun = Noun.JOBS
