@@ -177,6 +177,32 @@ def test_a_script_may_be_worker_and_module_at_once(folder: Folder) -> None:
     folder.python("shop.py")
 
 
+def test_a_package_that_is_run_has_tasks_for_child_processes(folder: Folder) -> None:
+    main = """
+        import os
+
+        from holdfast import App
+
+        app = App({url!r})
+
+        @app.in_thread
+        def told(ctx, run):
+            return f"told: {{run()}}"
+
+        @app.task(process=True)
+        def where() -> str:
+            return str(os.getpid())
+
+        if __name__ == "__main__":
+            job = where.enqueue_sync()
+            app.run_worker(burst=True)
+            told, number = job.result_sync(5).split()
+            assert told == "told:" and int(number) != os.getpid()
+        """
+    folder.write({"shop/__init__.py": "", "shop/__main__.py": main})
+    folder.python("-m", "shop")
+
+
 def test_a_project_of_several_modules_needs_no_circular_import(folder: Folder) -> None:
     folder.write(PROJECT)
     folder.python("web.py")

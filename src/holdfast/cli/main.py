@@ -15,9 +15,13 @@ def main() -> None:
 
         print(f"holdfast {__version__}")
         return
-    from holdfast.cli.program import program
+    try:
+        from holdfast.cli.program import program
 
-    program(prog_name="holdfast")
+        program(prog_name="holdfast")
+    except KeyboardInterrupt:  # while modules are still imported: later, the command tells of it
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

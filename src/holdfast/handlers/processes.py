@@ -20,6 +20,7 @@ from multiprocessing.context import SpawnProcess
 from holdfast.handlers import child, wire
 from holdfast.handlers.registry import Handler
 from holdfast.job.ends import End, WorkerLost
+from holdfast.job.importable import name_in_child
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
 from holdfast.logs.setup import plan_in_force
@@ -132,7 +133,7 @@ class Processes:
         """
         function, around = handler.function, handler.surroundings
         call = wire.Call(
-            function.__module__,
+            name_in_child(function.__module__),
             function.__qualname__,
             handler.name,
             job,

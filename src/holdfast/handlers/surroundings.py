@@ -21,6 +21,7 @@ from holdfast.context import Context
 from holdfast.errors import BadTask
 from holdfast.handlers.registry import Handler, Mode, Registry
 from holdfast.hooks import Hooks, InThread
+from holdfast.job.importable import name_in_child
 
 if TYPE_CHECKING:
     from holdfast.handlers.resources import Recipe, Resources
@@ -48,7 +49,9 @@ class Surroundings:
     @property
     def importable_hooks(self) -> tuple[tuple[str, str], ...]:
         """The hooks in threads, as a child process can import them."""
-        return tuple((hook.__module__, hook.__qualname__) for hook in self._in_thread)
+        return tuple(
+            (name_in_child(hook.__module__), hook.__qualname__) for hook in self._in_thread
+        )
 
     def carried(self, context: Context) -> dict[str, str]:
         """What the hooks hand on to the child process of this attempt."""

@@ -25,6 +25,17 @@ def importable_name(module: str) -> str:
     return name.removesuffix("__main__").rstrip(".")
 
 
+def name_in_child(module: str) -> str:
+    """The name under which a child process imports this module. `multiprocessing` loads the script of
+    its parent as `__main__` too, except for the `__main__` of a package (`python -m shop`), which the
+    child has to import itself."""
+    if module == "__main__":
+        spec = getattr(sys.modules[module], "__spec__", None)
+        if spec is not None and spec.name.endswith(".__main__"):
+            return str(spec.name)
+    return module
+
+
 def _name_of_script(module: str) -> str:
     script = sys.modules.get(module)
     spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
