@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from holdfast.cli.main import main
 from holdfast.cli.program import program
 from holdfast.cli.sizes import size
 from holdfast.cli.worker import parse_queues
@@ -361,3 +363,19 @@ def test_a_job_enqueued_by_the_command_line_is_run_by_it(desk: Desk) -> None:
     assert (answer.json["ended"], answer.json["handed_back"]) == (1, 0)
     shown = desk.json("jobs", "show", made)
     assert (shown["state"], shown["result"]) == (JobState.SUCCEEDED, "ann")
+
+
+def test_ctrl_c_while_a_command_is_still_imported_is_told_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class PressesCtrlC:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "holdfast.cli.program":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "holdfast.cli.program")
+    monkeypatch.setattr(sys, "meta_path", [PressesCtrlC(), *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["holdfast", "jobs", "list"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert (left.value.code, capsys.readouterr().err) == (130, "interrupted\n")
