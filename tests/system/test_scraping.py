@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -18,10 +19,8 @@ from holdfast.store.open import open_store
 from holdfast.worker.probes import Address, ProbeServer
 from holdfast.worker.scraping import Scraper
 from tests.conformance.builders import new_job
-from tests.support.backends import Backend
-from tests.support.proxy import proxy_to
 from tests.support.waiting import wait_until
-from tests.unit.test_metrics import read
+from tests.unit.test_metrics import by, read
 
 HEALTH = {"live": True, "ready": True, "started": True}
 
@@ -75,28 +74,43 @@ async def test_figures_are_read_again_when_they_are_old(sealed_store: Store) -> 
         assert opened.count == number
 
 
-async def test_a_store_that_falls_silent_is_told_as_down_and_comes_back(
-    backend: Backend, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("scheme", ["postgres", "valkey"])
+async def test_a_silent_store_is_told_as_down_in_time(
+    scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = await backend.empty()
-    if url.startswith("sqlite"):
-        pytest.skip("nothing lies between a program and its file")
-    async with proxy_to(url) as proxy:
-        scraper = Scraper(lambda: open_store(proxy.url), timeout=0.5, kept=0.0)
-        proxy.go_silent()
-        with probes_of(scraper) as base:
-            code, text = await asyncio.to_thread(ask, f"{base}/metrics/store")
-            assert code == 200, "a scrape that fails would hide that the store is down"
-            assert set(read(text)["holdfast_store_up"].values()) == {0}
-            code, text = await asyncio.to_thread(ask, f"{base}/scale")
-            assert (code, json.loads(text)) == (503, {"error": "the store does not answer"})
-            assert (await asyncio.to_thread(ask, f"{base}/live"))[0] == 200
-            assert (await asyncio.to_thread(ask, f"{base}/metrics"))[0] == 200
-        told = [line for line in caplog.messages if "cannot be scraped" in line]
-        assert len(told) == 1, "once for each trouble"
-    await wait_until(lambda: not scrapes(), 30, "the reading that nobody waits for ends")
-    back = Scraper(lambda: open_store(url))
-    assert await asyncio.to_thread(back.figures) is not None
+    """A server that takes connections and never says a word."""
+    silent = socket.create_server(("127.0.0.1", 0))
+    url = f"{scheme}://u@127.0.0.1:{silent.getsockname()[1]}/0"
+    scraper = Scraper(lambda: open_store(url), timeout=0.5, kept=0.0)
+    with silent, probes_of(scraper) as base:
+        code, text = await asyncio.to_thread(ask, f"{base}/metrics/store")
+        assert code == 200, "a scrape that fails would hide that the store is down"
+        assert read(text)["holdfast_store_up"] == {by(store=scheme): 0}
+        code, text = await asyncio.to_thread(ask, f"{base}/scale")
+        assert (code, json.loads(text)) == (503, {"error": "the store does not answer"})
+        assert (await asyncio.to_thread(ask, f"{base}/live"))[0] == 200
+        assert (await asyncio.to_thread(ask, f"{base}/metrics"))[0] == 200
+        assert len([one for one in caplog.messages if "cannot be scraped" in one]) == 1
+    await wait_until(lambda: not scrapes(), 60, "the reading that nobody waits for ends")
+
+
+async def test_a_failed_answer_is_not_kept_for_ever() -> None:
+    urls = ["postgres://u@127.0.0.1:1/none"]
+    scraper = Scraper(lambda: open_store(urls[-1]), timeout=60, kept=0.0)
+    assert await asyncio.to_thread(scraper.figures) is None
+    urls.append("sqlite://")
+    assert await asyncio.to_thread(scraper.figures) is not None
+
+
+async def test_a_defect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> dict[str, object]:
+        raise RuntimeError("no such fact")
+
+    with ProbeServer(Address("127.0.0.1", 0), broken) as server:
+        with pytest.raises((ConnectionError, urllib.error.URLError)):
+            await asyncio.to_thread(ask, f"http://{server.address}/metrics")
+        told = "a probe or a scrape was not answered"
+        await wait_until(lambda: told in caplog.messages, 30, "the defect is logged")
 
 
 async def test_without_a_store_only_the_worker_is_told() -> None:

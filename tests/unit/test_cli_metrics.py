@@ -35,6 +35,15 @@ def test_a_file_is_replaced_in_one_step(desk: Desk) -> None:
     assert [one for one in desk.folder.iterdir() if one.name.startswith(".holdfast")] == []
 
 
+def test_a_file_is_told_of_in_json_and_one_that_cannot_be_written_is_an_error(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.enqueue())
+    file = desk.folder / "holdfast.prom"
+    assert desk.json("metrics", "--to", str(file)) == {"file": str(file), "store_up": True}
+    answer = desk.on_store("metrics", "--to", str(desk.folder / "none" / "x.prom"))
+    assert (answer.code, answer.out) == (1, "")
+    assert "x.prom: No such file or directory" in answer.err
+
+
 def test_json_has_the_same_numbers(desk: Desk) -> None:
     desk.seed(lambda scene: scene.enqueue(queue="mail"))
     told = {one["metric"]["name"]: one for one in desk.json("metrics")["metrics"]}

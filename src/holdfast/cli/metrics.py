@@ -11,7 +11,7 @@ import msgspec
 from holdfast.cli.output import complain
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, require_store_file
-from holdfast.errors import StoreError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.insights.figures import figures_of
 from holdfast.store.open import open_store
 from holdfast.telemetry.of_store import store_families
@@ -42,6 +42,7 @@ async def tell_metrics(session: CommandSession, to: Path | None) -> None:
     families = store_families(store.kind, figures)
     if to is not None:
         _replace(to, to_text(families))
+        session.answer({"file": str(to), "store_up": figures is not None}, list)
     elif session.as_json:
         session.answer({"metrics": msgspec.to_builtins(families)}, list)
     else:
@@ -51,5 +52,8 @@ async def tell_metrics(session: CommandSession, to: Path | None) -> None:
 def _replace(file: Path, text: str) -> None:
     """In one step: a collector never reads half a file."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    fresh.write_text(text, "utf-8")
-    fresh.replace(file)
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(file)
+    except OSError as error:
+        raise HoldfastError(f"cannot write {file}: {error.strerror or error}") from error

@@ -25,7 +25,7 @@ AskHealth = Callable[[], Mapping[str, object]]
 def facts(pipeline: Pipeline) -> dict[str, object]:
     """Ages and times are seconds."""
     heartbeat, outage = pipeline.identity.heartbeat, pipeline.setup.outage
-    counters, running = pipeline.finisher.counters, tuple(pipeline.runner.running.values())
+    counters, running = pipeline.finisher.counters, pipeline.runner.running.copy()
     return {
         "worker": pipeline.identity.id,
         "last_beat_age": round(time.monotonic() - heartbeat.last_beat, 3),
@@ -33,7 +33,7 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
         "store_out_of_reach_for": round(outage.lasted, 3),
         "store_says": outage.reason,
         "slots": pipeline.permits.total,
-        "busy": sum(attempt.begun for attempt in running),
+        "busy": sum(attempt.begun for attempt in running.values()),
         "running": len(running),
         "unwritten": pipeline.finisher.unwritten,
         "stuck": len(pipeline.runner.stuck),

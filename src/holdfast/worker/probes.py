@@ -9,8 +9,10 @@ of queues, tasks and schedules, and nothing of any job, so it needs no login.
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ from holdfast.telemetry.scale import scale
 from holdfast.telemetry.text import CONTENT_TYPE, to_text
 from holdfast.worker.health import PRIVATE, AskHealth
 from holdfast.worker.scraping import Scraper
+
+logger = logging.getLogger("holdfast")
 
 LOOPBACK = "127.0.0.1"
 PATIENCE_SECONDS = 5.0
@@ -112,7 +116,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = "holdfast", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in the middle harms nobody."""
+        """A client that goes away in the middle harms nobody. Anything else is a defect."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("a probe or a scrape was not answered", exc_info=error)
 
 
 class _Answering(BaseHTTPRequestHandler):
