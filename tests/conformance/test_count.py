@@ -26,7 +26,7 @@ async def test_filters_narrow_the_count(scene: Scene) -> None:
     count = scene.store.jobs.count
     assert await count(JobFilter(queues=("a",))) == {JobState.READY: 3}
     assert await count(JobFilter(tasks=("other",))) == {JobState.READY: 2}
-    assert await count(JobFilter(tag="t")) == {JobState.READY: 3}
+    assert await count(JobFilter(tags=("t",))) == {JobState.READY: 3}
     assert await count(JobFilter(error_text="no such")) == {JobState.SCHEDULED: 1}
     assert await count(JobFilter(states=frozenset({JobState.READY}))) == {JobState.READY: 5}
     assert await count(JobFilter(created_after=scene.after(1))) == {}

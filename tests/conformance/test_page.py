@@ -125,14 +125,14 @@ async def test_filter_by_tag_means_the_whole_tag(scene: Scene) -> None:
     await scene.enqueue(tags=("tenant:12",))
     await scene.enqueue(tags=("TENANT:1",))
     await scene.enqueue()
-    assert await all_of(scene, tag="tenant:1") == [job]
+    assert await all_of(scene, tags=("tenant:1",)) == [job]
 
 
 @pytest.mark.parametrize("tag", ['say "hi"', "it's", "100%", "a_b", "back\\slash", "é🦊", "[1]"])
 async def test_a_tag_is_text_not_a_pattern(scene: Scene, tag: str) -> None:
     job = await scene.enqueue(tags=(tag,))
     await scene.enqueue(tags=("axb", "100 percent", "1"))
-    assert await all_of(scene, tag=tag) == [job]
+    assert await all_of(scene, tags=(tag,)) == [job]
 
 
 async def test_filter_by_time(scene: Scene) -> None:
@@ -165,7 +165,7 @@ async def test_filters_together_all_narrow(scene: Scene) -> None:
     which: dict[str, Any] = {
         "states": frozenset({JobState.SCHEDULED}),
         "queues": ("a",),
-        "tag": "t",
+        "tags": ("t",),
         "error_text": "user",
     }
     assert await all_of(scene, **which) == [wanted]
@@ -185,3 +185,56 @@ async def test_a_page_shows_what_get_shows(scene: Scene, state: JobState) -> Non
     job = await scene.in_state(state, tags=("t",), unique=Unique("k"), deadline_in=99.0)
     page = await scene.store.jobs.page(JobFilter(), 10)
     assert page.jobs == (await scene.job(job),)
+
+
+async def test_a_page_looks_at_no_more_jobs_than_it_may(scene: Scene) -> None:
+    rare = await scene.enqueue(tags=("rare",))
+    scene.clock.advance(60)
+    await scene.enqueue_many(30)
+    which = JobFilter(tags=("rare",))
+    page = await scene.store.jobs.page(which, 10, look=20)
+    assert page.jobs == ()
+    assert page.next_cursor is not None
+    assert (page.looked_at, page.complete) == (20, False)
+    assert page.reached == scene.after(0), "when the oldest of the twenty was created"
+    rest = await scene.store.jobs.page(which, 10, page.next_cursor, look=20)
+    assert ids(rest.jobs) == [rare]
+    assert (rest.looked_at, rest.complete, rest.reached) == (11, True, None)
+    assert rest.next_cursor is None
+
+
+async def test_a_full_page_is_complete_and_has_looked_no_further(scene: Scene) -> None:
+    await scene.enqueue_many(30, tags=("t",))
+    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=20)
+    assert len(page.jobs) == 5
+    assert (page.looked_at, page.complete) == (6, True)
+    assert page.next_cursor == page.jobs[-1].id
+
+
+async def test_a_page_that_is_full_where_it_stops_looking_is_complete(scene: Scene) -> None:
+    await scene.enqueue_many(6, tags=("t",))
+    page = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, look=5)
+    assert (len(page.jobs), page.looked_at, page.complete) == (5, 5, True)
+    rest = await scene.store.jobs.page(JobFilter(tags=("t",)), 5, page.next_cursor, look=5)
+    assert (len(rest.jobs), rest.next_cursor) == (1, None)
+
+
+@pytest.mark.parametrize(
+    "which", [{"queues": ("nowhere",)}, {"states": frozenset({JobState.FAILED})}]
+)
+async def test_nothing_is_looked_at_where_the_tallies_know_of_no_job(
+    scene: Scene, which: dict[str, Any]
+) -> None:
+    await scene.enqueue_many(30)
+    for tags in ((), ("t",)):
+        page = await scene.store.jobs.page(JobFilter(tags=tags, **which), 10, look=20)
+        assert (page.jobs, page.looked_at, page.complete) == ((), 0, True)
+
+
+async def test_places_of_other_states_are_not_looked_at(scene: Scene) -> None:
+    wanted = [await scene.in_state(JobState.FAILED, queue="f") for _ in range(3)]
+    await scene.enqueue_many(30)
+    which = JobFilter(states=frozenset({JobState.FAILED}), created_before=scene.after(1))
+    page = await scene.store.jobs.page(which, 10, look=20)
+    assert ids(page.jobs) == wanted[::-1]
+    assert page.looked_at == 3

@@ -20,6 +20,8 @@ CREATE INDEX holdfast_operation_running on holdfast_operation (id) where state =
 
 CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
 
+CREATE INDEX holdfast_outcome_unhappy on holdfast_outcome (job_id) where state <> 'succeeded';
+
 CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 
 CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -29,11 +30,14 @@ from holdfast.errors import (
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasThrottled
-from holdfast.job.ids import new_job_id
+from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.store import Store
+from holdfast.store.postgres import reading as postgres_reading
+from holdfast.store.sqlite import reading as sqlite_reading
+from holdfast.store.valkey import reading as valkey_reading
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene, new_job
 
 
@@ -298,6 +302,87 @@ async def test_a_bulk_verb_walks_many_pages_and_tells_its_progress(
     assert report.changed == 2500
     assert told[-1] == (2500, 2500)
     assert await client.count() == {JobState.CANCELLED: 2500}
+
+
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of a rare filter are incomplete, and most of them empty."""
+    for store in (postgres_reading, sqlite_reading, valkey_reading):
+        monkeypatch.setattr(store, "LOOK", 3)
+
+
+async def rare_jobs(scene: Scene) -> list[JobId]:
+    found = []
+    for _ in range(3):
+        found.append(await scene.enqueue(tags=("rare",), args='{"customer":42}'))
+        await scene.enqueue_many(11)
+    return found
+
+
+@pytest.mark.usefixtures("short_looks")
+async def test_a_bulk_verb_goes_on_over_pages_that_are_empty_but_not_complete(
+    client: Client, scene: Scene
+) -> None:
+    rare = await rare_jobs(scene)
+    page = await client.page(tag="rare")
+    assert (page.jobs, page.complete, page.looked_at) == ((), False, 3)
+    report = await client.cancel_all(where="tag:rare args.customer:42")
+    assert (report.matched, report.changed) == (3, 3)
+    assert await scene.states(rare) == [JobState.CANCELLED] * 3
+    assert (await client.count())[JobState.READY] == 33
+
+
+@pytest.mark.usefixtures("short_looks")
+async def test_an_operation_goes_on_over_pages_that_are_empty_but_not_complete(
+    client: Client, scene: Scene
+) -> None:
+    rare = await rare_jobs(scene)
+    begun = await client.operations.begin("cancel", where="args.customer:42 task:gr*")
+    done = await client.operations.follow(begun.id)
+    assert (done.request.matched, done.progress.changed) == (3, 3)
+    assert await scene.states(rare) == [JobState.CANCELLED] * 3
+
+
+async def test_the_audit_names_the_paths_of_arguments_and_not_their_values(
+    client: Client, scene: Scene
+) -> None:
+    await scene.enqueue(args='{"card":"4111"}', priority=0)
+    await client.cancel_all(args={"card": "4111"}, priority=0, by="ann")
+    [act] = (await client.audit.page(by="ann")).entries
+    assert json.loads(act.which or "") == {"args": ["card"], "priority": 0}
+    begun = await client.operations.begin("requeue", where="args.card:4111", by="bob")
+    await client.operations.follow(begun.id)
+    [act] = (await client.audit.page(by="bob")).entries
+    assert "card" in str(act.which)
+    assert "4111" not in str(act.which)
+
+
+async def test_a_filter_of_words_and_a_text_narrow_together(client: Client, scene: Scene) -> None:
+    both = await scene.enqueue(tags=("a", "b"), priority=0)
+    await scene.enqueue(tags=("a",), priority=0)
+    await scene.enqueue(tags=("a", "b"), priority=5)
+    page = await client.page(tag="a", where="tag:b priority:0", args={"name": "Ada"})
+    assert [job.id for job in page.jobs] == [both]
+
+
+@pytest.mark.parametrize(
+    ("which", "named"),
+    [
+        ({"queue": "a", "where": "queue:b"}, "filter queues must be left out beside a where"),
+        ({"args": {"x": 1}, "where": "args.x:2"}, "filter args must be left out beside a where"),
+        ({"where": 5}, "where must be text"),
+        ({"where": " "}, "where must be 1 to"),
+        ({"args": {"x": [1]}}, "filter args must be values by their paths"),
+        ({"args": "x"}, "filter args must be values by their paths"),
+        ({"args": {"x": float("nan")}}, "filter args must be values by their paths"),
+        ({"worker": "ann"}, "worker must be the id of a worker"),
+        ({"task": "*"}, "the beginning of a name and a star"),
+        ({"task": "a*b"}, "the beginning of a name and a star"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_refused(which: dict[str, Any], named: str) -> None:
+    with pytest.raises(BadOption, match=named):
+        job_filter(**which)
 
 
 async def test_bulk_by_state_never_touches_running_rows(client: Client, scene: Scene) -> None:

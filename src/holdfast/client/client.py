@@ -44,6 +44,7 @@ from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.state import JobState
+from holdfast.operations.pages import narrowing
 from holdfast.operations.rows import JobVerb
 from holdfast.operations.verbs import (
     CANCEL,
@@ -149,12 +150,23 @@ class Client:
         return found[0]
 
     async def page(
-        self, *, limit: int = 50, cursor: str | None = None, **which: Unpack[FilterWords]
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        look: int | None = None,
+        **which: Unpack[FilterWords],
     ) -> Page:
-        """Jobs that match, newest first. `cursor` is `next_cursor` of the page before."""
+        """Jobs that match, newest first. `cursor` is `next_cursor` of the page before.
+
+        A page looks at a bounded number of jobs: at `look`, or at as many as its store reads in
+        some tens of milliseconds. If few jobs match, it may be incomplete (`page.complete`), even
+        empty; the others come after its cursor. All are found when `next_cursor` is None.
+        """
         checks.count("limit", limit, most=PAGE_LIMIT)
+        bound = None if look is None else checks.count("look", look)
         after = None if cursor is None else check_job_id(cursor)
-        return await self._jobs.page(job_filter(**which), limit, after)
+        return await self._jobs.page(job_filter(**which), limit, after, bound)
 
     async def count(self, **which: Unpack[FilterWords]) -> dict[JobState, int]:
         """How many jobs match, by state."""
@@ -276,7 +288,7 @@ class Client:
         each page. An act that breaks off is in the audit too: `changed` says how far it came.
         """
         checked, meant = row.checked(value), bulk_filter(everything, **which)
-        words = {word: each for word, each in msgspec.to_builtins(meant).items() if each}
+        words = narrowing(msgspec.to_builtins(meant))
         who = None if dry_run else by
         acting = self._acts.act(
             self._store, who, Noun.JOBS, row.verb, which=words, value=checked, long=True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -14,22 +15,25 @@ from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.records import JobFilter, Scalar, is_any
 
 PAGE_LIMIT = 1_000
 """The most jobs that one page holds, and that one step of a bulk verb changes."""
 OnProgress = Callable[[int, int], None]
 """Is called with how many jobs are done, and of how many."""
 
-PLURAL = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks"}
+PLURAL = {"id": "ids", "state": "states", "queue": "queues", "task": "tasks", "tag": "tags"}
 """The field of a JobFilter that a word for one value stands for."""
 
 Texts = str | Iterable[str] | None
 
 
 class FilterWords(TypedDict, total=False):
-    """The words of a job filter. Every word narrows; a word that is None means any."""
+    """The words of a job filter. Every word narrows; a word that is None means any. A queue or task
+    may be the beginning of a name and a star. `where` is the same as one text, such as
+    `"queue:mail state:failed args.customer:42 since:2h"`; other words beside it narrow further."""
 
+    where: str | None
     id: Texts
     ids: Texts
     state: Texts
@@ -38,9 +42,19 @@ class FilterWords(TypedDict, total=False):
     queues: Texts
     task: Texts
     tasks: Texts
-    tag: str | None
+    tag: Texts
+    tags: Texts
+    args: Mapping[str, Scalar] | None
+    worker: str | None
+    schedule: str | None
+    priority: int | None
+    priority_over: int | None
+    priority_under: int | None
+    attempts_over: int | None
     created_after: datetime | None
     created_before: datetime | None
+    finished_after: datetime | None
+    finished_before: datetime | None
     error_text: str | None
 
 
@@ -105,7 +119,7 @@ def bulk_filter(everything: bool, **which: Unpack[FilterWords]) -> JobFilter:
     meant = job_filter(**which)
     given = [word for word, value in which.items() if value is not None]
     for word in given:
-        if not getattr(meant, PLURAL.get(word, word)):
+        if word != "where" and is_any(getattr(meant, PLURAL.get(word, word))):
             raise BadOption(f"filter {word}", "left out, or not empty", which.get(word))
     checks.flag("everything", everything)
     if everything and given:
@@ -124,18 +138,36 @@ def job_filter(**which: Unpack[FilterWords]) -> JobFilter:
     words: dict[str, Any] = {
         PLURAL.get(word, word): value for word, value in which.items() if value is not None
     }
+    where = words.pop("where", None)
     unknown = set(words) - set(JobFilter.__struct_fields__)
     if unknown:
-        known = ", ".join((*JobFilter.__struct_fields__, *PLURAL))
+        known = ", ".join((*JobFilter.__struct_fields__, *PLURAL, "where"))
         raise BadOption("filter", f"one of {known}", ", ".join(sorted(unknown)))
-    for word in ("ids", "queues", "tasks"):
-        if word in words:
-            words[word] = tuple(_many(words[word]))
-    if "ids" in words:
-        words["ids"] = tuple(check_job_id(job_id) for job_id in words["ids"])
-    if "states" in words:
-        words["states"] = frozenset(_state(state) for state in _many(words["states"]))
-    return JobFilter(**words)
+    read = {word: READERS[word](value) for word, value in words.items() if word in READERS}
+    meant = JobFilter(**(words | read))
+    return meant if where is None else _narrowed(meant, where)
+
+
+def _narrowed(meant: JobFilter, where: str) -> JobFilter:
+    """The filter and a text together. Both may name tags and arguments; whatever else both name
+    would have to be the same to mean any job."""
+    from holdfast.insights.where import parse_where
+
+    checks.kind("where", where, str, "text, such as 'queue:mail state:failed since:2h'")
+    text = parse_where(where)
+    if both := meant.args.keys() & text.args.keys():
+        raise BadOption("filter args", "left out beside a where that says it", sorted(both))
+    changes: dict[str, Any] = {
+        "tags": tuple(dict.fromkeys((*meant.tags, *text.tags))),
+        "args": {**meant.args, **text.args},
+    }
+    for name in JobFilter.__struct_fields__:
+        here, there = getattr(meant, name), getattr(text, name)
+        if name not in changes and not is_any(there):
+            if not is_any(here):
+                raise BadOption(f"filter {name}", "left out beside a where that says it", here)
+            changes[name] = there
+    return msgspec.structs.replace(meant, **changes)
 
 
 def _many(value: str | Iterable[str]) -> Iterable[str]:
@@ -147,3 +179,40 @@ def _state(state: str) -> JobState:
         return JobState(state)
     except ValueError:
         raise BadOption("state", f"one of {', '.join(JobState)}", state) from None
+
+
+def _name(name: str) -> str:
+    if name != "*" and "*" not in name[:-1]:
+        return name
+    raise BadOption("filter", "a name, or the beginning of a name and a star", name)
+
+
+def _args(args: object) -> dict[str, Scalar]:
+    """Values by their paths."""
+    expected = "values by their paths, such as {'order.id': 7}: texts, numbers, True, False or None"
+    if not isinstance(args, Mapping):
+        raise BadOption("filter args", expected, args)
+    for path, value in args.items():
+        is_number = isinstance(value, float) and not math.isfinite(value)
+        if not isinstance(path, str) or not isinstance(value, Scalar) or is_number:
+            raise BadOption("filter args", expected, args)
+    return dict(args)
+
+
+def _worker(worker: str) -> str:
+    try:
+        return check_job_id(worker)
+    except BadOption:
+        raise BadOption("worker", "the id of a worker, a UUID", worker) from None
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "ids": lambda ids: tuple(map(check_job_id, _many(ids))),
+    "states": lambda states: frozenset(map(_state, _many(states))),
+    "queues": lambda queues: tuple(map(_name, _many(queues))),
+    "tasks": lambda tasks: tuple(map(_name, _many(tasks))),
+    "tags": lambda tags: tuple(filter(None, _many(tags))),
+    "args": _args,
+    "worker": _worker,
+}
+"""How the value of a word is read, where it is not taken as it is."""

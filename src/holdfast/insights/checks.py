@@ -239,14 +239,20 @@ async def _broken_deadlines(store: Store, now: datetime) -> list[Job]:
     ]
 
 
-async def _old_scheduled(store: Store, now: datetime) -> tuple[Job, ...]:
+async def _old_scheduled(store: Store, now: datetime) -> list[Job]:
     """Scheduled and suspended jobs that are old enough to be overdue. If promotion stands still,
     all of them stay, so the newest thousand are enough to see it."""
     which = JobFilter(
         states=frozenset({JobState.SCHEDULED, JobState.SUSPENDED}),
         created_before=now - timedelta(seconds=OVERDUE_SECONDS),
     )
-    return (await store.jobs.page(which, CHECKED_JOBS)).jobs
+    found, cursor = list[Job](), None
+    while len(found) < CHECKED_JOBS:
+        page = await store.jobs.page(which, CHECKED_JOBS - len(found), cursor)
+        found += page.jobs
+        if (cursor := page.next_cursor) is None:
+            break
+    return found
 
 
 def _overdue(job: Job, now: datetime) -> bool:

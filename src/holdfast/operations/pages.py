@@ -14,7 +14,7 @@ from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
 from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.operations import OperationRequest
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.records import JobFilter, is_any
 from holdfast.store.contract.store import Store
 
 
@@ -105,8 +105,16 @@ def filter_of(request: OperationRequest) -> JobFilter:
 
 def words_of(request: OperationRequest) -> dict[str, Any]:
     """The words of its filter that narrow anything, for people and for the audit."""
-    words: dict[str, Any] = msgspec.json.decode(request.which or "{}")
-    return {word: value for word, value in words.items() if value}
+    return narrowing(msgspec.json.decode(request.which or "{}"))
+
+
+def narrowing(words: dict[str, Any]) -> dict[str, Any]:
+    """The words of a filter that narrow anything. Of arguments only the paths are told, as wherever
+    an act is shown or kept."""
+    told = {word: value for word, value in words.items() if not is_any(value)}
+    if "args" in told:
+        told["args"] = sorted(told["args"])
+    return told
 
 
 def plain(value: Any) -> Any:

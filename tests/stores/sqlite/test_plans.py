@@ -13,6 +13,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.sqlite.connection import connect
+from holdfast.store.sqlite.filtering import arms_of
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.options import Location
@@ -76,10 +77,28 @@ def test_a_statement_that_knows_its_jobs_searches_each_place_by_id(
         assert re.fullmatch(rf"SEARCH {table} .*\(job_id=\?\)", step), step
 
 
-def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction) -> None:
-    found = plan(tx, script("jobs/page"))
+ENDED_BADLY = frozenset({JobState.FAILED})
+
+
+@pytest.mark.parametrize("which", [JobFilter(), JobFilter(states=LIVE | ENDED_BADLY)])
+def test_a_page_is_read_in_order_and_not_sorted(tx: Transaction, which: JobFilter) -> None:
+    found = plan(tx, script("jobs/page").replace("{{walk}}", arms_of(which)))
     assert any("MERGE" in step for step in found)
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN holdfast") for step in found)
+
+
+def test_only_the_places_of_wanted_states_are_walked(tx: Transaction) -> None:
+    """And failed jobs are walked past the successes."""
+    for states, walked in (
+        ({JobState.SCHEDULED, JobState.BLOCKED}, ["holdfast_scheduled", "holdfast_blocked"]),
+        ({JobState.SUCCEEDED, JobState.FAILED}, ["holdfast_outcome"]),
+        (ENDED_BADLY, ["holdfast_outcome_unhappy"]),
+    ):
+        arms = arms_of(JobFilter(states=frozenset(states)))
+        found = plan(tx, f"{arms} order by job_id desc")
+        searches = [step for step in found if step.startswith("SEARCH")]
+        assert len(searches) == len(walked)
+        assert all(name in step for name, step in zip(walked, searches, strict=True))
 
 
 READ_ALL_DAY: dict[str, Callable[[Transaction], object]] = {

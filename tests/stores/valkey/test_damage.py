@@ -98,7 +98,7 @@ async def test_a_damaged_job_breaks_no_view_and_no_sweep(
     other = await scene.enqueue(deadline_in=10.0)
     harm(server, place, job, damage)
     scene.clock.advance(30)
-    jobs, which = scene.store.jobs, JobFilter(tag=None, queues=(QUEUE,))
+    jobs, which = scene.store.jobs, JobFilter(queues=(QUEUE,))
     assert ids((await jobs.page(which, 10)).jobs) == [other]
     assert ids(await jobs.get([job, other])) == ids(await jobs.live([job, other])) == [other]
     assert await jobs.outcomes([job, other]) == []

@@ -36,9 +36,16 @@ class Reading(ReadingById, Protocol):
         0 for a job that is not ready."""
         ...
 
-    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
+    async def page(
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+    ) -> Page:
         """Jobs newest first, every filter applied before the limit; `errors` holds the
-        newest entry only. The cursor stays right while jobs come, move and go."""
+        newest entry only. The cursor stays right while jobs come, move and go.
+
+        It looks at no more than `look` jobs (None: as many as the store reads in some tens of
+        milliseconds), so a page of a rare filter may be incomplete. Who follows the cursors until
+        there is none gets every job that the filter means.
+        """
         ...
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:

@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Job, Progress
-from holdfast.job.serving import choice_of
-from holdfast.job.state import JobState
+from holdfast.job.serving import choice_of, is_pattern
+from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
 
 
@@ -76,35 +76,97 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+Scalar = str | int | float | bool | None
+"""A JSON value that is no list and no object."""
+
+
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs are meant. Every field narrows; an empty field means any."""
+    """Which jobs are meant. Every field narrows; an empty field means any.
+
+    A name in `queues` or `tasks` that ends in `*` means every name that begins so. A job must have
+    all of `tags`. `args` has values by their paths, such as `order.id`. `worker` holds the job, or
+    held it when it ended. `…_after` includes the moment, `…_before` does not.
+    """
 
     ids: tuple[JobId, ...] = ()
     states: frozenset[JobState] = frozenset()
     queues: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
-    tag: str | None = None
+    tags: tuple[str, ...] = ()
+    args: dict[str, Scalar] = {}
+    worker: WorkerId | None = None
+    schedule: str | None = None
+    priority: int | None = None
+    priority_over: int | None = None
+    priority_under: int | None = None
+    attempts_over: int | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    finished_after: datetime | None = None
+    finished_before: datetime | None = None
     error_text: str | None = None
 
     @property
     def is_tallied(self) -> bool:
         """Whether the tallies can answer it: it names only states, queues and tasks."""
-        dated = self.created_after is not None or self.created_before is not None
-        return not (self.ids or dated or self.tag is not None or self.error_text)
+        others = (name for name in self.__struct_fields__ if name not in TALLIED)
+        return all(is_any(getattr(self, name)) for name in others)
+
+    @property
+    def names_tallied(self) -> bool:
+        """Whether the tallies can say that it means no job, or what its patterns stand for."""
+        return bool(self.states or self.queues or self.tasks)
+
+    @property
+    def states_possible(self) -> frozenset[JobState]:
+        """The states that a job can be in which it means."""
+        states = self.states or frozenset(JobState)
+        if self.finished_after is not None or self.finished_before is not None:
+            states &= ENDED
+        if self.worker is not None:
+            states &= ENDED | {JobState.RUNNING}
+        return states
+
+    @property
+    def queues_by_name(self) -> tuple[str, ...]:
+        """The queues it names, or none if a pattern is among them."""
+        return () if any(map(is_pattern, self.queues)) else self.queues
 
     def counted(self, tallies: Iterable[Tally]) -> dict[JobState, int]:
-        """How many jobs of the tallies it means, by state; only if it `is_tallied`."""
+        """How many jobs of the tallies are in the states, queues and tasks that it names."""
         found: dict[JobState, int] = {}
         for tally in tallies:
             if (
                 (not self.states or tally.state in self.states)
-                and (not self.queues or tally.queue in self.queues)
-                and (not self.tasks or tally.task in self.tasks)
+                and (not self.queues or choice_of(tally.queue, self.queues))
+                and (not self.tasks or choice_of(tally.task, self.tasks))
             ):
                 found[tally.state] = found.get(tally.state, 0) + tally.jobs
         return found
+
+    def spelled_out(self, tallies: Iterable[Tally]) -> JobFilter:
+        """The same with names instead of patterns: those that the tallies have jobs of."""
+        if not any(map(is_pattern, (*self.queues, *self.tasks))):
+            return self
+        there = list(tallies)
+        return msgspec.structs.replace(
+            self,
+            queues=_fitting({tally.queue for tally in there}, self.queues),
+            tasks=_fitting({tally.task for tally in there}, self.tasks),
+        )
+
+
+TALLIED = frozenset({"states", "queues", "tasks"})
+"""The fields of a JobFilter that the tallies know of."""
+
+
+def is_any(value: object) -> bool:
+    """Whether a field of a JobFilter that has this value narrows nothing."""
+    return value is None or value in ("", (), [], {}, frozenset())
+
+
+def _fitting(names: Iterable[str], choices: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if choice_of(name, choices))) if choices else ()
 
 
 class Tally(msgspec.Struct, frozen=True, order=True):
@@ -136,10 +198,19 @@ class Traffic(msgspec.Struct, frozen=True, order=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Some jobs, newest first, and where the next page starts."""
+    """Some jobs, newest first, and where the next page starts.
+
+    `next_cursor` is None if there are no more jobs. A page looks at a bounded number of jobs
+    (`looked_at`). `complete` is False if it stopped there with fewer jobs than were asked for: it
+    may hold no job at all, and the jobs that are missing come after its cursor. `reached` is then
+    when the oldest job that it looked at was created.
+    """
 
     jobs: tuple[Job, ...]
     next_cursor: str | None
+    looked_at: int = 0
+    reached: datetime | None = None
+    complete: bool = True
 
 
 RETAINED_BY: Mapping[JobState, str] = {

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job, Live
-from holdfast.job.state import ENDED, JobState
-from holdfast.store.contract.records import JobFilter, Outcome, Page
+from holdfast.job.state import JobState
+from holdfast.store.contract.records import ALL, JobFilter, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.filtering import json_test, parameters
 from holdfast.store.postgres.job_verbs import JobVerbs
-from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.telemetry import tallies
+from holdfast.store.walks import Walk
+
+LOOK = 20_000
+"""How many jobs a page looks at, unless it is told."""
+BODIES = 4_000
+"""How many bodies a step gives to Python at most."""
 
 
 class PostgresReading(JobVerbs):
@@ -34,45 +44,81 @@ class PostgresReading(JobVerbs):
         [(count,)] = await self._connections.fetch("jobs/ahead", job_id)
         return int(count)
 
-    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
-        """One more than asked for is looked up, to know whether another page follows.
+    async def page(
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+    ) -> Page:
+        """All reads share a snapshot, so that no job is shown in a state that the filter would
+        have left out, and the tallies speak of the same jobs."""
 
-        Both reads share a snapshot, so that no job is shown in a state that the filter
-        would have left out.
-        """
-
-        async def steps(session: Session) -> tuple[list[str], list[Record]]:
+        async def steps(session: Session) -> Page:
             await session.execute("jobs/begin_reading")
-            found = await session.fetch("jobs/page", *_filters(which), cursor, limit + 1)
-            ids = [str(row["job_id"]) for row in found]
-            return ids, await session.fetch("jobs/get", ids[:limit], 1)
+            meant, most = await _spelled_out(session, which)
+            walk = Walk(limit, cursor, look or LOOK, most=most)
+            await _walk(session, walk, meant)
+            records = await session.fetch("jobs/get", walk.ids, 1)
+            reached = await _created_at(session, walk.stopped_at)
+            return walk.page([rows.job(row) for row in records], reached)
 
-        ids, records = await self._connections.run(steps, transaction=True)
-        jobs = sorted(map(rows.job, records), key=lambda job: job.id, reverse=True)
-        return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit else None)
+        return await self._connections.run(steps, transaction=True)
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         if which.is_tallied:
-            return which.counted(await tallies(self._connections, which.queues))
+            return which.counted(await tallies(self._connections, which.queues_by_name))
 
-        async def steps(session: Session) -> list[Record]:
+        async def steps(session: Session) -> dict[JobState, int]:
             await session.execute("jobs/begin_reading")
-            return await session.fetch("jobs/count", *_filters(which))
+            meant, most = await _spelled_out(session, which)
+            if most == 0:
+                return {}
+            if json_test(meant) is not None:
+                return await _counted_in_steps(session, meant)
+            found = await session.fetch("jobs/count", *parameters(meant))
+            return {rows.STATES[row["state"]]: row["jobs"] for row in found}
 
-        found = await self._connections.run(steps, transaction=True)
-        return {rows.STATES[row["state"]]: row["jobs"] for row in found}
+        return await self._connections.run(steps, transaction=True)
 
 
-def _filters(which: JobFilter) -> tuple[object, ...]:
-    """The parameters of the part `filtered`; None means any."""
-    return (
-        list(which.ids) or None,
-        [state.value for state in which.states] or None,
-        list(which.queues) or None,
-        list(which.tasks) or None,
-        which.tag,
-        which.created_after,
-        which.created_before,
-        which.error_text,
-        not which.states or not which.states.isdisjoint(ENDED),
-    )
+async def _spelled_out(session: Session, which: JobFilter) -> tuple[JobFilter, int | None]:
+    """The filter without patterns, and how many jobs it means, where the tallies say."""
+    if not which.names_tallied:
+        return which, None
+    there = await tallies(session, which.queues_by_name)
+    most = sum(which.counted(there).values())
+    return which.spelled_out(there), most if which.is_tallied or not most else None
+
+
+async def _walk(session: Session, walk: Walk, which: JobFilter) -> None:
+    """Take steps until the page is full or the walk is over."""
+    values, test = parameters(which), json_test(which)
+    while step := walk.step if test is None else min(walk.step, BODIES):
+        limit = walk.room if test is None else step
+        found = await session.fetch(
+            "jobs/page", *values, test is not None, walk.cursor, step, limit
+        )
+        [(_, looked_at, last, *_), *_] = found
+        hits = [row for row in found if row["job_id"] is not None]
+        ended = looked_at < step and len(hits) < limit
+        fitting = [
+            str(row["job_id"])
+            for row in hits
+            if test is None
+            or (row["args"] is not None and test.fits((), row["args"], row["headers"]))
+        ]
+        walk.add(fitting, looked_at, None if last is None else str(last), ended=ended)
+
+
+async def _counted_in_steps(session: Session, which: JobFilter) -> dict[JobState, int]:
+    """How many jobs there are by state, where Python has to look at their bodies."""
+    counts: dict[JobState, int] = {}
+    for state in sorted(which.states_possible):
+        walk = Walk(ALL, None, ALL)
+        await _walk(session, walk, msgspec.structs.replace(which, states=frozenset({state})))
+        if walk.found:
+            counts[state] = len(walk.found)
+    return counts
+
+
+async def _created_at(session: Session, job_id: str | None) -> datetime | None:
+    for (at,) in await session.fetch("jobs/created", job_id) if job_id else ():
+        return cast("datetime", at)
+    return None

@@ -12,7 +12,7 @@ from datetime import datetime
 from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
-from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.rows import STATES
 
@@ -54,7 +54,7 @@ class PostgresTelemetry:
         return int(folded)
 
 
-async def tallies(connections: Connections, queues: Sequence[str]) -> list[Tally]:
+async def tallies(connections: Connections | Session, queues: Sequence[str]) -> list[Tally]:
     return _tallies(await connections.fetch("telemetry/tallies", [*queues] or None))
 
 

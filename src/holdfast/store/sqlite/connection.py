@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import lru_cache
+
+import msgspec
 
 from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.store.contract.matching import BodyTest
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.busy import BusyRetry
 from holdfast.store.sqlite.options import Location
+from holdfast.store.sqlite.rows import to_texts
 from holdfast.store.sqlite.schema import require_own
 
 CACHED_STATEMENTS = 256
@@ -78,6 +83,7 @@ def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
     )
     try:
         connection.create_function("casefold", 1, _casefold, deterministic=True)
+        connection.create_function("body_fits", 4, _body_fits, deterministic=True)
         if location.path is not None:
             connection.execute(f"PRAGMA synchronous = {location.synchronous}")
     except BaseException:
@@ -89,3 +95,11 @@ def connect(location: Location, *, create: bool = True) -> sqlite3.Connection:
 def _casefold(text: str | None) -> str | None:
     """SQLite's own lower() knows only ASCII."""
     return None if text is None else text.casefold()
+
+
+_to_body_test = lru_cache(maxsize=8)(msgspec.json.Decoder(BodyTest).decode)
+
+
+def _body_fits(test: str, tags: str | None, args: str, headers: str | None) -> bool:
+    """Raises no error, whatever the row holds: SQLite would end the whole statement."""
+    return _to_body_test(test).fits(() if tags is None else to_texts(tags), args, headers)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
-from holdfast.job.state import ENDED, JobState
+from holdfast.job.state import JobState
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.records import JobFilter, Outcome, Page
+from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
     to_datetime,
     to_json,
-    to_micros,
     to_optional_datetime,
     to_texts,
 )
@@ -21,9 +22,12 @@ from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.telemetry import tallies
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
+from holdfast.store.walks import NO_JOBS, Walk
 
 AHEAD_COUNTED = 1_000
 """How many jobs before a job are counted: beyond that only "many" matters."""
+LOOK = 20_000
+"""How many jobs a page looks at, unless it is told."""
 AFTER_ALL = "\U0010ffff"
 
 
@@ -40,8 +44,10 @@ class SqliteReading(Verbs):
     async def ahead(self, job_id: JobId) -> int:
         return await self._writer.read(lambda tx: ahead(tx, job_id))
 
-    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
-        return await self._writer.read(lambda tx: page(tx, which, limit, cursor))
+    async def page(
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+    ) -> Page:
+        return await self._writer.read(lambda tx: page(tx, which, limit, cursor, look or LOOK))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         return await self._writer.read(lambda tx: count(tx, which))
@@ -87,37 +93,53 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     ]
 
 
-def page(tx: Transaction, which: JobFilter, limit: int, cursor: str | None) -> Page:
-    """Reads one job more than `limit`: if there is one, there is a next page."""
-    values = {**_filters(which), "cursor": cursor or AFTER_ALL, "limit": limit + 1}
-    ids = [job_id for (job_id,) in tx.rows(script("jobs/page"), values)]
-    jobs = sorted(get(tx, ids[:limit], "newest errors"), key=lambda job: job.id, reverse=True)
-    return Page(tuple(jobs), ids[limit - 1] if len(ids) > limit > 0 else None)
+def page(
+    tx: Transaction, which: JobFilter, limit: int, cursor: str | None = None, look: int = LOOK
+) -> Page:
+    meant, most = _spelled_out(tx, which)
+    if not (arms := arms_of(meant)):
+        return NO_JOBS
+    walk, values = Walk(limit, cursor, look, most=most), parameters(meant)
+    sql = script("jobs/page").replace("{{walk}}", arms)
+    while step := walk.step:
+        _take(tx, walk, sql, values, step)
+    return walk.page(get(tx, walk.ids, "newest errors"), _created_at(tx, walk.stopped_at))
+
+
+def _spelled_out(tx: Transaction, which: JobFilter) -> tuple[JobFilter, int | None]:
+    """The filter without patterns, and how many jobs it means, where the tallies say."""
+    if not which.names_tallied:
+        return which, None
+    there = tallies(tx, which.queues_by_name)
+    most = sum(which.counted(there).values())
+    return which.spelled_out(there), most if which.is_tallied or not most else None
+
+
+def _created_at(tx: Transaction, job_id: str | None) -> datetime | None:
+    for (at,) in tx.rows(script("jobs/created"), (job_id,)) if job_id else ():
+        return to_datetime(at)
+    return None
+
+
+def _take(tx: Transaction, walk: Walk, sql: str, values: dict[str, object], step: int) -> None:
+    """One step of a walk."""
+    here = {"cursor": walk.cursor or AFTER_ALL, "look": step, "limit": walk.room}
+    rows = tx.rows(sql, values | here)
+    found = [job_id for job_id, _, _ in rows if job_id is not None]
+    [(_, looked_at, last), *_] = rows
+    walk.add(found, looked_at, last, ended=looked_at < step and len(found) < walk.room)
 
 
 def count(tx: Transaction, which: JobFilter) -> dict[JobState, int]:
     if which.is_tallied:
-        return which.counted(tallies(tx, which.queues))
-    rows = tx.rows(script("jobs/count"), _filters(which))
+        return which.counted(tallies(tx, which.queues_by_name))
+    meant, most = _spelled_out(tx, which)
+    arms = arms_of(meant)
+    if most == 0 or not arms:
+        return {}
+    values = parameters(meant) | {"cursor": AFTER_ALL}
+    rows = tx.rows(script("jobs/count").replace("{{walk}}", arms), values)
     return {JobState(state): number for state, number in rows}
-
-
-def _filters(which: JobFilter) -> dict[str, object]:
-    def listed(values: Sequence[str] | frozenset[JobState]) -> str | None:
-        return to_json(values) if values else None
-
-    after, before = which.created_after, which.created_before
-    return {
-        "ids": listed(which.ids),
-        "states": listed(which.states),
-        "queues": listed(which.queues),
-        "tasks": listed(which.tasks),
-        "tag": which.tag,
-        "created_after": None if after is None else to_micros(after),
-        "created_before": None if before is None else to_micros(before),
-        "error_text": which.error_text or None,
-        "ended": not which.states or not which.states.isdisjoint(ENDED),
-    }
 
 
 def _job(row: Row, history: Mapping[str, Sequence[ErrorEntry]]) -> Job:

@@ -1,30 +1,36 @@
 """The read side: whole jobs, pages, counts. Nothing here writes.
 
-A page walks sets of ids from the newest id downwards. Filters are applied to the jobs of each step,
-and steps go on until the page is full, so every filter comes before the limit.
+A page walks sets of ids from the newest id downwards, in steps. A filter is applied to the narrow
+records of a step first; bodies are read only of jobs that passed.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
-from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
+from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
+from holdfast.store.valkey.filtering import Filtering
+from holdfast.store.valkey.layout import Record
+from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.telemetry import counts, tallies
+from holdfast.store.walks import NO_JOBS, Walk
 
 COUNTED_AHEAD = 1_000
 """How far a line is counted: beyond it only "many" matters."""
 READ_BATCH = 500
-FILTER_BATCH = 200
-"""Jobs of one step where a filter may drop most of them."""
+LOOK = 2_000
+"""How many jobs a page looks at, unless it is told."""
 
 
 class ValkeyReading(ValkeyVerbs):
@@ -58,24 +64,40 @@ class ValkeyReading(ValkeyVerbs):
         counted: list[int] = await self._connections.call_each(calls) if calls else []
         return min(COUNTED_AHEAD, sum(counted))
 
-    async def page(self, which: JobFilter, limit: int, cursor: str | None = None) -> Page:
-        """One job more than asked for says whether there is a next page."""
-        jobs: list[Job] = []
-        size = FILTER_BATCH if _narrows(which) else min(limit + 1, READ_BATCH)
-        async for job in self._walk(which, cursor, size):
-            if len(jobs) == limit:
-                return Page(tuple(jobs), jobs[-1].id if jobs else None)
-            jobs.append(job)
-        return Page(tuple(jobs), None)
+    async def page(
+        self, which: JobFilter, limit: int, cursor: str | None = None, look: int | None = None
+    ) -> Page:
+        """The tallies are older than what the walk sees, so they only say whether there is
+        anything: a walk that ended at their number could miss a job that was there all the time."""
+        test = await self._filtering(which)
+        if test is None:
+            return NO_JOBS
+        walk, jobs = Walk(limit, cursor, look or LOOK), list[Job]()
+        while step := min(walk.step, READ_BATCH if test.narrows else walk.room):
+            ids = await self._newest(test, walk.cursor, step)
+            passed = list(await self._passed(test, ids)) if test.narrows else ids
+            taken = passed if test.text else passed[: walk.room]
+            looked = ids if len(taken) == len(passed) else ids[: ids.index(taken[-1]) + 1]
+            found = await self._jobs(test, taken)
+            jobs += found
+            last = looked[-1] if looked else None
+            walk.add([job.id for job in found], len(looked), last, ended=len(looked) < step)
+        return walk.page(jobs[:limit], await self._created_at(walk.stopped_at))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
         """From the counters where they suffice, else by reading every job in question."""
         if which.is_tallied:
-            return which.counted(await tallies(self._connections, which.queues))
-        found: dict[JobState, int] = {}
-        async for job in self._walk(which, None, READ_BATCH):
-            found[job.state] = found.get(job.state, 0) + 1
-        return found
+            return which.counted(await tallies(self._connections, which.queues_by_name))
+        counted: Counter[JobState] = Counter()
+        test, cursor = await self._filtering(which), None
+        while test and (ids := await self._newest(test, cursor, READ_BATCH)):
+            passed = await self._passed(test, ids)
+            if test.text:
+                counted.update(job.state for job in await self._jobs(test, list(passed)))
+            else:
+                counted.update(passed.values())
+            cursor = ids[-1]
+        return dict(counted)
 
     async def _ready_lines(self, queue: str) -> dict[int, list[str]]:
         """The lines of a queue that are not empty, by partition."""
@@ -86,36 +108,55 @@ class ValkeyReading(ValkeyVerbs):
                     found.setdefault(partition, []).append(rows.line_name(queue, task))
         return found
 
-    async def _walk(self, which: JobFilter, cursor: str | None, size: int) -> AsyncIterator[Job]:
-        """Every job that the filter means, newest first."""
-        fits = _matcher(which)
-        async for ids in self._steps(which, cursor, size):
-            found = await whole_jobs(self._connections, ids, newest_error=not which.error_text)
-            for job in sorted(found, key=lambda job: job.id, reverse=True):
-                if fits(job):
-                    yield _shown(job)
+    async def _filtering(self, which: JobFilter) -> Filtering | None:
+        """None if the tallies say that the filter means no job."""
+        if not which.names_tallied:
+            return Filtering(which)
+        there = await tallies(self._connections, which.queues_by_name)
+        return Filtering(which.spelled_out(there)) if which.counted(there) else None
 
-    async def _steps(
-        self, which: JobFilter, cursor: str | None, size: int
-    ) -> AsyncIterator[list[str]]:
-        if which.ids:
-            named = sorted({i for i in which.ids if cursor is None or i < cursor}, reverse=True)
-            for some in batches(named, size):
-                yield list(some)
-            return
-        while ids := await self._newest(which, cursor, size):
-            yield ids
-            cursor = ids[-1]
-
-    async def _newest(self, which: JobFilter, cursor: str | None, limit: int) -> list[str]:
-        """The newest ids below the cursor, of all partitions."""
-        names, running = _sources(which)
+    async def _newest(self, test: Filtering, cursor: str | None, limit: int) -> list[str]:
+        """The newest ids below the cursor: of those that are named, or of all partitions."""
+        if test.which.ids:
+            named = {i for i in test.which.ids if cursor is None or i < cursor}
+            return heapq.nlargest(limit, named)
+        names, running = test.sources
         below = "+" if cursor is None else f"({cursor}"
         answers = await self._connections.everywhere(
             "jobs/newest", below=below, limit=limit, running="1" if running else "", names=names
         )
         found = {job_id.decode() for answer in answers for job_id in answer}
         return heapq.nlargest(limit, found)
+
+    async def _passed(self, test: Filtering, ids: Sequence[str]) -> dict[str, JobState]:
+        """The states of those jobs that the filter may mean, as far as records and bodies tell; in
+        the order of the ids."""
+        found = {}
+        for job_id, blob in await _blobs(self._connections, ids, "s"):
+            row = rows.readable(rows.to_record, blob)
+            if row is not None and test.fits_record(row):
+                found[job_id] = rows.STATES[row.state]
+        if test.needs_body:
+            for job_id, text in await _blobs(self._connections, list(found), "b"):
+                body = rows.readable(rows.to_body, text)
+                if body is None or not test.fits_body(body):
+                    del found[job_id]
+        return {job_id: found[job_id] for job_id in ids if job_id in found}
+
+    async def _jobs(self, test: Filtering, ids: Sequence[str]) -> list[Job]:
+        """Those of the jobs that the filter means, newest first. A job may have moved since its
+        record was looked at."""
+        found = await whole_jobs(
+            self._connections, ids, newest_error=not test.text, keeps=test.fits_record
+        )
+        fitting = [_shown(job) for job in found if test.fits_errors(job)]
+        return sorted(fitting, key=lambda job: job.id, reverse=True)
+
+    async def _created_at(self, job_id: str | None) -> datetime | None:
+        for _, blob in await _blobs(self._connections, [job_id], "s") if job_id else ():
+            row = rows.readable(rows.to_record, blob)
+            return None if row is None else to_datetime(row.created_at)
+        return None
 
 
 async def live_jobs(connections: Connections, ids: Sequence[str]) -> list[Live]:
@@ -129,9 +170,13 @@ async def live_jobs(connections: Connections, ids: Sequence[str]) -> list[Live]:
 
 
 async def whole_jobs(
-    connections: Connections, ids: Sequence[str], *, newest_error: bool = False
+    connections: Connections,
+    ids: Sequence[str],
+    *,
+    newest_error: bool = False,
+    keeps: Callable[[Record], bool] | None = None,
 ) -> list[Job]:
-    """With all their errors, or with the newest error only."""
+    """With all their errors, or with the newest error only. `keeps`: a test of their records."""
     jobs: list[Job] = []
     for some in batches(dict.fromkeys(ids), READ_BATCH):
         places = list(connections.by_partition(some).items())
@@ -142,7 +187,7 @@ async def whole_jobs(
         for (_, mine), answer in zip(places, await connections.call_each(calls), strict=True):
             for job_id, parts in zip(mine, answer, strict=True):
                 job = rows.readable(rows.job, job_id, *parts)
-                if job is not None:
+                if job is not None and (keeps is None or keeps(rows.to_record(parts[0]))):
                     jobs.append(job)
     return jobs
 
@@ -161,58 +206,6 @@ async def _blobs(
         columns = [answer[n * len(mine) : (n + 1) * len(mine)] for n in range(len(kinds))]
         found += zip(mine, *columns, strict=True)
     return found
-
-
-def _sources(which: JobFilter) -> tuple[list[str], bool]:
-    """The sets that hold every job in question, and whether the sets of what workers hold belong
-    to them. Of the live states only running and those without a clock have sets that list ids."""
-    states = which.states or frozenset(JobState)
-    names = [f"ended:{state}" for state in sorted(states & ENDED)]
-    wanted = states & LIVE
-    if not wanted <= UNTIMED | {JobState.RUNNING}:
-        return [*names, "live"], False
-    names += [f"untimed:{state}" for state in sorted(wanted & UNTIMED)]
-    return names, JobState.RUNNING in wanted
-
-
-def _needs_jobs(which: JobFilter) -> bool:
-    """Whether the counters cannot answer the filter."""
-    dated = which.created_after is not None or which.created_before is not None
-    return dated or which.tag is not None or bool(which.error_text)
-
-
-def _narrows(which: JobFilter) -> bool:
-    return bool(which.queues or which.tasks or which.states) or _needs_jobs(which)
-
-
-def _may_be(which: JobFilter, state: JobState, queue: str, task: str) -> bool:
-    return (
-        (not which.states or state in which.states)
-        and (not which.queues or queue in which.queues)
-        and (not which.tasks or task in which.tasks)
-    )
-
-
-def _matcher(which: JobFilter) -> Callable[[Job], bool]:
-    after, before = which.created_after, which.created_before
-    text = (which.error_text or "").casefold()
-
-    def fits(job: Job) -> bool:
-        return (
-            _may_be(which, job.state, job.queue, job.task)
-            and (which.tag is None or which.tag in job.tags)
-            and (after is None or job.created_at >= after)
-            and (before is None or job.created_at < before)
-            and (not text or _mentions(job, text))
-        )
-
-    return fits
-
-
-def _mentions(job: Job, text: str) -> bool:
-    reason = job.reason if job.ended else None
-    texts = [reason or "", *(error.message for error in job.errors)]
-    return any(text in one.casefold() for one in texts)
 
 
 def _shown(job: Job) -> Job:

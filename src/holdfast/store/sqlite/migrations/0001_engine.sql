@@ -116,6 +116,8 @@ create table holdfast_outcome (
     result text
 ) without rowid;
 create index holdfast_outcome_expires on holdfast_outcome (expires_at);
+-- Most outcomes are successes, and operators mostly search for the others.
+create index holdfast_outcome_unhappy on holdfast_outcome (job_id) where state <> 'succeeded';
 
 create table holdfast_error (
     job_id text not null,

@@ -1,6 +1,8 @@
--- $1 .. $9 as in filtered
--- uses: filtered
+-- $1 .. $21 as in filtered
+-- uses: walked filtered
+-- let once: limit 1
 select place.state, count(*)::bigint as jobs
 from {{schema}}.place
-where {{filtered}}
+where {{walked}}
+and {{filtered}}
 group by place.state

@@ -1,9 +1,35 @@
--- $1 .. $9 as in filtered   $10 before this id   $11 limit
--- uses: filtered
--- The places are merged in order of the key, so a page reads as many rows as it passes over.
-select place.job_id
-from {{schema}}.place
-where place.job_id < coalesce($10::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-and {{filtered}}
-order by place.job_id desc
-limit $11::int
+-- $1 .. $21 as in filtered   $22 whether Python looks at bodies   $23 before this id   $24 look
+-- $25 limit
+-- uses: walked filtered
+-- let once: offset 0
+-- One step of a walk: its hits, how many rows it looked at, and the last of them. The places are merged
+-- in order of the key, so a step reads no more rows than it looks at.
+with walk as materialized (
+    select place.job_id, place.state, place.queue, place.task, place.priority, place.attempts,
+        place.worker_id, place.finished_at, place.reason
+    from {{schema}}.place
+    where place.job_id < coalesce($23::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    and {{walked}}
+    order by place.job_id desc
+    limit $24::int
+),
+hit as materialized (
+    select place.job_id from walk as place
+    where {{filtered}}
+    order by place.job_id desc
+    limit $25::int
+),
+seen as (
+    select count(*)::int as looked_at, (array_agg(walk.job_id order by walk.job_id))[1] as last
+    from walk
+    where (select count(*) from hit) < $25::int
+    or walk.job_id >= (select hit.job_id from hit order by hit.job_id limit 1)
+)
+select hit.job_id, seen.looked_at, seen.last, body.args, body.headers
+from seen
+left join hit on true
+left join lateral (
+    select job.args, job.headers from {{schema}}.job
+    where $22::boolean and job.id = hit.job_id limit 1
+) as body on true
+order by hit.job_id desc

@@ -1,17 +1,24 @@
--- Each place is read downwards by its own key, and SQLite merges the places, so a page reads no more
--- rows than its filters make it pass over. `:ended` spares a page of live jobs the history.
--- `limit -1` keeps the planner from dropping the inner order.
-with p as (
-    select job_id, ended, queue, task, reason
-    from holdfast_place
-    where (:ended or not ended)
-        and job_id < :cursor
-        and (:states is null or state in (select value from json_each(:states)))
+-- One step of a walk: its hits, how many rows it looked at, and the last of them. The arms are read
+-- downwards by their keys and merged, so a step reads no more rows than it looks at. `hit` reads
+-- `walked` in its order.
+with walked as materialized (
+    {{walk}}
     order by job_id desc
-    limit -1
+    limit :look
+),
+hit as materialized (
+    select p.job_id
+    from walked as p
+    where {{parts/filter}}
+    limit :limit
+),
+seen as materialized (
+    select count(*) as looked_at, min(job_id) as last
+    from walked
+    where job_id >= (
+        select case when count(*) = :limit then min(job_id) else '' end from hit
+    )
 )
-select p.job_id
-from p
-where (:ids is null or p.job_id in (select value from json_each(:ids)))
-    and {{parts/filter}}
-limit :limit
+select hit.job_id, seen.looked_at, seen.last
+from seen
+left join hit

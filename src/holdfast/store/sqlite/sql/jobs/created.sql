@@ -1,0 +1,1 @@
+select created_at from holdfast_job where id = ?

@@ -1,0 +1,75 @@
+"""A bounded walk: how far a page has looked, and what it says about the rest.
+
+Jobs are walked downwards by id, in steps. The first step is small, because most pages are full
+after a few jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holdfast.job.record import Job
+from holdfast.store.contract.records import Page
+
+FIRST_LOOK = 1_000
+NEXT_LOOK = 20_000
+"""How many jobs a later step looks at, however many the page may look at."""
+NO_JOBS = Page((), None)
+
+
+class Walk:
+    """What one page has found so far. One job more than it may hold says that another follows."""
+
+    def __init__(
+        self, limit: int, cursor: str | None, look: int, *, most: int | None = None
+    ) -> None:
+        """`most`: how many jobs there are to be found, where that is known."""
+        self.found: list[str] = []
+        self.cursor = cursor
+        self.looked_at = 0
+        self._limit = limit
+        self._look = max(1, look)
+        self._wanted = limit + 1 if most is None else min(limit + 1, most)
+        self._ended = False
+
+    @property
+    def room(self) -> int:
+        """How many more jobs are wanted."""
+        return max(0, self._wanted - len(self.found))
+
+    @property
+    def step(self) -> int:
+        """How many jobs the next step may look at; 0 when the walk is over."""
+        if self._ended or not self.room:
+            return 0
+        left = self._look - self.looked_at
+        return min(left, NEXT_LOOK if self.looked_at else FIRST_LOOK)
+
+    def add(self, found: Sequence[str], looked_at: int, last: str | None, *, ended: bool) -> None:
+        """What a step found, and the last job that it looked at. `ended`: there are no others."""
+        self.found += found
+        self.looked_at += looked_at
+        self.cursor = last or self.cursor
+        self._ended = ended
+
+    @property
+    def ids(self) -> list[str]:
+        """The jobs of the page."""
+        return self.found[: self._limit]
+
+    @property
+    def stopped_at(self) -> str | None:
+        """The last job that was looked at, if the page is incomplete."""
+        is_over = self._ended or not self.room or len(self.found) >= self._limit
+        return None if is_over else self.cursor
+
+    def page(self, jobs: Sequence[Job], reached: datetime | None) -> Page:
+        ordered = tuple(sorted(jobs, key=lambda job: job.id, reverse=True))
+        return Page(ordered, self._next, self.looked_at, reached, self.stopped_at is None)
+
+    @property
+    def _next(self) -> str | None:
+        if len(self.found) > self._limit:
+            return self.found[self._limit - 1] if self._limit else None
+        return None if self._ended or not self.room else self.cursor
