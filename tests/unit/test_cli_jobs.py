@@ -60,6 +60,11 @@ def test_a_list_pages_with_its_cursor_and_repeats_nothing(desk: Desk) -> None:
         (["--since", "1h"], 4),
         (["--until", "1h"], 0),
         (["--error", "give"], 0),
+        (["--where", "queue:mail"], 1),
+        (["--where", "tag:red args.name:Ada since:1h"], 1),
+        (["--where", "task:oth* priority:0"], 1),
+        (["--tag", "red", "--tag", "blue"], 0),
+        (["--queue", "mail", "--where", "tag:red"], 0),
     ],
 )
 def test_a_list_is_narrowed_by_every_filter(desk: Desk, words: list[str], found: int) -> None:
@@ -71,6 +76,45 @@ def test_a_list_is_narrowed_by_every_filter(desk: Desk, words: list[str], found:
 
     desk.seed(four)
     assert len(desk.json("jobs", "list", *words)["jobs"]) == found
+
+
+def test_a_list_that_stopped_looking_says_how_far_it_came(desk: Desk) -> None:
+    async def many(scene: Scene) -> JobId:
+        rare = await scene.enqueue(tags=("rare",))
+        await scene.enqueue_many(9)
+        return rare
+
+    rare = desk.seed(many)
+    words = ("jobs", "list", "--where", "tag:rare", "--look", "4")
+    first = desk.json(*words)
+    assert (first["jobs"], first["complete"], first["looked_at"]) == ([], False, 4)
+    assert first["counts"] is None, "only a walk over all jobs could count them"
+    out = " ".join(desk.on_store(*words).out.split())
+    assert "searched back to 20" in out
+    assert f"4 looked at; go on with --cursor {first['next_cursor']}" in out
+    cursor, found = first["next_cursor"], []
+    while cursor:
+        page = desk.json(*words, "--cursor", cursor)
+        found += [job["id"] for job in page["jobs"]]
+        cursor = page["next_cursor"]
+    assert found == [rare]
+
+
+def test_a_filter_that_cannot_be_read_names_its_term(desk: Desk) -> None:
+    answer = desk.on_store("jobs", "list", "--where", "queue:mail state:faild")
+    assert answer.code == 2
+    assert "'state:faild' must be one of" in answer.err
+
+
+def test_a_bulk_verb_takes_the_same_filter(desk: Desk) -> None:
+    async def some(scene: Scene) -> JobId:
+        await scene.enqueue(args='{"customer":"42"}')
+        return await scene.enqueue(args='{"customer":42}')
+
+    meant = desk.seed(some)
+    words = ("jobs", "cancel", "--all", "--yes", "--where", "args.customer:42")
+    assert desk.json(*words)["matched"] == 1
+    assert state_of(desk, meant) is JobState.CANCELLED
 
 
 def test_a_list_for_people_names_each_job_and_how_many_there_are(desk: Desk) -> None:

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from holdfast.cli.output import parse_duration, parse_moment
 from holdfast.cli.target import UsageProblem
 from holdfast.client.selection import FilterWords
 from holdfast.clock import utcnow
+from holdfast.insights.when import parse_duration, parse_moment
 from holdfast.job.state import JobState
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +37,8 @@ class JobFilters:
     queue: tuple[str, ...]
     state: tuple[str, ...]
     task: tuple[str, ...]
-    tag: str | None
+    tag: tuple[str, ...]
+    where: str | None
     since: datetime | None
     until: datetime | None
     error: str | None
@@ -53,7 +54,9 @@ class JobFilters:
         if self.task:
             words["tasks"] = self.task
         if self.tag:
-            words["tag"] = self.tag
+            words["tags"] = self.tag
+        if self.where is not None:
+            words["where"] = self.where
         if self.error:
             words["error_text"] = self.error
         if self.since:
@@ -81,7 +84,12 @@ def job_filters(body: Body) -> Body:
             shell_complete=lambda ctx, param, begun: [s for s in JobState if s.startswith(begun)],
         ),
         click.option("--task", "-t", multiple=True, help="Only this task (repeatable)."),
-        click.option("--tag", help="Only jobs with this tag."),
+        click.option("--tag", multiple=True, help="Only jobs with this tag (repeatable: all)."),
+        click.option(
+            "--where",
+            metavar="FILTER",
+            help="The same and more: 'queue:mail state:failed args.customer:42 since:2h'.",
+        ),
         moment_option("--since", help="Created after: '2h' (ago) or an ISO time."),
         moment_option("--until", help="Created before: '2h' (ago) or an ISO time."),
         click.option("--error", help="Only jobs with this text in an error."),

@@ -21,9 +21,11 @@ from holdfast.cli.output import (
     make_text,
     most_text,
     state_text,
+    time_text,
 )
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession
+from holdfast.client.selection import job_filter
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
 
@@ -42,30 +44,48 @@ job_id_argument = click.argument("job_id", metavar="ID")
 @job_filters
 @click.option("--limit", metavar="N", default=25, help="At most this many.")
 @click.option("--cursor", metavar="ID", help="Go on where the page before ended.")
+@click.option("--look", metavar="N", type=int, help="Look at no more jobs than this.")
 async def list_jobs(
-    session: CommandSession, filters: JobFilters, limit: int, cursor: str | None
+    session: CommandSession,
+    filters: JobFilters,
+    limit: int,
+    cursor: str | None,
+    look: int | None,
 ) -> None:
     """List jobs, newest first."""
     words = filters.words
     async with session.client() as client:
-        page = await client.page(limit=limit, cursor=cursor, **words)
-        counts = await client.count(**words)
+        page = await client.page(limit=limit, cursor=cursor, look=look, **words)
+        counts = await client.count(**words) if job_filter(**words).is_tallied else None
     document = {
         "jobs": [job_document(job) for job in page.jobs],
         "next_cursor": page.next_cursor,
+        "looked_at": page.looked_at,
+        "reached": page.reached,
+        "complete": page.complete,
         "counts": counts,
     }
-    session.answer(document, lambda: _draw_page(page, counts))
+    session.answer(document, lambda: _draw_page(page, counts, is_first=cursor is None))
 
 
-def _draw_page(page: Page, counts: dict[JobState, int]) -> Iterator[RenderableType]:
-    if not page.jobs:
-        yield "no jobs match" if not counts else "no more jobs"
+def _draw_page(
+    page: Page, counts: dict[JobState, int] | None, *, is_first: bool
+) -> Iterator[RenderableType]:
+    """Jobs that only a walk over all of them could count are not counted."""
+    if page.jobs:
+        yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
+    elif page.complete:
+        yield "no jobs match" if is_first else "no more jobs"
         return
-    yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
-    shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
-    yield make_text(f"{len(page.jobs)} of {counted(sum(counts.values()), 'job')}: {shown}", "dim")
-    if page.next_cursor is not None:
+    if page.jobs and counts is not None:
+        shown = ", ".join(f"{number:,} {state}" for state, number in sorted(counts.items()))
+        all_jobs = counted(sum(counts.values()), "job")
+        yield make_text(f"{len(page.jobs)} of {all_jobs}: {shown}", "dim")
+    if not page.complete:
+        back = "" if page.reached is None else f"searched back to {time_text(page.reached)}, "
+        looked = f"{back}{page.looked_at:,} looked at"
+        yield make_text(f"{looked}; go on with --cursor {page.next_cursor}", "dim")
+    elif page.next_cursor is not None:
         yield make_text(f"more: --cursor {page.next_cursor}", "dim")
 
 

@@ -7,10 +7,9 @@ that the output of `--json` can be piped. Rich is imported only when something i
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -202,29 +201,3 @@ def with_values(record: msgspec.Struct) -> dict[str, Any]:
         name: fields[field] if name == field else getattr(record, name)
         for field, name in named.items()
     }
-
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
-
-
-def parse_duration(text: str) -> float | None:
-    """Seconds, or None when the text is no duration.
-
-    >>> parse_duration("90"), parse_duration("1.5h"), parse_duration("soon")
-    (90.0, 5400.0, None)
-    """
-    match = _DURATION.fullmatch(text.strip())
-    return None if match is None else float(match[1]) * _UNITS[match[2] or "s"]
-
-
-def parse_moment(text: str) -> datetime | None:
-    """A moment: how long ago it was (`2h`), or an ISO date or time. A time without a zone is local.
-    None if the text is neither."""
-    passed = parse_duration(text)
-    try:
-        if passed is not None:
-            return utcnow() - timedelta(seconds=passed)
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):  # no time, or none that the calendar has
-        return None
