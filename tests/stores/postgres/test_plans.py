@@ -14,6 +14,7 @@ from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.filtering import json_test, parameters
 from holdfast.store.postgres.scripts import load_scripts
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
+from tests.conformance.builders import new_job
 from tests.stores.postgres.shared import claim, connected, hired, opened
 
 
@@ -120,3 +121,11 @@ async def test_a_filter_that_matches_nothing_reads_only_what_it_looks_at(
     plan = await page_plan(url, which, 20_000)
     assert not re.search(r"Seq Scan on (job|outcome|error)|hashed SubPlan", plan), plan
     assert max(map(int, re.findall(r"rows=(\d+)(?:\.\d+)? loops=1\)", plan))) <= 20_000
+
+
+async def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(url: str) -> None:
+    async with opened(url) as store:
+        await store.jobs.insert([new_job() for _ in range(30)])
+        await store.jobs.insert([new_job(queue="mail") for _ in range(2)])
+        found = await store.jobs.page(JobFilter(queues=("mail",)), 10)
+    assert (len(found.jobs), found.looked_at, found.next_cursor) == (2, 2, None)

@@ -101,6 +101,14 @@ def test_only_the_places_of_wanted_states_are_walked(tx: Transaction) -> None:
         assert all(name in step for name, step in zip(walked, searches, strict=True))
 
 
+def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(tx: Transaction) -> None:
+    insert(tx, [new_job() for _ in range(30)])
+    insert(tx, [new_job(queue="mail") for _ in range(2)])
+    tx.close()
+    found = page(tx, JobFilter(queues=("mail",)), 10)
+    assert (len(found.jobs), found.looked_at, found.next_cursor) == (2, 2, None)
+
+
 READ_ALL_DAY: dict[str, Callable[[Transaction], object]] = {
     "count": lambda tx: count(tx, JobFilter(states=frozenset({JobState.RUNNING, JobState.READY}))),
     "page": lambda tx: page(tx, JobFilter(states=frozenset({JobState.READY})), 50, None),
