@@ -26,9 +26,9 @@ def importable_name(module: str) -> str:
 
 
 def name_in_child(module: str) -> str:
-    """The name under which a child process imports this module. `multiprocessing` loads the script of
-    its parent as `__main__` too, except for the `__main__` of a package (`python -m shop`), which the
-    child has to import itself."""
+    """The name under which a child process imports this module. `multiprocessing` loads the script
+    of its parent as `__main__` too, except for the `__main__` of a package (`python -m shop`),
+    which the child has to import itself."""
     if module == "__main__":
         spec = getattr(sys.modules[module], "__spec__", None)
         if spec is not None and spec.name.endswith(".__main__"):
