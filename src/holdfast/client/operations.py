@@ -192,7 +192,7 @@ class OperationVerbs:
         acting = self._acts.act(self._store, by, Noun.OPERATIONS, Verb.STOP, operation.id)
         async with acting as act:
             if not await self._store.operations.stop([operation.id]):
-                raise Refused(f"operation {operation.id} is {operation.state}: it does not run")
+                raise await self._refused(operation.id, "it does not run")
             act.changed = 1
         stopped = await self.get(operation_id)
         await OperationAudit(self._store, stopped).close(stopped)
@@ -203,8 +203,12 @@ class OperationVerbs:
         acting = self._acts.act(self._store, by, Noun.OPERATIONS, Verb.GO_ON, operation.id)
         async with acting as act:
             if not await self._store.operations.go_on([operation.id]):
-                raise Refused(f"operation {operation.id} is {operation.state}: it needs no go-on")
+                raise await self._refused(operation.id, "it needs no go-on")
             act.changed = 1
+
+    async def _refused(self, operation_id: str, why: str) -> Refused:
+        """Names the state that the operation has by now: it may have ended since it was read."""
+        return Refused(f"operation {operation_id} is {(await self.get(operation_id)).state}: {why}")
 
     async def undo(
         self, operation_id: str, *, reason: str | None = None, by: str | None = None
