@@ -48,12 +48,40 @@ async def test_a_claim_brings_all_that_an_attempt_needs(scene: Scene) -> None:
         crashes=0,
         fence=claimed.fence,
         created_at=scene.after(-1),
+        ready_at=scene.after(-1),
         claimed_at=scene.clock.now,
         deadline_at=scene.after(59),
         tags=("a", "b"),
         headers='{"h":1}',
         checkpoint=None,
     )
+
+
+async def test_a_delayed_job_is_ready_when_it_is_due_and_promoted(scene: Scene) -> None:
+    await scene.enqueue(delay=60.0)
+    scene.clock.advance(60)
+    await scene.store.jobs.promote_due(10)
+    scene.clock.advance(5)
+    claimed = await scene.claim_one()
+    assert (claimed.ready_at, claimed.claimed_at) == (scene.after(-5), scene.clock.now)
+
+
+async def test_a_retried_job_is_ready_when_its_retry_is_promoted(scene: Scene) -> None:
+    await scene.finish(await scene.running(), RAISED)
+    scene.clock.advance(10)
+    await scene.store.jobs.promote_due(10)
+    promoted_at = scene.clock.now
+    scene.clock.advance(3)
+    assert (await scene.claim_one()).ready_at == promoted_at
+
+
+async def test_a_job_that_is_handed_back_has_been_ready_all_the_time(scene: Scene) -> None:
+    await scene.enqueue()
+    ready_at = scene.clock.now
+    scene.clock.advance(2)
+    await scene.finish(await scene.claim_one(), HandedBack())
+    scene.clock.advance(2)
+    assert (await scene.claim_one()).ready_at == ready_at
 
 
 async def test_first_come_first_served(scene: Scene) -> None:

@@ -42,8 +42,8 @@ def attempt(
     facts: dict[str, Any] = {"id": JobId(name), "fence": fence or attempts + crashes + 1}
     job = Claimed(
         task="t", queue="q", priority=0, args="", policy=encode_policy(policy), attempts=attempts,
-        crashes=crashes, created_at=MOMENT, claimed_at=MOMENT, deadline_at=None, tags=(),
-        headers=None, checkpoint=None, ahead=ahead, **facts,
+        crashes=crashes, created_at=MOMENT, ready_at=MOMENT, claimed_at=MOMENT, deadline_at=None,
+        tags=(), headers=None, checkpoint=None, ahead=ahead, **facts,
     )  # fmt: skip
     made = Attempt(job, cast("Handler", OfMode(mode)), cast("Any", None), since)
     made.begun = begun

@@ -31,6 +31,7 @@ def attempt(policy: Policy, deadline_in: float | None, *, attempts: int = 0) -> 
         crashes=0,
         fence=1,
         created_at=NOW,
+        ready_at=NOW,
         claimed_at=NOW,
         deadline_at=deadline,
         tags=(),

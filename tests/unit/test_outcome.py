@@ -60,6 +60,7 @@ def claimed(policy: Policy = POLICY, *, attempts: int = 0, crashes: int = 0) -> 
         crashes=crashes,
         fence=7,
         created_at=NOW,
+        ready_at=NOW,
         claimed_at=NOW,
         **facts,
     )

@@ -164,6 +164,7 @@ def _claimed(job: NewJob, now: datetime, number: int, checkpoint: str | None) ->
         crashes=0,
         fence=number,
         created_at=now,
+        ready_at=now,
         claimed_at=now,
         deadline_at=job.deadline_at,
         tags=job.tags,

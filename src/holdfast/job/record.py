@@ -87,8 +87,10 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     """One attempt that a worker now owns, with all it needs to run and to end it.
 
     `attempts` counts the attempts spent before this one, so this is number
-    `attempts + 1`. `claimed_at` is the store's clock at the claim. `ahead` says that no slot
-    was free for it: should the worker die, the job counts as one that had not begun.
+    `attempts + 1`. `ready_at` and `claimed_at` are the store's clock: when the job took its
+    position in the line, which a job that is handed back keeps, and when it was claimed. `ahead`
+    says that no slot was free for it: should the worker die, the job counts as one that had not
+    begun.
     """
 
     state: ClassVar[JobState] = JobState.RUNNING
@@ -103,6 +105,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     crashes: int
     fence: int
     created_at: datetime
+    ready_at: datetime
     claimed_at: datetime
     deadline_at: datetime | None
     tags: tuple[str, ...]

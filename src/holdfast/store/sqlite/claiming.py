@@ -140,7 +140,7 @@ def _pick(
 def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
     (
         job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
-        args, policy, created_at, tags, headers, deadline_at, checkpoint,
+        args, policy, created_at, ready_at, tags, headers, deadline_at, checkpoint,
     ) = row  # fmt: skip
     return seq, Claimed(
         JobId(job_id),
@@ -153,6 +153,7 @@ def _picked(row: Row, claimed_at: datetime, ahead: bool) -> _Picked:
         crashes,
         fence + 1,
         to_datetime(created_at),
+        to_datetime(ready_at),
         claimed_at,
         to_optional_datetime(deadline_at),
         to_texts(tags),

@@ -100,6 +100,7 @@ def claimed(job_id: bytes, blob: bytes, text: bytes | None, progress: bytes | No
         row.crashes,
         row.fence,
         to_datetime(row.created_at),
+        to_datetime(row.ready_at),
         to_datetime(row.claimed_at),
         None if row.deadline_at is False else to_datetime(row.deadline_at),
         told.tags,

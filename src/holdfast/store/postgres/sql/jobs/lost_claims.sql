@@ -2,7 +2,7 @@
 -- The jobs that those claims took, in the columns of claim.sql.
 select lease.job_id::text, lease.task, lease.queue, lease.priority, job.args, job.policy,
     lease.attempts, lease.crashes, lease.fence, date_part('epoch', job.created_at) as created_at,
-    date_part('epoch', lease.claimed_at) as claimed_at,
+    date_part('epoch', lease.since) as ready_at, date_part('epoch', lease.claimed_at) as claimed_at,
     case when job.deadline_at > {{calendar_end}} then {{calendar_end}} else job.deadline_at end
         as deadline_at,
     case when cardinality(job.tags) > 0 then job.tags end as tags, job.headers,

@@ -10,7 +10,7 @@ select min(priority) from holdfast_ready where queue = ? and priority > ?
 -- name: pick
 select
     r.job_id, r.queue, r.priority, r.seq, r.task, r.attempts, r.crashes, r.fence, r.ties,
-    j.args, j.policy, j.created_at, j.tags, j.headers, d.at, p.checkpoint
+    j.args, j.policy, j.created_at, r.ready_at, j.tags, j.headers, d.at, p.checkpoint
 from holdfast_ready as r
 cross join holdfast_job as j on j.id = r.job_id
 left join holdfast_deadline as d on d.job_id = r.job_id
