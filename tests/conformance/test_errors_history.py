@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.job.ends import Raised, Snoozed, WorkerLost
+from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
-from holdfast.job.record import ERRORS_KEPT
+from holdfast.job.record import ERRORS_KEPT, ErrorEntry
 from holdfast.job.retry import Retry
-from tests.conformance.builders import FAILED, Scene
+from tests.conformance.builders import FAILED, RAISED, Scene, accepted
 
 PATIENT = Policy(retry=Retry.constant(max_attempts=1_000, base=0, jitter=0), max_crashes=1_000)
 
@@ -18,6 +21,15 @@ async def test_an_entry_says_what_happened_when_and_in_which_attempt(scene: Scen
     [entry] = (await scene.job(claimed.id)).errors
     assert (entry.attempt, entry.kind, entry.message) == (1, "ValueError", "no user «é🦊»")
     assert (entry.traceback, entry.at) == ("Traceback …\n  line 1", scene.clock.now)
+
+
+async def test_an_entry_keeps_the_fingerprint_of_its_error(scene: Scene) -> None:
+    claimed = await scene.running()
+    error = ErrorEntry(1, "ValueError", "no such user", fingerprint="5f3a9c0e1b2d4786")
+    move = msgspec.structs.replace(decide(claimed, RAISED), error=error)
+    assert accepted(await scene.store.jobs.finish([move])) == [True]
+    [entry] = (await scene.job(claimed.id)).errors
+    assert entry.fingerprint == "5f3a9c0e1b2d4786"
 
 
 async def test_the_newest_are_kept_oldest_first(scene: Scene) -> None:

@@ -65,6 +65,7 @@ CASES: Mapping[str, tuple[Callable[[Scene], dict[str, Any]], set[str]]] = {
         lambda s: {"worker": s.worker, "states": frozenset({JobState.RUNNING})},
         {"held"},
     ),
+    "a worker also of ended jobs": (lambda s: {"worker": s.worker}, {"held", "done", "failed"}),
     "another worker": (lambda _: {"worker": new_worker_id()}, set()),
     "attempts over": (lambda _: {"attempts_over": 0}, {"done", "failed", "retried"}),
     "finished after": (lambda s: {"finished_after": s.after(-50)}, {"failed"}),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.job.ends import Cancelled, End, Raised
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from tests.conformance.builders import REACHABLE, Scene, ids
+from tests.conformance.builders import FAILED, REACHABLE, RETURNED, Scene, ids
 
 
 async def test_nothing_asked_nothing_found(scene: Scene) -> None:
@@ -30,6 +31,21 @@ async def test_a_job_is_found_wherever_it_is(scene: Scene, state: JobState) -> N
     found = await scene.job(job)
     assert (found.id, found.state, found.queue, found.priority) == (job, state, "mail", 4)
     assert (found.unique_key, found.tags, found.created_at) == ("k", ("t",), scene.clock.now)
+
+
+@pytest.mark.parametrize("end", [RETURNED, FAILED, Cancelled()])
+@pytest.mark.parametrize("ties", [0, 1])
+async def test_an_ended_job_names_the_worker_that_held_it(
+    scene: Scene, end: End, ties: int
+) -> None:
+    ended = await scene.ended(end, ties=ties)
+    assert (await scene.job(ended.id)).worker_id == scene.worker
+
+
+async def test_a_job_that_ended_while_it_waited_names_no_worker(scene: Scene) -> None:
+    claimed = await scene.ended(Raised("E", "again"))
+    await scene.finish(await scene.live(claimed.id), Cancelled())
+    assert (await scene.job(claimed.id)).worker_id is None
 
 
 async def test_a_thousand_jobs_are_found_in_one_call(scene: Scene) -> None:

@@ -50,8 +50,11 @@ async def test_every_migration_is_recorded_in_order(inspectable: Inspectable) ->
     url = inspectable.fresh()
     await migrated(url)
     table = await the_migration_table(inspectable, url)
-    rows = await inspectable.query(url, f"select version, name from {table} order by version")
-    assert [version for version, _ in rows] == list(range(1, len(rows) + 1))
+    rows = await inspectable.query(
+        url, f"select version, name from {table} order by applied_at, version"
+    )
+    versions = [version for version, _ in rows]
+    assert versions == sorted(set(versions))
     assert all(str(name).startswith(f"{version:04}_") for version, name in rows)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.job.ends import Cancelled, Returned
 from holdfast.job.ids import new_job_id
+from holdfast.job.outcome import decide
+from holdfast.job.record import ErrorEntry
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Outcome
 from tests.conformance.builders import FAILED, RETURNED, Scene
@@ -30,6 +34,19 @@ async def test_an_outcome_says_how_the_job_ended(scene: Scene) -> None:
         failed: Outcome(failed, JobState.FAILED, None, "give up"),
         cancelled: Outcome(cancelled, JobState.CANCELLED, None, "not needed"),
     }
+
+
+async def test_an_outcome_has_the_fingerprint_of_the_error_that_ended_the_job(scene: Scene) -> None:
+    claimed = await scene.running()
+    error = ErrorEntry(1, "Fail", "give up", fingerprint="5f3a9c0e1b2d4786")
+    move = msgspec.structs.replace(decide(claimed, FAILED), error=error)
+    await scene.store.jobs.finish([move])
+    [outcome] = await scene.store.jobs.outcomes([claimed.id])
+    assert outcome.fingerprint == "5f3a9c0e1b2d4786"
+    await scene.store.jobs.requeue([claimed.id])
+    await scene.finish(await scene.claim_one())
+    [again] = await scene.store.jobs.outcomes([claimed.id])
+    assert (again.state, again.fingerprint) == (JobState.SUCCEEDED, None)
 
 
 async def test_a_job_asked_for_twice_is_answered_once(scene: Scene) -> None:

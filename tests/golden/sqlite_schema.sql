@@ -67,13 +67,20 @@ CREATE TABLE holdfast_deadline (
     at integer not null
 ) without rowid;
 
-CREATE TABLE holdfast_error (
+CREATE TABLE holdfast_happening (
     job_id text not null,
     n integer not null,
-    attempt integer not null,
     at integer not null,
-    kind text not null,
-    message text not null,
+    what text not null,
+    attempt integer not null,
+    fence integer not null,
+    worker_id text,
+    claimed_at integer,
+    due_at integer,
+    "by" text,
+    kind text,
+    fingerprint text,
+    message text,
     traceback text,
     primary key (job_id, n)
 ) without rowid;
@@ -181,7 +188,7 @@ CREATE TABLE holdfast_outcome (
     expires_at integer, -- null: never
     reason text,
     result text
-) without rowid;
+, fingerprint text) without rowid;
 
 CREATE TABLE holdfast_progress (
     job_id text primary key,

@@ -142,13 +142,15 @@ class Live(msgspec.Struct, frozen=True):
 
 
 class ErrorEntry(msgspec.Struct, frozen=True):
-    """One line of a job's error history. The store stamps `at`."""
+    """One line of a job's error history. The store stamps `at`. Errors of one cause share a
+    `fingerprint`."""
 
     attempt: int
     kind: str
     message: str
     traceback: str | None = None
     at: datetime | None = None
+    fingerprint: str | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):

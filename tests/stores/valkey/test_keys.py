@@ -54,7 +54,7 @@ async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, pl
         pass
     [meta] = [key for key in server.keys(place) if key.endswith(":meta")]
     server.say("HSET", meta, "version", 1)
-    with pytest.raises(StoreError, match="layout 1; this one needs 2"):
+    with pytest.raises(StoreError, match="layout 1; this one needs 3"):
         await open_store(place).open()
 
 

@@ -68,12 +68,14 @@ class ProgressReport(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a job stands, for those who wait for its result."""
+    """How a job stands, for those who wait for its result. `fingerprint` is that of the error
+    which ended it."""
 
     id: JobId
     state: JobState
     result: str | None = None
     reason: str | None = None
+    fingerprint: str | None = None
 
 
 Scalar = str | int | float | bool | None

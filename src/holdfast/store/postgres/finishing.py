@@ -192,6 +192,7 @@ class PostgresFinishing(JobVerbs):
             [move.run_at for move in moves],
             self._waits_for_locks,
             [move.what.value for move in moves],
+            [error and error.fingerprint for error in errors],
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

@@ -129,7 +129,13 @@ def _body(row: Any) -> dict[str, Any]:
 
 
 def outcome(row: Any) -> Outcome:
-    return Outcome(JobId(str(row["job_id"])), STATES[row["state"]], row["result"], row["reason"])
+    return Outcome(
+        JobId(str(row["job_id"])),
+        STATES[row["state"]],
+        row["result"],
+        row["reason"],
+        row["fingerprint"],
+    )
 
 
 def _progress(row: Any) -> Progress | None:

@@ -112,7 +112,8 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
         keep_for = _keep_for(transition, tuned.get(narrow.queue))
         facts = (job.deadline_at, job.worker_id, job.claimed_at, job.cancel_requested_at)
         times = (tx.now, None if keep_for is None else after(tx.now, keep_for))
-        said = (transition.reason, transition.result)
+        error = transition.error
+        said = (transition.reason, transition.result, error and error.fingerprint)
         rows.append((*narrow, *facts, transition.to.value, *times, *said))
     tx.each(sql["end"], rows)
 
@@ -173,9 +174,14 @@ def _append_errors(tx: Transaction, moves: Sequence[Move]) -> None:
     rows: list[Values] = [
         {
             "job_id": move.transition.id,
-            "attempt": error.attempt,
             "now": tx.now,
+            "what": move.transition.what,
+            "attempt": error.attempt,
+            "fence": move.job.narrow.fence,
+            "worker_id": move.job.worker_id,
+            "claimed_at": move.job.claimed_at,
             "kind": error.kind,
+            "fingerprint": error.fingerprint,
             "message": error.message,
             "traceback": error.traceback,
             "kept": ERRORS_KEPT,

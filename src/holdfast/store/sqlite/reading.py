@@ -75,8 +75,8 @@ def get(tx: Transaction, ids: Iterable[str], errors: str = "errors") -> list[Job
     wanted = (to_json(set(ids)),)
     sql = steps("jobs/get")
     history: dict[str, list[ErrorEntry]] = {}
-    for job_id, attempt, kind, message, traceback, at in tx.rows(sql[errors], wanted):
-        entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at))
+    for job_id, attempt, kind, message, traceback, at, fingerprint in tx.rows(sql[errors], wanted):
+        entry = ErrorEntry(attempt, kind, message, traceback, to_datetime(at), fingerprint)
         history.setdefault(job_id, []).append(entry)
     return [_job(row, history) for row in tx.rows(sql["jobs"], wanted)]
 
@@ -88,8 +88,10 @@ def ahead(tx: Transaction, job_id: str) -> int:
 
 def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
     return [
-        Outcome(JobId(job_id), JobState(state), result, reason)
-        for job_id, state, result, reason in tx.rows(script("jobs/outcomes"), (to_json(set(ids)),))
+        Outcome(JobId(job_id), JobState(state), result, reason, fingerprint)
+        for job_id, state, result, reason, fingerprint in tx.rows(
+            script("jobs/outcomes"), (to_json(set(ids)),)
+        )
     ]
 
 

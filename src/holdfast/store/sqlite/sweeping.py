@@ -130,7 +130,7 @@ def remove(tx: Transaction, ended: Sequence[Row], what: What) -> None:
     key or None, its queue, its task and its state."""
     sql = steps("parts/remove")
     ids = [(job_id,) for job_id, *_ in ended]
-    for table in ("outcome", "error", "progress", "deadline", "job"):
+    for table in ("outcome", "happening", "progress", "deadline", "job"):
         tx.each(sql[table], ids)
     tx.each(sql["key"], [(key, job_id) for job_id, key, *_ in ended if key is not None])
     for *_, queue, task, state in ended:

@@ -139,6 +139,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         result=None if move.result is None else with_spread(move.result, n),
         reason=move.reason,
         error=None if move.error is None else nested(error_row(move.error)),
+        fingerprint=None if move.error is None else move.error.fingerprint,
         cool=finite(move.cool),
         what=move.what,
         index=n,

@@ -53,6 +53,7 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     result: str | Maybe
     key: str | Maybe
     key_states: str | Maybe
+    fingerprint: str | Maybe
     has_progress: bool
     ahead: bool
     ties: int
@@ -88,6 +89,7 @@ class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     kind: str
     message: str
     traceback: str | None
+    fingerprint: str | None
 
 
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -241,6 +243,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     result: str | None
     reason: str | None
     error: msgspec.Raw | None
+    fingerprint: str | None
     cool: float | None
     what: str
     index: int

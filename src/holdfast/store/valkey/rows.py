@@ -79,7 +79,9 @@ def body(job: NewJob, index: int) -> bytes:
 
 
 def error_row(error: ErrorEntry) -> bytes:
-    return pack(ErrorRow(error.attempt, error.kind, error.message, error.traceback))
+    return pack(
+        ErrorRow(error.attempt, error.kind, error.message, error.traceback, error.fingerprint)
+    )
 
 
 def queue_row(settings: QueueSettings) -> bytes:
@@ -167,7 +169,7 @@ def outcome(job_id: str, blob: bytes) -> Outcome | None:
     state = STATES[row.state]
     if state not in ENDED:
         return None
-    return Outcome(JobId(job_id), state, _result(row), known(row.reason))
+    return Outcome(JobId(job_id), state, _result(row), known(row.reason), known(row.fingerprint))
 
 
 def _worker(row: Record) -> WorkerId | None:
@@ -180,7 +182,9 @@ def _result(row: Record) -> str | None:
 
 def _error(entry: bytes) -> ErrorEntry:
     at, row = _to_dated_error(PAIR + entry)
-    return ErrorEntry(row.attempt, row.kind, row.message, row.traceback, to_datetime(at))
+    return ErrorEntry(
+        row.attempt, row.kind, row.message, row.traceback, to_datetime(at), row.fingerprint
+    )
 
 
 def _progress(blob: bytes) -> Progress:

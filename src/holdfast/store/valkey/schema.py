@@ -12,8 +12,8 @@ from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.store.valkey.connection import Connections, evaluate
 from holdfast.store.valkey.scripts import script
 
-VERSION = 2
-NAME = "0002_ties"
+VERSION = 3
+NAME = "0003_happenings"
 
 
 class Schema:

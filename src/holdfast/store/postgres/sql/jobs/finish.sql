@@ -4,7 +4,7 @@
 -- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
--- $24 wait for leases that others have locked   $25 what moves the jobs
+-- $24 wait for leases that others have locked   $25 what moves the jobs   $26 fingerprints of errors
 -- uses: from_waiting retention_of_policy counted woken
 -- let otherwise: $20::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
@@ -12,9 +12,10 @@
 with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
-        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[], $25::text[])
+        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[], $25::text[],
+        $26::text[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, attempt, run_at, what)
+            kind, message, traceback, attempt, run_at, what, fingerprint)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -63,7 +64,7 @@ from_lease as (
         select job_id from held where $24::boolean and source = 'running'
         union all select job_id from free))
     returning job_id, queue, priority, seq, task, attempts, crashes, fence, ties, since, claimed_at,
-        cancel_requested_at is not null as cancelled
+        worker_id, cancel_requested_at is not null as cancelled
 ),
 leaving as materialized (
     select job_id from held where source <> 'running'
@@ -72,15 +73,16 @@ leaving as materialized (
 gone as materialized (
     select * from from_lease
     union all
-    select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, null, null, false
+    select job_id, queue, priority, seq, task, attempts, crashes, fence, ties, null, null, null,
+        false
     from out_of_waiting
 ),
 judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
-        gone.claimed_at, asked.source, asked.what,
+        gone.claimed_at, gone.worker_id, asked.source, asked.what,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
-        gone.fence + asked.bump as fence, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
-        asked.reason, asked.kind, asked.message, asked.traceback, asked.attempt,
+        gone.fence + asked.bump as fence, gone.fence as held_fence, asked.attempt, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
+        asked.reason, asked.kind, asked.message, asked.traceback, asked.fingerprint,
         gone.cancelled and asked.next in
             ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}}) as stopped
     from gone join asked on asked.job_id = gone.job_id
@@ -92,9 +94,9 @@ closed as materialized (
 ),
 to_outcome as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
-        ties, claimed_at, finished_at, expires_at, result, reason)
+        ties, claimed_at, worker_id, finished_at, expires_at, result, reason, fingerprint)
     select job_id, state, queue, priority, task, attempts, crashes, fence, ties, claimed_at,
-        {{now}}, {{now}} + interval '1 second' * coalesce(
+        worker_id, {{now}}, {{now}} + interval '1 second' * coalesce(
             (select (settings ->> case state when 'succeeded' then 'retain_succeeded'
                 when 'failed' then 'retain_failed' else 'retain_other' end)::float8
              from {{schema}}.queue where queue.name = closed.queue),
@@ -102,7 +104,7 @@ to_outcome as (
                 (select {{retention_of_policy}} from {{schema}}.job where job.id = closed.job_id)
             else keep end
         ),
-        case when stopped then null else result end, why
+        case when stopped then null else result end, why, fingerprint
     -- the table refuses a state that is not of an ended job, so an unknown state is an error
     from closed where state not in
         ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}})
@@ -137,21 +139,24 @@ to_{{place}} as (
     from closed where state = '{{place}}'
 ),
 {{end}}
-to_error as (
-    insert into {{schema}}.error (job_id, at, attempt, kind, message, traceback)
-    select job_id, {{now}}, attempt, kind, message, traceback
+to_happening as (
+    insert into {{schema}}.happening (job_id, at, fence, claimed_at, worker_id, attempt, what, kind,
+        message, traceback, fingerprint)
+    select job_id, {{now}}, held_fence, claimed_at, worker_id, attempt,
+        case when stopped then 'cancelled' else what end, kind, message, traceback, fingerprint
     from closed where kind is not null
 ),
 forgotten as (
     -- the snapshot does not hold the entry just added, so one fewer of the old entries may stay
-    delete from {{schema}}.error
+    delete from {{schema}}.happening
     using closed
     cross join lateral (
-        select n from {{schema}}.error as older
-        where older.job_id = closed.job_id
+        select n from {{schema}}.happening as older
+        where older.job_id = closed.job_id and older.kind is not null
         order by n desc offset $19::int - 1 limit 1
     ) as last
-    where closed.kind is not null and error.job_id = closed.job_id and error.n <= last.n
+    where closed.kind is not null and happening.job_id = closed.job_id
+    and happening.kind is not null and happening.n <= last.n
 ),
 counting as (
     select queue, task, source, state as target,

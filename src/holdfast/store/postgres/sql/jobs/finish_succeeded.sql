@@ -14,7 +14,7 @@ closed as (
     where job_id = any (array(select * from unnest($2::uuid[])))
     and ((job_id, fence) in (select * from unnest($2::uuid[], $3::bigint[]))) is true
     and (select true from bounded)
-    returning job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at
+    returning job_id, queue, priority, task, attempts, crashes, fence, ties, claimed_at, worker_id
 ),
 ended as materialized (
     -- a full join can only be hashed or merged, so no estimate makes it a loop in a loop
@@ -28,9 +28,9 @@ tuned as materialized (
 ),
 written as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
-        ties, claimed_at, finished_at, expires_at, result)
+        ties, claimed_at, worker_id, finished_at, expires_at, result)
     select job_id, 'succeeded', queue, priority, task, attempts + 1, crashes, fence, ties,
-        claimed_at, {{now}}, {{now}} + interval '1 second'
+        claimed_at, worker_id, {{now}}, {{now}} + interval '1 second'
             * coalesce((select kept from tuned where tuned.name = ended.queue), keep),
         result
     from ended

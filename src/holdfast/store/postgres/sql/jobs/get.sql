@@ -23,11 +23,11 @@ left join lateral (
 ) as progress on true
 cross join lateral (
     select json_agg(json_build_object('attempt', attempt, 'kind', kind, 'message', message,
-        'traceback', traceback,
+        'traceback', traceback, 'fingerprint', fingerprint,
         'at', to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) order by n)::text
         as errors
     from (
-        select * from {{schema}}.error
-        where error.job_id = asked.id order by n desc limit $2::int
+        select * from {{schema}}.happening
+        where happening.job_id = asked.id and kind is not null order by n desc limit $2::int
     ) as newest
 ) as history

@@ -33,9 +33,9 @@ and (
     $8::text is null
     or strpos(lower(place.reason), lower($8::text)) > 0
     or exists (
-        select from {{schema}}.error
-        where error.job_id = place.job_id
-        and strpos(lower(error.message), lower($8::text)) > 0
+        select from {{schema}}.happening
+        where happening.job_id = place.job_id and happening.kind is not null
+        and strpos(lower(happening.message), lower($8::text)) > 0
         {{once}}
     )
 )

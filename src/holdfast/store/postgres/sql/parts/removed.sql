@@ -6,8 +6,8 @@ bodies as (
     delete from {{schema}}.job where id = any ((select list from ids)::uuid[])
     returning id, unique_key
 ),
-errors as (
-    delete from {{schema}}.error where job_id = any ((select list from ids)::uuid[])
+happenings as (
+    delete from {{schema}}.happening where job_id = any ((select list from ids)::uuid[])
 ),
 reports as (
     delete from {{schema}}.progress where job_id = any ((select list from ids)::uuid[])

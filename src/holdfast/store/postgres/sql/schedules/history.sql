@@ -22,7 +22,7 @@ left join lateral (
     select * from {{schema}}.place where place.job_id = recent.job_id limit 1
 ) as place on true
 left join lateral (
-    select kind || ': ' || message as error from {{schema}}.error
-    where error.job_id = recent.job_id order by n desc limit 1
+    select kind || ': ' || message as error from {{schema}}.happening
+    where happening.job_id = recent.job_id and kind is not null order by n desc limit 1
 ) as newest on true
 order by recent.at desc, recent.scope

@@ -19,21 +19,30 @@ where p.state = ? and not p.ended and p.job_id in (select value from json_each(?
 insert into holdfast_outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     deadline_at, worker_id, claimed_at, cancel_requested_at,
-    state, finished_at, expires_at, reason, result
+    state, finished_at, expires_at, reason, result, fingerprint
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: append error
-insert into holdfast_error (job_id, n, attempt, at, kind, message, traceback)
-select :job_id, coalesce(max(n), 0) + 1, :attempt, :now, :kind, :message, :traceback
-from holdfast_error
+insert into holdfast_happening (
+    job_id, n, at, what, attempt, fence, worker_id, claimed_at, kind, fingerprint, message, traceback
+)
+select
+    :job_id, coalesce(max(n), 0) + 1, :now, :what, :attempt, :fence, :worker_id, :claimed_at,
+    :kind, :fingerprint, :message, :traceback
+from holdfast_happening
 where job_id = :job_id
 
 -- name: trim errors
-delete from holdfast_error
+delete from holdfast_happening
 where job_id = :job_id
+    and kind is not null
     and n <= (
-        select n from holdfast_error where job_id = :job_id order by n desc limit 1 offset :kept
+        select n
+        from holdfast_happening
+        where job_id = :job_id and kind is not null
+        order by n desc
+        limit 1 offset :kept
     )
 
 -- name: retentions

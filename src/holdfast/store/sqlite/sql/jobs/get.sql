@@ -15,13 +15,13 @@ left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_progress as g on g.job_id = p.job_id
 
 -- name: errors
-select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at
+select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at, e.fingerprint
 from json_each(?) as wanted
-cross join holdfast_error as e on e.job_id = wanted.value
+cross join holdfast_happening as e on e.job_id = wanted.value and e.kind is not null
 order by e.job_id, e.n
 
 -- name: newest errors
-select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at
+select e.job_id, e.attempt, e.kind, e.message, e.traceback, e.at, e.fingerprint
 from json_each(?) as wanted
-cross join holdfast_error as e on e.job_id = wanted.value
-where e.n = (select max(n) from holdfast_error where job_id = wanted.value)
+cross join holdfast_happening as e on e.job_id = wanted.value
+where e.n = (select max(n) from holdfast_happening where job_id = wanted.value and kind is not null)

@@ -1,3 +1,3 @@
-select o.job_id, o.state, o.result, o.reason
+select o.job_id, o.state, o.result, o.reason, o.fingerprint
 from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value

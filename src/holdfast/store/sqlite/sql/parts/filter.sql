@@ -34,7 +34,9 @@ and (
     or p.ended and instr(casefold(p.reason), casefold(:error_text)) > 0
     or exists (
         select 1
-        from holdfast_error as e
-        where e.job_id = p.job_id and instr(casefold(e.message), casefold(:error_text)) > 0
+        from holdfast_happening as e
+        where e.job_id = p.job_id
+            and e.kind is not null
+            and instr(casefold(e.message), casefold(:error_text)) > 0
     )
 )

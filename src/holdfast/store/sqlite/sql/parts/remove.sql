@@ -1,8 +1,8 @@
 -- name: outcome
 delete from holdfast_outcome where job_id = ?
 
--- name: error
-delete from holdfast_error where job_id = ?
+-- name: happening
+delete from holdfast_happening where job_id = ?
 
 -- name: progress
 delete from holdfast_progress where job_id = ?

@@ -17,8 +17,8 @@ select
     p.job_id, p.state, p.attempts, p.claimed_at, p.finished_at, p.result,
     (
         select e.kind || ': ' || e.message
-        from holdfast_error as e
-        where e.job_id = p.job_id
+        from holdfast_happening as e
+        where e.job_id = p.job_id and e.kind is not null
         order by e.n desc
         limit 1
     )

@@ -65,6 +65,7 @@ local function go(move, record)
     else
         error('no move takes a job to ' .. tostring(to))
     end
+    record[FINGERPRINT] = ENDED[record[STATE]] and move[MOVE_FINGERPRINT] or false
 end
 
 local function note_error(move)

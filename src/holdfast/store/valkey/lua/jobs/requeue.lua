@@ -25,6 +25,7 @@ local function revive(id, record, seq)
     forget_attempt(record)
     record[ATTEMPTS], record[CRASHES] = 0, 0
     record[DEADLINE_AT], record[EXPIRES_AT], record[RESULT] = false, false, false
+    record[FINGERPRINT] = false
     record[STATE], record[SEQ], record[READY_AT] = 'ready', seq, moment
     note('requeued', record)
     enlist(id, record, true)
