@@ -26,6 +26,8 @@ CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 
 CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);
 
+CREATE INDEX holdfast_shelf_expiry on holdfast_shelf (expires_at) where expires_at is not null;
+
 CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
 
 CREATE TABLE holdfast_audit (
@@ -265,6 +267,15 @@ CREATE TABLE holdfast_scheduled (
     ties integer not null,
     reason text,
     due_at integer not null
+) without rowid;
+
+CREATE TABLE holdfast_shelf (
+    kind text not null,
+    key text not null,
+    value text not null,
+    revision integer not null,
+    expires_at integer,
+    primary key (kind, key)
 ) without rowid;
 
 CREATE TABLE holdfast_started (

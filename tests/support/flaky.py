@@ -80,6 +80,7 @@ class FlakyStore:
         self.schedules: Any = _Noun(store.schedules, line)
         self.audit: Any = _Noun(store.audit, line)
         self.operations: Any = _Noun(store.operations, line)
+        self.shelf: Any = _Noun(store.shelf, line)
         self.telemetry: Any = _Noun(store.telemetry, line)
         self.wakeups = store.wakeups
         self.health = store.health

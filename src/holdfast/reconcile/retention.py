@@ -1,4 +1,6 @@
-"""Removes ended jobs, ledger rows, acts and operations that were kept long enough, by batches.
+"""Removes ended jobs, ledger rows, acts, operations and documents that were kept long enough.
+
+It works by batches.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -17,7 +19,7 @@ from holdfast.store.contract.store import Store
 
 
 class RetentionReconciler(Reconciler):
-    """Prunes jobs, ledger rows, the audit and operations while it leads."""
+    """Prunes jobs, ledger rows, the audit, operations and the shelf while it leads."""
 
     name = "retention"
 
@@ -52,7 +54,8 @@ class RetentionReconciler(Reconciler):
         plans = await self.store.schedules.prune_ledger(batch)
         acts = await self.store.audit.prune(batch, self.options.audit_kept)
         operations = await self.store.operations.prune(batch, self.options.operations_kept)
-        gone = (jobs, plans, acts, operations)
+        documents = await self.store.shelf.prune(batch)
+        gone = (jobs, plans, acts, operations, documents)
         more = AGAIN if max(gone) >= batch else None
         return Swept(found=sum(gone), mended=sum(gone)), more
 

@@ -27,6 +27,7 @@ from holdfast.store.contract.records import (
     ProgressReport,
     jobs_of,
 )
+from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
@@ -75,6 +76,7 @@ async def test_every_key_is_in_the_reference(
     await scene.store.operations.begin(operation, OperationRequest(verb="cancel"))
     move = Advance(state=OperationState.RUNNING, progress=done, kept="[]")
     await scene.store.operations.advance(operation, 1, move)
+    await scene.store.shelf.put("task", [Put(key="greet", value="{}", expires_in=60.0)])
     damaged = await scene.enqueue(queue="damaged")
     [record] = [key for key in server.keys(place) if key.endswith(f":s:{damaged}")]
     server.say("DEL", record)

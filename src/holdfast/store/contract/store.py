@@ -29,6 +29,7 @@ from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.shelf import Shelf
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
@@ -49,6 +50,8 @@ class Store(Protocol):
     def audit(self) -> Audit: ...
     @property
     def operations(self) -> Operations: ...
+    @property
+    def shelf(self) -> Shelf: ...
     @property
     def telemetry(self) -> Telemetry: ...
     @property

@@ -25,6 +25,7 @@ from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.queues import PostgresQueues
 from holdfast.store.postgres.schedules import PostgresSchedules
 from holdfast.store.postgres.schema import Schema
+from holdfast.store.postgres.shelf import PostgresShelf
 from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
@@ -58,6 +59,7 @@ class PostgresStore:
         self.schedules: Schedules = PostgresSchedules(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
         self.operations: Operations = PostgresOperations(self._connections)
+        self.shelf = PostgresShelf(self._connections)
         self.telemetry: Telemetry = PostgresTelemetry(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = PostgresHealth(self._connections, self._schema)

@@ -16,6 +16,7 @@ from holdfast.store.sqlite.queues import SqliteQueues
 from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.shelf import SqliteShelf
 from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
 from holdfast.store.sqlite.writer import Writer
@@ -49,6 +50,7 @@ class SqliteStore:
         self.schedules = SqliteSchedules(self._writer)
         self.audit = SqliteAudit(self._writer)
         self.operations = SqliteOperations(self._writer)
+        self.shelf = SqliteShelf(self._writer)
         self.telemetry = SqliteTelemetry(self._writer)
         self.wakeups = self._writer.wakeups
         self.health = SqliteHealth(self._writer)

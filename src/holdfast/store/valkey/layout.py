@@ -186,6 +186,14 @@ class OperationRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     advanced_at: Time
 
 
+class ShelfRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A document of the shelf."""
+
+    value: str
+    revision: int
+    expires_at: Time | Maybe
+
+
 # What Python tells the scripts to do. Here a value that is absent may be None.
 
 
@@ -259,6 +267,16 @@ class ReportRow(msgspec.Struct, array_like=True, gc=False):
     checkpoint: str | None
 
 
+class PutRow(msgspec.Struct, array_like=True):
+    """One document to write. `revision`: the one that must be there, False for any. `expires_in`:
+    seconds, False for ever."""
+
+    key: str
+    value: str
+    revision: int | Maybe
+    expires_in: float | Maybe
+
+
 class PlanRow(msgspec.Struct, array_like=True):
     """One decided plan. `replaced` is the reason that cancelled jobs get. `beside`: the live jobs
     of the scope that the decision rests on."""
@@ -285,11 +303,13 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "LEDGER_": LedgerRow,
     "AUDIT_": AuditRow,
     "OPERATION_": OperationRow,
+    "SHELF_": ShelfRow,
     "JOB_": JobRow,
     "LINE_": LineRow,
     "MOVE_": MoveRow,
     "REPORT_": ReportRow,
     "PLAN_": PlanRow,
+    "PUT_": PutRow,
 }
 
 

@@ -23,6 +23,7 @@ from holdfast.store.valkey.layout import (
     QueueRow,
     Record,
     ScheduleRow,
+    ShelfRow,
     WorkerRow,
 )
 from holdfast.store.valkey.moments import to_datetime, to_optional_datetime
@@ -42,6 +43,7 @@ to_worker_row = msgspec.msgpack.Decoder(WorkerRow).decode
 to_schedule_row = msgspec.msgpack.Decoder(ScheduleRow).decode
 to_audit_row = msgspec.msgpack.Decoder(AuditRow).decode
 to_operation_row = msgspec.msgpack.Decoder(OperationRow).decode
+to_shelf_row = msgspec.msgpack.Decoder(ShelfRow).decode
 to_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
 _to_dated_error = msgspec.msgpack.Decoder(tuple[int, ErrorRow]).decode
 
