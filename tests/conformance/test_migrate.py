@@ -53,7 +53,7 @@ async def test_every_migration_is_recorded_in_order(inspectable: Inspectable) ->
     rows = await inspectable.query(
         url, f"select version, name from {table} order by applied_at, version"
     )
-    versions = [version for version, _ in rows]
+    versions = [int(str(version)) for version, _ in rows]
     assert versions == sorted(set(versions))
     assert all(str(name).startswith(f"{version:04}_") for version, name in rows)
 
