@@ -10,6 +10,9 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 UV    := $(shell command -v uv 2>/dev/null)
 
+# Where this is set, every process that a test starts would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
 
