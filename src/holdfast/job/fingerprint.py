@@ -1,0 +1,191 @@
+"""One short name for all errors that have the same cause.
+
+An error is told by its task, its kind, its message and the places in the user's own code that it
+came through. What differs from job to job is left out: numbers, ids, quoted texts, paths, addresses
+and times in the message; line numbers and folders in the traceback. Only text is read, so an error
+has the same fingerprint on the loop, in a thread and in a child process, and whoever wrote it down.
+
+The texts are the user's and may be anything. Every pattern here reads its text once, from left to
+right, and no text is read beyond `MOST_MESSAGE` and `MOST_TRACEBACK`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+MOST_MESSAGE = 1_024
+MOST_TRACEBACK = 65_536
+MOST_SHAPE = 256
+"""Characters of a message that count, after what differs has been left out."""
+MOST_FRAMES = 5
+MOST_ERRORS = 16
+"""Errors of one traceback that count: those of a chain nearest to the end, members of a group."""
+LONGEST_WORD = 40
+"""A longer word is no word of a language: it is a key, a token, or encoded data."""
+
+_HEX_CHARACTERS = 16
+
+
+def fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
+    """Sixteen hexadecimal digits. It never raises, whatever the texts are."""
+    parts = [task, kind, "" if kind == "RecursionError" else shape(message)]
+    parts += _errors_of(_within_bounds(message, traceback or ""), kind)
+    whole = "\x1f".join(parts).encode("utf-8", "replace")
+    return blake2b(whole, digest_size=_HEX_CHARACTERS // 2).hexdigest()
+
+
+def is_fingerprint(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{16}", text) is not None
+
+
+# The message --------------------------------------------------------------------------------
+
+_QUOTED = re.compile(
+    r"(?<!\w)'(?:[^'\\\n]|\\.)*+'(?!\w)"
+    r'|"(?:[^"\\\n]|\\.)*+"'
+    r"|`[^`\n]*+`|“[^”\n]*+”|«[^»\n]*+»|„[^“”\n]*+[“”]|「[^」\n]*+」"
+)
+_CUT_QUOTE = re.compile(r"(?:(?<!\w)'|[\"`“«„「])[^'\"`”»“」]*+\Z")
+_DATE = re.compile(
+    r"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? )?"
+    r"(?:\d{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b"
+    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} +\d{1,2}\b)"
+)
+_URL = re.compile(r"(?<![\w+.-])[A-Za-z][\w+.-]*+://\S++")
+_WORD = re.compile(r"[A-Za-z\d_.:@/\\~%+#$&!?-]++")
+_LABELLED = re.compile(r"([A-Za-z_]{2,}:)(.++)")
+_VARIES = re.compile(r"\d|@|\\|\A[~.]{0,2}/|/.*/|/.*\.|\..*/")
+_HEX = re.compile(r"[0-9a-fA-F]{8,}")
+_SEVERAL = re.compile(r"[\[({<]*+\*(?:\W*\*)?[\])}>]*+")
+"""What differs, with all that differs behind it and the brackets around it: how many things there
+are in a list differs too."""
+
+
+def shape(message: str) -> str:
+    """The message without what differs from job to job.
+
+    >>> shape("order 4711 of 'Ann' not found at /srv/v7/orders.db, tried 3 times")
+    'order * of * not found at *, tried * time'
+    >>> shape("Bestellung 4711 nicht gefunden") == shape("Bestellung 12 nicht gefunden")
+    True
+    """
+    text = _QUOTED.sub("*", message[:MOST_MESSAGE])
+    if len(message) > MOST_MESSAGE:
+        text = _CUT_QUOTE.sub("*", text)
+    text = _WORD.sub(_steady, _DATE.sub("*", _URL.sub("*", text)))
+    return _SEVERAL.sub("*", " ".join(text.split()))[:MOST_SHAPE]
+
+
+def _steady(found: re.Match[str]) -> str:
+    """A word as it is the same for every job. What stands before a colon is a word of its own."""
+    word = found[0]
+    labelled = _LABELLED.fullmatch(word)
+    if labelled is None:
+        return _judged(word)
+    return labelled[1] + _judged(labelled[2])
+
+
+def _judged(word: str) -> str:
+    """`*` for a word that differs. Words that only differ in number, such as time and times, count
+    as one."""
+    bare = word.rstrip(".:!?")
+    if len(bare) > LONGEST_WORD or _VARIES.search(bare) or _HEX.fullmatch(bare):
+        return "*" + word[len(bare) :]
+    plural = len(bare) > 3 and bare.endswith("s")
+    return (bare[:-1] if plural else bare) + word[len(bare) :]
+
+
+# The traceback ------------------------------------------------------------------------------
+
+_FRAME = re.compile(r'^  File "(.{1,400})", line \d+(?:, in (.+))?$', re.MULTILINE)
+_OTHER_ERROR = re.compile(
+    r"^(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):$",
+    re.MULTILINE,
+)
+_MEMBER = re.compile(r"^ *\+(?:-\+)?-{10}.*$", re.MULTILINE)
+_MARGIN = re.compile(r"^ *[|+] ", re.MULTILINE)
+_GROUP = "Exception Group Traceback (most recent call last):"
+_SUMMARY = re.compile(r"^(?!Traceback |Exception Group )(\w\S*?)(?:: (.*))?$", re.MULTILINE)
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_STANDARD = re.compile(
+    r"[/\\]lib(?:64)?[/\\]python3[\d.]*[/\\]|[/\\]Python3\d*[/\\]Lib[/\\]|python3\d*\.zip[/\\]|\A<",
+    re.IGNORECASE,
+)
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_NAMELESS = frozenset({"__init__.py", "__main__.py"})
+_INLINED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
+"""Frames that newer Pythons no longer have."""
+
+
+def _within_bounds(message: str, traceback: str) -> str:
+    """The end of the traceback, without the message that it mostly ends with: that may be long."""
+    end = len(traceback.rstrip())
+    if message and traceback.endswith(message, 0, end):
+        end -= len(message)
+    return traceback[max(0, end - MOST_TRACEBACK) : end]
+
+
+def _errors_of(traceback: str, kind: str) -> Iterable[str]:
+    """What tells the errors of a traceback. In a chain their order counts. Of the members of a
+    group neither order nor number does: how many of a hundred calls fail differs."""
+    if _GROUP not in traceback:
+        errors = _OTHER_ERROR.split(traceback)[-MOST_ERRORS:]
+        return [*map(_error, errors[:-1]), _places(errors[-1], kind)]
+    found = set[str]()
+    for member in _MEMBER.split(traceback):
+        found.update(map(_error, _OTHER_ERROR.split(_MARGIN.sub("", member))))
+    return sorted(found)[:MOST_ERRORS]
+
+
+def _error(text: str) -> str:
+    """The kind and message of one error in a traceback, and the places that it came through."""
+    frames = list(_FRAME.finditer(text))
+    summary = _SUMMARY.search(text, frames[-1].end() if frames else 0)
+    if summary is None:
+        return _places(text, "")
+    return f"{summary[1]} {shape(summary[2] or '')} {_places(text, summary[1])}"
+
+
+def _places(text: str, kind: str) -> str:
+    """The innermost places in the user's own code. Where a recursion is cut off is chance: of its
+    places all those count that come again."""
+    own = [f"{name}:{function}" for name, function in _own(text)]
+    if kind == "RecursionError":
+        chosen = sorted(place for place, times in Counter(own).items() if times > 1)
+    else:
+        chosen = list(dict.fromkeys(reversed(own)))[:MOST_FRAMES]
+    return "\x1e".join(chosen)
+
+
+def _own(text: str) -> list[tuple[str, str]]:
+    """Files and functions outside installed packages. A program that is itself installed has none;
+    its package is then that of the outermost frame."""
+    frames = [
+        (*whose, function)
+        for file, function in _FRAME.findall(text)
+        if function not in _INLINED and (whose := _whose(file)) is not None
+    ]
+    is_installed = frames and all(package for package, _, _ in frames)
+    own = frames[0][0] if is_installed else ""
+    return [(name, function) for package, name, function in frames if package == own]
+
+
+@lru_cache(maxsize=1024)
+def _whose(file: str) -> tuple[str, str] | None:
+    """The installed package that a file belongs to, '' for none, and the file's name; None for a
+    file of the standard library or of Holdfast. Folders are left out: each release may have its
+    own. A file whose name says nothing goes by its folder too."""
+    package = _INSTALLED.search(file)
+    if file.startswith(_OURS) or (package is None and _STANDARD.search(file)):
+        return None
+    *folders, name = re.split(r"[/\\]", file)
+    if name in _NAMELESS and folders:
+        name = f"{folders[-1]}/{name}"
+    return (package[1] if package else "", name)
