@@ -17,7 +17,7 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreFull, StoreUnavailable
-from holdfast.store.postgres.failures import COLLISION, connection_lost, translated
+from holdfast.store.postgres.errors import COLLISION, connection_lost, translated
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.pool import Connection, Pool, Record
 from holdfast.store.postgres.scripts import load_scripts

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 
-from holdfast.store.postgres.failures import connection_lost
+from holdfast.store.postgres.errors import connection_lost
 
 ACQUIRE_TIMEOUT = 15.0
 CLOSE_TIMEOUT = 5.0

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
-from holdfast.store.valkey.failures import connection_lost, script_missing, translated
+from holdfast.store.valkey.errors import connection_lost, script_missing, translated
 from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.options import Options
 from holdfast.store.valkey.resp import Connection, Heard

@@ -17,7 +17,7 @@ from holdfast.job.record import Job, NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.schedule.model import Decision, LedgerEntry, Plan
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
-from holdfast.store.valkey.failures import connection_lost
+from holdfast.store.valkey.errors import connection_lost
 from holdfast.store.valkey.inserting import job_row, require_beside_keys
 from holdfast.store.valkey.layout import PlanRow
 from holdfast.store.valkey.moments import to_datetime
