@@ -95,6 +95,15 @@ def test_a_message_cut_within_a_quoted_text_has_the_shape_of_a_short_one() -> No
     assert shape("bad 'x'") == shape("bad '" + "y " * 5_000 + "'")
 
 
+def test_a_message_of_any_length_leaves_the_places_visible() -> None:
+    places = at(("/srv/app/mail.py", 7, "send"), last="")
+    short, long = "bad 'x'", "bad '" + "y " * 700_000 + "'"
+    cut = fingerprint("task", "E", long[:1_000_000] + "…", f"{places}E: {long}"[:1_000_000] + "…")
+    assert fingerprint("task", "E", short, f"{places}E: {short}") == cut
+    assert fingerprint("task", "E", long, f"{places}E: {long}") == cut
+    assert cut != fingerprint("task", "E", long, f"E: {long}")
+
+
 def test_folders_and_lines_do_not_count() -> None:
     here = at(("/srv/r1/app/mail.py", 7, "send"))
     there = at(("/opt/r2/mail.py", 99, "send"))

@@ -390,3 +390,19 @@ def test_a_wait_may_be_a_timedelta_and_a_text_is_named_as_the_mistake(
     assert end(timedelta(minutes=2)).seconds == 120.0
     with pytest.raises(BadOption, match="must be seconds or a timedelta, got 'for a human'"):
         end("for a human")  # type: ignore[arg-type]
+
+
+def test_every_error_has_the_fingerprint_of_its_cause() -> None:
+    job, defect = claimed(), RuntimeError("no")
+    alike = [Raised("ValueError", f"order {n} is bad", BOOM.traceback) for n in range(9)]
+    raised = {fingerprint_of(decide(job, end)) for end in alike}
+    others = [decide(job, WorkerLost()), decide(job, TimedOut(3)), undecidable(job, defect)]
+    others.append(unwritable(decide(job, Returned("1")), defect))
+    assert len(raised) == 1
+    assert len({*raised, *map(fingerprint_of, others)}) == 5
+
+
+def fingerprint_of(move: Transition) -> str:
+    assert move.error is not None
+    assert move.error.fingerprint is not None
+    return move.error.fingerprint

@@ -35,7 +35,7 @@ _HEX_CHARACTERS = 16
 def fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
     """Sixteen hexadecimal digits. It never raises, whatever the texts are."""
     parts = [task, kind, "" if kind == "RecursionError" else shape(message)]
-    parts += _errors_of(_within_bounds(message, traceback or ""), kind)
+    parts += _errors_of(_within_bounds(traceback or ""), kind)
     whole = "\x1f".join(parts).encode("utf-8", "replace")
     return blake2b(whole, digest_size=_HEX_CHARACTERS // 2).hexdigest()
 
@@ -124,12 +124,12 @@ _INLINED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 """Frames that newer Pythons no longer have."""
 
 
-def _within_bounds(message: str, traceback: str) -> str:
-    """The end of the traceback, without the message that it mostly ends with: that may be long."""
-    end = len(traceback.rstrip())
-    if message and traceback.endswith(message, 0, end):
-        end -= len(message)
-    return traceback[max(0, end - MOST_TRACEBACK) : end]
+def _within_bounds(traceback: str) -> str:
+    """Both ends of a long traceback: what is between them is a recursion or a long message."""
+    if len(traceback) <= MOST_TRACEBACK:
+        return traceback
+    half = MOST_TRACEBACK // 2
+    return f"{traceback[:half]}\n{traceback[-half:]}"
 
 
 def _errors_of(traceback: str, kind: str) -> Iterable[str]:

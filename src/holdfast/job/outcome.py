@@ -33,6 +33,7 @@ from holdfast.job.ends import (
     WasThrottled,
     WorkerLost,
 )
+from holdfast.job.fingerprint import fingerprint
 from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
@@ -217,21 +218,27 @@ def undecidable(job: Claimed, problem: Exception) -> Transition:
         spend=1,
         keep_for=LAST_RESORT_KEPT_FOR,
         reason=message,
-        error=ErrorEntry(job.attempt, type(problem).__name__, message),
+        error=_entry(job, type(problem).__name__, message),
         ties=job.ties,
     )
 
 
 def unwritable(refused: Transition, problem: Exception) -> Transition:
-    """What is written instead of an end that the store cannot take: a failure in plain ASCII."""
+    """What is written instead of an end that the store cannot take: a failure in plain ASCII. The
+    cause is the store's, so the fingerprint is the same for every task; where the end had no error,
+    nobody knows the number of the attempt, and it is 0."""
     reason = clean(f"{UNWRITABLE} ({refused.to}): {describe(problem)}", 2_000)
+    message = reason.encode("ascii", "replace").decode()
+    attempt = 0 if refused.error is None else refused.error.attempt
+    name = fingerprint("", "Unwritable", message)
     return Transition(
         refused.id,
         refused.fence,
         JobState.FAILED,
         spend=1,
         keep_for=LAST_RESORT_KEPT_FOR,
-        reason=reason.encode("ascii", "replace").decode(),
+        reason=message,
+        error=ErrorEntry(attempt, "Unwritable", message, fingerprint=name),
         ties=refused.ties,
     )
 
@@ -352,8 +359,14 @@ def _cancelled_instead_of(end: End) -> Cancelled:
 def _entry(
     job: Claimed | Live, kind: str, message: str, traceback: str | None = None
 ) -> ErrorEntry:
-    shown = None if traceback is None else clean(traceback, TRACEBACK_LIMIT, keep_end=True)
-    return ErrorEntry(job.attempt, clean(kind, 256), clean(message, MESSAGE_LIMIT), shown)
+    """The fingerprint is made of the whole texts: what is cut off differs with their lengths."""
+    return ErrorEntry(
+        job.attempt,
+        clean(kind, 256),
+        clean(message, MESSAGE_LIMIT),
+        None if traceback is None else clean(traceback, TRACEBACK_LIMIT, keep_end=True),
+        fingerprint=fingerprint(job.task, kind, message, traceback),
+    )
 
 
 def _wait(seconds: float | None) -> float:
