@@ -82,14 +82,16 @@ class SqliteFile:
         folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
         self._folder = folders.mktemp("stores")
         self._numbers = itertools.count(1)
-        migrated = self.fresh()
-        asyncio.run(_migrate(migrated))
-        self._migrated = self.path(migrated)
+        self._migrated: Path | None = None
 
     def fresh(self) -> str:
         return f"sqlite:///{self._folder / f'{next(self._numbers)}.db'}"
 
     async def empty(self) -> str:
+        if self._migrated is None:
+            migrated = self.fresh()
+            await _migrate(migrated)
+            self._migrated = self.path(migrated)
         url = self.fresh()
         shutil.copyfile(self._migrated, self.path(url))
         return url
