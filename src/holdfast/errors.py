@@ -14,6 +14,7 @@
     ├── UnknownTask           a name that no registered task has
     ├── UnknownJob            an id that the store does not hold
     ├── UnknownSchedule       a name that no schedule of the store has
+    ├── UnknownWorker         an id or a name that no registered worker has
     ├── UnknownOperation      an id that no operation of the store has
     ├── JobNotSucceeded       a result was asked of a job that has none
     │   ├── JobFailed
@@ -209,6 +210,18 @@ class UnknownSchedule(HoldfastError):
             "once a worker of that code has started"
         )
         self.name = name
+
+
+class UnknownWorker(HoldfastError):
+    """An id or a name that no registered worker has."""
+
+    def __init__(self, worker: str, known: list[str]) -> None:
+        listed = ", ".join(known) or "none"
+        super().__init__(
+            f"no worker has the id or the name {worker!r}; registered: {listed}; "
+            "see 'holdfast workers list'"
+        )
+        self.worker = worker
 
 
 class UnknownOperation(HoldfastError):

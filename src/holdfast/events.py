@@ -31,6 +31,8 @@ EVENTS: Mapping[str, str] = {
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
     "worker.step_slow": "A step of starting or leaving takes long; told again while it does.",
+    "worker.draining": "An operator told the worker to leave; it claims no more.",
+    "worker.facts_failed": "The worker cannot say its facts; its heartbeats go on without them.",
     "worker.resized": "A queue of a running worker has another number of slots.",
     "worker.order_refused": "An order that came with a heartbeat makes no sense here.",
     # Its store and its lease

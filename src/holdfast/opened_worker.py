@@ -102,7 +102,7 @@ class OpenedWorker:
         left_out = [queue for queue in app.own_queues if not choice_of(queue, self.options.queues)]
         if not left_out:
             return
-        workers = [worker for worker in await app.store.workers.find() if worker.alive]
+        workers = [worker for worker in await app.store.workers.find() if worker.available]
         for queue in left_out:
             if not any(worker.serves(queue) for worker in workers):
                 tasks = [task.name for task in app.tasks.values() if task.options.queue == queue]

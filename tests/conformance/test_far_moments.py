@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.insights.checks import Facts, check_waiting
+from holdfast.insights.checks import check_waiting
 from holdfast.insights.explain import explain
+from holdfast.insights.workforce import Workforce
 from holdfast.job.ends import HandedBack
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter
@@ -54,8 +55,8 @@ async def test_every_view_shows_a_moment_at_the_end_of_time(scene: Scene) -> Non
         assert job.deadline_at is not None
         assert job.due_at.year == job.deadline_at.year == 9999
         assert (await explain(scene.store, job)).reasons
-    facts = Facts(await scene.store.now(), [], [])
-    assert [found.severity.value for found in await check_waiting(scene.store, facts)] == ["ok"]
+    workforce = Workforce(await scene.store.now(), [], [])
+    assert [found.severity.value for found in await check_waiting(scene.store, workforce)] == ["ok"]
 
 
 async def test_many_jobs_at_the_end_of_time_are_written_like_any_others(scene: Scene) -> None:

@@ -119,7 +119,7 @@ async def test_a_scrape_asks_the_same_few_questions_however_much_there_is(scene:
     assert (len(found.schedules), len(found.queues)) == (30, 5)
     assert counted.asked == [
         *("now", "schedules.find", "schedules.own_cursors", "telemetry.totals"),
-        *("telemetry.tallies", "queues.find", "queues.paused", "workers.find"),
+        *("telemetry.tallies", "queues.find", "queues.paused", "workers.find", "workers.counts"),
     ]
 
 

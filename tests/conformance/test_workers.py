@@ -41,15 +41,6 @@ async def test_a_registered_worker_is_listed_as_it_is(scene: Scene) -> None:
     assert found.alive
 
 
-async def test_a_beat_says_how_many_slots_are_lost_to_stuck_handlers(scene: Scene) -> None:
-    worker = await scene.hire()
-    assert (await info(scene, worker)).stuck == {}
-    await scene.store.workers.heartbeat(worker, 30, [], stuck={"mail": 2})
-    assert (await info(scene, worker)).stuck == {"mail": 2}
-    await scene.store.workers.heartbeat(worker, 30, [])
-    assert (await info(scene, worker)).stuck == {}
-
-
 async def test_workers_are_listed_oldest_first(scene: Scene) -> None:
     hired = [scene.worker]
     for _ in range(3):

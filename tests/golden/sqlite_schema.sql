@@ -346,7 +346,12 @@ CREATE TABLE holdfast_worker (
     lease integer not null,
     alive_since integer not null,
     written_until integer not null,
-    stuck text not null default '{}'
+    facts text not null default '{}'
+, drain_requested_at integer) without rowid;
+
+CREATE TABLE holdfast_worker_count (
+    name text primary key,
+    n integer not null
 ) without rowid;
 
 CREATE VIEW holdfast_place (

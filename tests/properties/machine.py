@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, ClassVar, TypeVar
 
@@ -36,7 +37,8 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
-from holdfast.store.contract.records import EVERY_QUEUE, Held, QueueSettings, Want
+from holdfast.store.contract.facts import WorkerFacts
+from holdfast.store.contract.records import EVERY_QUEUE, Drain, Held, QueueSettings, Want
 from holdfast.store.open import open_store
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true
@@ -69,6 +71,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.record = Record()
         self.numbers = itertools.count(1)
         self.fractions: dict[JobId, float] = {}
+        self.to_drain: set[WorkerId] = set()
+        self.beats: Counter[WorkerId] = Counter()
         self.store = open_store(self.do(self.backend.empty()), clock=self.clock)
         self.do(self.store.open())
         # The curve of throttles has its own tests; here every cool-down is the hint's.
@@ -123,9 +127,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(worker=workers, held=st.lists(attempts, max_size=3), caught_up=st.booleans())
     def heartbeat(self, worker: WorkerId, held: list[Claimed], caught_up: bool) -> None:
         mine = [Held(a.id, a.fence) for a in held]
-        beat = self.do(self.store.workers.heartbeat(worker, LEASE, mine, caught_up))
+        said = WorkerFacts(counts={"beats": self.beats[worker] + 1})
+        beat = self.do(self.store.workers.heartbeat(worker, LEASE, mine, caught_up, said))
         assert beat.known == (worker in self.model.leases)
+        assert beat.orders == ((Drain(),) if beat.known and worker in self.to_drain else ())
         if beat.known:
+            self.beats[worker] += 1
             self.model.leases[worker] = self.model.now + LEASE
             if caught_up:
                 self.model.written[worker] = self.model.beaten[worker]
@@ -134,6 +141,18 @@ class StoreMachine(RuleBasedStateMachine):
             assert set(beat.lost) == lost
             asked = {a.id for a in held if self._runs(a, worker) and self.model.jobs[a.id].cancel}
             assert asked <= set(beat.cancel)
+
+    @rule(worker=workers)
+    def request_drain(self, worker: WorkerId) -> None:
+        told = self.do(self.store.workers.request_drain([worker]))
+        assert told == ([worker] if worker in self.model.leases else [])
+        self.to_drain.update(told)
+
+    @invariant()
+    def what_workers_counted_is_kept(self) -> None:
+        """Also by those that were swept."""
+        counted = self.do(self.store.workers.counts())
+        assert counted.get("beats", 0) == self.beats.total()
 
     def _runs(self, attempt: Claimed, worker: WorkerId) -> bool:
         job = self.model.jobs.get(attempt.id)

@@ -2,8 +2,8 @@
 
 All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
 are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
-version, the queues and what is paused, roles that somebody led, totals, and schedules with their
-cursors.
+version, the queues and what is paused, roles that somebody led, totals, what workers counted, and
+schedules with their cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -22,7 +22,7 @@ from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
-KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals")
+KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals", "worker_counts")
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)

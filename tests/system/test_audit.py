@@ -25,6 +25,7 @@ from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.client.tasks import TaskVerbs
+from holdfast.client.workers import WorkerVerbs
 from holdfast.clock import ManualClock, utcnow
 from holdfast.events import Event, Events
 from holdfast.insights.actions import Noun, Verb
@@ -89,6 +90,7 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     await client.operations.go_on(operation.id, by="ann")
     await client.operations.follow(operation.id)
     await client.operations.follow((await client.operations.undo(operation.id, by="ann")).id)
+    await client.workers.drain(scene.worker, by="ann")
     await scene.store.telemetry.correct([Tally("mail", "greet", JobState.READY, 3)])
     await examine(scene.store.sibling(), fix=True, by="ann")
     found = await acts(scene.store)
@@ -302,6 +304,7 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         Noun.TASKS: TaskVerbs,
         Noun.SCHEDULES: ScheduleVerbs,
         Noun.OPERATIONS: OperationVerbs,
+        Noun.WORKERS: WorkerVerbs,
     }
     for row in VERBS.values():
         assert row.undo is None or (row.noun, row.undo) in VERBS, row.word

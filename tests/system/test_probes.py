@@ -133,12 +133,13 @@ async def test_a_worker_tells_metrics_of_itself_and_of_its_store(
     own = probes.scrape()
     assert own["holdfast_worker_slots"][by(state="free")] == 6
     assert own["holdfast_worker_claims_total"] == {(): 1}
-    assert by(reconciler="promotion") in own["holdfast_reconciler_errors_total"]
+    assert by(reconciler="promotion") in own["holdfast_worker_reconciler_errors_total"]
     assert not any(name.startswith(("holdfast_jobs", "holdfast_queue")) for name in own)
     shared = probes.scrape("metrics/store")
     assert shared["holdfast_store_up"] == {by(store="sqlite"): 1}
     assert shared["holdfast_jobs_total"][by(queue="default", task="sleep", what="claimed")] == 1
-    assert shared["holdfast_slots"][by(queue="default", state="usable")] == 7
+    slots = shared["holdfast_slots"]
+    assert sum(slots[by(queue="default", state=each)] for each in ("used", "free")) == 7
     code, said = probes.ask("scale?queue=default")
     assert (code, said["running"], said["work"], said["slots"]) == (200, 1, 1, 7)
     assert probes.ask("scale")[1]["queues"]["default"] == said

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.context import Context
 from holdfast.errors import SlotsLost
-from holdfast.insights.checks import Facts, check_workers
 from holdfast.insights.explain import explain
+from holdfast.insights.worker_checks import check_workers
+from holdfast.insights.workforce import Workforce
 from holdfast.job.ends import TimedOut
 from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
@@ -143,14 +144,14 @@ async def test_slots_lost_to_stuck_handlers_are_listed_examined_and_explained(
         worker.request_stop = lambda *, now=False: None  # type: ignore[method-assign]  # stay
 
         async def shown() -> bool:
-            return [one.stuck for one in await live_store.workers.find()] == [{"default": 1}]
+            return [one.facts.stuck for one in await live_store.workers.find()] == [{"default": 1}]
 
         await wait_until(shown, 10, "a beat has told the store")
         waiting = await shop.get(await shop.enqueue(deaf))
         facts = [reason.fact for reason in (await explain(live_store, waiting)).reasons]
         assert any("1 more are lost to stuck handlers" in fact for fact in facts), facts
         workers = await live_store.workers.find()
-        findings = check_workers(Facts(await live_store.now(), [], workers))
+        findings = check_workers(Workforce(await live_store.now(), [], workers))
         assert any("has lost 1 of 1 slots of queue 'default'" in one.saw for one in findings)
         release.set()
 

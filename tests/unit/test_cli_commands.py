@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -14,7 +15,11 @@ from holdfast.cli.main import main
 from holdfast.cli.program import program
 from holdfast.cli.sizes import size
 from holdfast.cli.worker import parse_queues
+from holdfast.clock import utcnow
+from holdfast.job.ids import WorkerId
 from holdfast.job.state import JobState
+from holdfast.store.contract.facts import SlotFacts, WorkerFacts
+from tests.conformance.builders import Scene
 from tests.unit.cli import Desk, desk_in
 
 
@@ -184,7 +189,81 @@ def test_workers_are_listed_live_or_lapsed(desk: Desk) -> None:
         "worker": True,
         "sleeper": False,
     }
-    assert "lapsed" in desk.on_store("workers", "list").out
+    listed = desk.on_store("workers", "list").out
+    assert "lapsed" in listed
+    assert "1 alive, 1 lapsed" in listed
+
+
+def test_workers_are_listed_and_shown_with_what_they_say(desk: Desk) -> None:
+    async def hire(scene: Scene) -> WorkerId:
+        facts = WorkerFacts(
+            slots={"mail": SlotFacts(used=3, free=6, stuck=1)},
+            cpu=0.42,
+            memory=50 * 2**20,
+            loop_lag=0.002,
+            python="3.13.1",
+            last_errors={"promotion": "it broke"},
+            counts={"claimed": 1_234, "reconciler.promotion.mended": 7},
+        )
+        return await scene.hire(name="clerk", queues={"mail": 10}, facts=facts)
+
+    worker = desk.seed(hire)
+    listed = desk.on_store("workers", "list", width=200).out
+    for shown in ("mail 3/10 (1 stuck)", "42%", "50 M", "2 ms"):
+        assert shown in listed
+    for which in ("clerk", worker):
+        shown = desk.on_store("workers", "show", which).out
+        assert "Python 3.13.1" in shown
+        assert "1,234 claimed" in shown
+        assert "it broke" in shown
+    [document] = desk.json("workers", "show", worker)["workers"]
+    assert document["facts"]["slots"] == {"mail": {"used": 3, "free": 6, "stuck": 1}}
+    assert document["facts"]["reconcilers"]["promotion"]["mended"] == 7
+    assert document["standing"] == "alive"
+    assert 0 <= document["heartbeat_age"] < 60
+    missing = desk.on_store("workers", "show", "nobody")
+    assert missing.code == 1
+    assert "no worker has the id or the name 'nobody'; registered: clerk, worker" in missing.err
+
+
+def test_ages_of_workers_are_by_the_stores_clock(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere they were differences of two clocks: here this machine's is a year ahead."""
+    desk.seed(lambda scene: scene.hire(name="clerk", lease=600.0))
+    monkeypatch.setattr("holdfast.cli.output.utcnow", lambda: utcnow() + timedelta(days=365))
+    for command in (("workers", "list"), ("workers", "show", "clerk")):
+        assert " d ago" not in desk.on_store(*command).out
+    assert " d ago" not in desk.on_store("health", "--name", "nobody").out
+
+
+def test_a_worker_is_told_to_leave_by_name_or_id(desk: Desk) -> None:
+    clerk = desk.seed(lambda scene: scene.hire(name="clerk", lease=600.0))
+    desk.seed(lambda scene: scene.hire(name="sleeper", lease=-5.0))
+    assert desk.on_store("workers", "drain", clerk).out == "draining clerk\n"
+    document = desk.json("workers", "drain", "clerk", "sleeper", "clerk")
+    assert [one["name"] for one in document["draining"]] == ["clerk", "sleeper"]
+    assert len(document["lapsed"]) == 1
+    listed = {one["name"]: one["standing"] for one in desk.json("workers", "list")["workers"]}
+    assert (listed["clerk"], listed["sleeper"]) == ("draining", "lapsed")
+    assert "2 alive, 1 draining, 1 lapsed" in desk.on_store("workers", "list").out
+    told = desk.on_store("workers", "drain", "nobody")
+    assert (told.code, "no worker has the id or the name 'nobody'" in told.err) == (1, True)
+    acts = desk.json("audit", "list", "--verb", "workers.drain")["acts"]
+    assert [(act["target"], act["outcome"]) for act in acts] == [
+        ("nobody", "refused"),
+        ("clerk", "done"),
+        ("sleeper", "done"),
+        ("clerk", "done"),
+        (clerk, "done"),
+    ]
+
+
+def test_waiting_for_a_worker_that_is_not_heard_of_ends_with_a_word(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.hire(name="sleeper", lease=-5.0))
+    answer = desk.on_store("workers", "drain", "sleeper", "--wait")
+    assert answer.code == 1
+    assert "sleeper lapsed" in answer.out
 
 
 def test_health_is_the_lease_of_a_worker_of_this_host_or_name(desk: Desk) -> None:

@@ -12,6 +12,9 @@ from holdfast.clock import ManualClock
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
+from holdfast.insights.explain import explain
+from holdfast.insights.worker_checks import alarms
+from holdfast.insights.workforce import read_workforce
 from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
 from holdfast.store.contract.audit import AuditFilter
@@ -22,7 +25,7 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import EVERY_QUEUE, Severity, Tally, jobs_of
+from holdfast.store.contract.records import EVERY_QUEUE, JobFilter, Severity, Tally, jobs_of
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened
@@ -273,3 +276,42 @@ async def test_books_that_are_wrong_are_found_and_put_right(clock: ManualClock) 
         assert '"jobs":-4' in act.arguments
         [right] = await books(deep=True)
         assert right.saw == "the tallies equal a recount of all jobs"
+
+
+async def test_workers_of_several_releases_are_a_warning_when_none_is_new(scene: Scene) -> None:
+    for version in ("1.0", "1.1", "1.1"):
+        await scene.hire(lease=10_000, version=version)
+    assert await findings(scene, "workers") == []
+    told = [each.saw for each in await examine(scene.store.sibling()) if each.check == "workers"]
+    assert "workers of several releases: 2 run 1.0, 2 run 1.1" in told
+    scene.clock.advance(1_000)
+    [finding] = await findings(scene, "workers")
+    assert (finding.severity, "and none is new" in finding.saw) == (WARNING, True)
+
+
+async def test_a_queue_that_only_draining_workers_serve_is_unserved(scene: Scene) -> None:
+    clerk = await scene.hire(queues={"mail": 5})
+    await scene.enqueue(queue="mail")
+    assert await findings(scene, "queues") == []
+    await scene.store.workers.request_drain([clerk])
+    [finding] = await findings(scene, "queues")
+    assert "no live worker serves it" in finding.saw
+    [job] = (await scene.store.jobs.page(JobFilter(queues=("mail",)), 1)).jobs
+    [reason, *_] = (await explain(scene.store, job)).reasons
+    assert reason.fact == "no live worker but those that drain serves queue 'mail'"
+
+
+async def test_alarms_are_what_is_wrong_with_workers_and_queues_the_worst_first(
+    scene: Scene,
+) -> None:
+    lost = await scene.hire(lease=30, name="lost", queues={"lonely": 1})
+    await scene.running(worker=lost)
+    await scene.enqueue(queue="lonely")
+    scene.clock.advance(1_000)
+    workforce = await read_workforce(scene.store)
+    assert [one.name for one in workforce.lapsed_holders] == ["lost"]
+    assert [one.name for one in workforce.unserved] == ["lonely"]
+    found = alarms(workforce)
+    assert [each.severity for each in found] == [PROBLEM, PROBLEM]
+    assert "lost lapsed" in found[0].saw
+    assert "'lonely'" in found[1].saw

@@ -12,8 +12,9 @@ import yaml
 
 from holdfast.job.state import JobState
 from holdfast.job.what import What
+from holdfast.store.contract.records import WorkerStanding
 from holdfast.telemetry.metrics import STORE_METRICS, WORKER_METRICS, Kind, Metric
-from holdfast.worker.health import RESULTS
+from holdfast.telemetry.of_store import RESULTS
 from tests.support.source import ROOT
 
 GRAFANA = ROOT / "docs/grafana"
@@ -29,8 +30,8 @@ VALUES = {
 }
 STATES = {
     "holdfast_queue_jobs": {state.value for state in JobState},
-    "holdfast_workers": {"alive", "lapsed"},
-    "holdfast_slots": {"usable", "stuck"},
+    "holdfast_workers": {standing.value for standing in WorkerStanding},
+    "holdfast_slots": {"used", "free", "stuck"},
     "holdfast_worker_slots": {"busy", "free", "stuck"},
 }
 
@@ -83,7 +84,7 @@ def test_each_trouble_has_its_alert() -> None:
     assert named >= {
         *("holdfast_queue_lag_seconds", "holdfast_jobs_total", "holdfast_queue_unserved"),
         *("holdfast_workers", "holdfast_schedule_lateness_seconds", "holdfast_store_up"),
-        "holdfast_worker_refused_writes_total",
+        "holdfast_refused_writes_total",
     }
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     for rule in rules():

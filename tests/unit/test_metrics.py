@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from holdfast.job.ids import WorkerId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
+from holdfast.store.contract.facts import SlotFacts, WorkerFacts
 from holdfast.store.contract.records import (
     Paused,
     QueueInfo,
@@ -39,6 +41,8 @@ from holdfast.telemetry.scale import scale
 from holdfast.telemetry.text import to_text
 
 Labels = tuple[tuple[str, str], ...]
+SAID = {"mail": SlotFacts(used=4, free=5, stuck=1), "eu*": SlotFacts(free=3, stuck=2)}
+STATES = ("used", "free", "stuck")
 
 
 def read(text: str) -> dict[str, dict[Labels, float]]:
@@ -82,6 +86,7 @@ def figures(**parts: Any) -> Figures:
         "paused": Paused(),
         "workers": [],
         "schedules": {},
+        "counts": {},
     }
     return Figures(**(plain | parts))
 
@@ -112,7 +117,7 @@ def test_every_metric_has_the_prefix_and_says_its_unit() -> None:
 def test_the_labels_of_a_store_are_few_and_bounded() -> None:
     labels = {label for metric in STORE_METRICS for label in metric.labels}
     ours = {"store", "version", "python"}
-    assert labels - ours == {"queue", "task", "what", "state", "schedule"}
+    assert labels - ours == {"queue", "task", "what", "state", "schedule", "reconciler", "result"}
 
 
 # The text ------------------------------------------------------------------------------------
@@ -224,24 +229,46 @@ def test_a_queue_is_paused_by_its_name_or_with_all_others() -> None:
 def test_lapsed_workers_are_not_counted_as_alive_and_serve_nothing() -> None:
     """Elsewhere stale workers counted as live, and only the leader's gauges were told."""
     workers = [
-        worker({"mail": 10, "eu*": 5}, stuck={"mail": 1, "eu-1": 2}),
+        worker({"mail": 10, "eu*": 5}, facts=WorkerFacts(slots=SAID)),
         worker({"mail": 3}),
-        worker({"late": 50}, expires_in=-1.0),
+        worker({"late": 50}, expires_in=-1.0, facts=WorkerFacts(slots=SAID)),
+        worker({"last": 2}, drain_requested_at=datetime(2026, 1, 1, tzinfo=UTC)),
     ]
-    found = told(workers=workers, queues=[queue("mail"), queue("eu-7"), queue("late")])
-    assert found["holdfast_workers"] == {by(state="alive"): 2, by(state="lapsed"): 1}
-    assert found["holdfast_slots"] == {
-        by(queue="mail", state="usable"): 12,
-        by(queue="mail", state="stuck"): 1,
-        by(queue="eu*", state="usable"): 3,
-        by(queue="eu*", state="stuck"): 2,
+    queues = [queue(name) for name in ("mail", "eu-7", "late", "last")]
+    found = told(workers=workers, queues=queues)
+    states = {by(state="alive"): 2, by(state="draining"): 1, by(state="lapsed"): 1}
+    assert found["holdfast_workers"] == states
+    slots = found["holdfast_slots"]
+    assert [slots[by(queue="mail", state=each)] for each in STATES] == [4, 8, 1]
+    assert [slots[by(queue="eu*", state=each)] for each in STATES] == [0, 3, 2]
+    assert [slots[by(queue="last", state=each)] for each in STATES] == [0, 2, 0]
+    assert len(slots) == 3 * len(STATES)
+    unserved = {"mail": 0, "eu-7": 0, "late": 1, "last": 1}
+    assert found["holdfast_queue_unserved"] == {by(queue=name): n for name, n in unserved.items()}
+
+
+def test_what_workers_counted_is_told_by_reconciler_and_result() -> None:
+    counts = {
+        "claimed": 10,
+        "refused_writes": 2,
+        "reconciler.promotion.mended": 7,
+        "reconciler.promotion.errors": 1,
+        "reconciler.deadline.failed": 3,
     }
-    unserved = {by(queue="mail"): 0, by(queue="eu-7"): 0, by(queue="late"): 1}
-    assert found["holdfast_queue_unserved"] == unserved
+    found = told(counts=counts)
+    assert found["holdfast_refused_writes_total"] == {(): 2}
+    items = found["holdfast_reconciler_items_total"]
+    assert items[by(reconciler="promotion", result="mended")] == 7
+    assert items[by(reconciler="deadline", result="failed")] == 3
+    assert items[by(reconciler="deadline", result="mended")] == 0
+    errors = found["holdfast_reconciler_errors_total"]
+    assert errors == {by(reconciler="promotion"): 1, by(reconciler="deadline"): 0}
+    assert told()["holdfast_refused_writes_total"] == {(): 0}
 
 
 def test_workers_are_told_also_when_there_are_none() -> None:
-    assert told()["holdfast_workers"] == {by(state="alive"): 0, by(state="lapsed"): 0}
+    states = ("alive", "draining", "lapsed")
+    assert told()["holdfast_workers"] == {by(state=each): 0 for each in states}
 
 
 def test_schedules_tell_their_lateness_and_their_trouble() -> None:
@@ -352,9 +379,9 @@ def test_a_worker_tells_of_itself() -> None:
     }
     assert found["holdfast_worker_claims_total"] == {(): 40}
     assert found["holdfast_worker_loop_lag_seconds"] == {(): 0.25}
-    items = found["holdfast_reconciler_items_total"]
+    items = found["holdfast_worker_reconciler_items_total"]
     assert items[by(reconciler="promotion", result="mended")] == 7
-    assert found["holdfast_reconciler_errors_total"] == {by(reconciler="promotion"): 2}
+    assert found["holdfast_worker_reconciler_errors_total"] == {by(reconciler="promotion"): 2}
     assert FIELDS.keys() < set(WORKER_METRICS)
 
 

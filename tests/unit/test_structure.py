@@ -98,6 +98,7 @@ TESTED_IN = {
     "workers.find": "test_workers",
     "workers.sweep": "test_workers",
     "workers.stop_leading": "test_lead",
+    "workers.counts": "test_worker_facts",
     "queues.ensure": "test_queues",
     "queues.pause": "test_queues",
     "queues.resume": "test_queues",

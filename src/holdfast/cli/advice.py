@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from holdfast.cli.words import JOB_COMMANDS
-from holdfast.insights.actions import Action, Noun
+from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.store.contract.records import EVERY_QUEUE
 
 
 def advice_text(advice: str, actions: Iterable[Action]) -> str:
     """The advice in words, followed by the commands that carry it out.
 
-    >>> from holdfast.insights.actions import Verb
     >>> advice_text("resume the queue", [Action(Noun.QUEUES, Verb.RESUME, "mail")])
     'resume the queue: holdfast queues resume mail'
     """
@@ -39,6 +38,8 @@ def _arguments(action: Action) -> list[str]:
             return ["doctor", "--fix"]
         case Noun.OPERATIONS:
             return [action.noun, action.verb.replace("_", "-"), action.target]
+        case Noun.WORKERS if action.verb is Verb.DRAIN:
+            return [action.noun, action.verb, action.target]
         case Noun.WORKERS:
             return ["worker", "app:app", *(["--queues", action.target] if action.target else [])]
         case _:

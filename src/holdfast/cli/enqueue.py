@@ -117,7 +117,7 @@ async def _by_name(
 async def _note_unserved(client: Client, task: str, queue: str) -> None:
     """Without the app nobody knows to which queue the task sends its jobs. Live workers do not
     tell either, but they show whether the job would only wait."""
-    able = [one for one in await client.workers.all() if one.alive and task in one.tasks]
+    able = [one for one in await client.workers.all() if one.available and task in one.tasks]
     if able and not any(one.serves(queue) for one in able):
         served = ", ".join(sorted({name for one in able for name in one.queues}))
         complain(

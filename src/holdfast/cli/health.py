@@ -7,7 +7,7 @@ import re
 
 import click
 
-from holdfast.cli.output import ago_text, counted
+from holdfast.cli.output import counted, duration_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
 from holdfast.store.contract.records import WorkerInfo
@@ -43,5 +43,5 @@ def _said(found: list[WorkerInfo], alive: list[str], name: str | None, host: str
         return f"{counted(len(alive), 'worker')}{whose} alive"
     if not found:
         return f"no worker{whose} is registered"
-    last = max((one.heartbeat_at for one in found if one.heartbeat_at), default=None)
-    return f"no worker{whose} is alive: the last heartbeat was {ago_text(last)}"
+    last = min((one.heartbeat_age for one in found if one.heartbeat_age is not None), default=None)
+    return f"no worker{whose} is alive: the last heartbeat was {duration_text(last)} ago"

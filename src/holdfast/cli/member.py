@@ -26,10 +26,12 @@ LAST_WORDS_SECONDS = 0.5
 
 class Member:
     """A process that was started. `gone` is set at its end, `ready` when it claims jobs for the
-    first time, `retiring` when it wants a successor. `done` is a task that ends with `gone`."""
+    first time, `retiring` when it wants a successor, `drained` when an operator told it to leave.
+    `done` is a task that ends with `gone`."""
 
     def __init__(self, process: Process, line: socket.socket) -> None:
         self.ready, self.retiring = asyncio.Event(), asyncio.Event()
+        self.drained = False
         self.gone = asyncio.Event()
         self.started_at = time.monotonic()
         self.code: int | None = None
@@ -91,3 +93,4 @@ class Member:
             self.ready.set()
         if said.get("leaving") in ("limit", "reload"):
             self.retiring.set()
+        self.drained = said.get("leaving") == "drain"

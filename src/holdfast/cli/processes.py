@@ -4,6 +4,10 @@ Each child is a full worker with an id and a lease of its own; the parent runs n
 connection. A child that retires gets its successor at once and may take its time. On SIGHUP the
 children are replaced one by one: the next one is started, and when it claims jobs the old one
 leaves. If the next one does not get so far, because the new code is broken, the old one stays.
+
+A child that an operator drained gets no successor, however its process ended: whoever drains a
+worker wants fewer of them, and another one in its place would claim the same jobs. When all
+children were drained, the parent ends with exit code 0.
 """
 
 from __future__ import annotations
@@ -172,6 +176,10 @@ class ProcessGroup:
         """Whether nobody shall work in the place of this child, which is gone."""
         await child.gone.wait()
         code = await child.done
+        if child.drained and not self._stopping.is_set():
+            logger.info("worker process %s was drained: none takes its place", place.number)
+            self._places.remove(place)
+            return True
         if self._stopping.is_set() or (code == 0 and self._until_done):
             return True
         if code == WRONG_CALL and self._restart:
@@ -214,7 +222,7 @@ class ProcessGroup:
         """Replace the children one by one, and again if that was asked for meanwhile."""
         while self._roll_again and not self._stopping.is_set():
             self._roll_again = False
-            for place in self._places:
+            for place in tuple(self._places):
                 if place.child is None or await place.ask_for_another():
                     continue
                 if not self._stopping.is_set():

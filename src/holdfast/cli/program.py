@@ -15,7 +15,7 @@ MODULES = {
     "queues": ["queues"],
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
-    "workers": ["workers"],
+    "workers": ["workers", "workers_drain"],
     "operations": ["operations"],
     "audit": ["audit"],
     "migrate": ["migrate"],
@@ -57,6 +57,6 @@ jobs_group = _group("jobs", "Look at jobs and change them.")
 queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
 tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
-workers_group = _group("workers", "Look at workers.")
+workers_group = _group("workers", "Look at workers, and tell them to leave.")
 operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
 audit_group = _group("audit", "Look at what operators did.")

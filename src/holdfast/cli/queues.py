@@ -29,7 +29,7 @@ async def list_queues(session: CommandSession, names: tuple[str, ...]) -> None:
     async with session.client() as client:
         queues = await client.queues.all(*names)
         all_paused = await client.queues.all_paused()
-        workers = [worker for worker in await client.workers.all() if worker.alive]
+        workers = [worker for worker in await client.workers.all() if worker.available]
     serving = {
         queue.name for queue in queues if any(worker.serves(queue.name) for worker in workers)
     }

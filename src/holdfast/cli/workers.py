@@ -1,19 +1,29 @@
-"""`holdfast workers list`."""
+"""`holdfast workers list|show`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
 
-from holdfast.cli.output import ago_text, duration_text, make_table, make_text
+from holdfast.cli.output import ago_text, counted, duration_text, make_table, make_text
 from holdfast.cli.program import workers_group
+from holdfast.cli.sizes import size_text
 from holdfast.cli.target import CommandSession
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.facts import SlotFacts
+from holdfast.store.contract.records import WorkerInfo, WorkerStanding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
+
+COLOURS = {
+    WorkerStanding.ALIVE: "green",
+    WorkerStanding.DRAINING: "yellow",
+    WorkerStanding.LAPSED: "red",
+}
 
 
 @workers_group.command("list")
@@ -21,39 +31,154 @@ async def list_workers(session: CommandSession) -> None:
     """List workers, live or lapsed but not yet swept, oldest first."""
     async with session.client() as client:
         workers = await client.workers.all()
-    document = {"workers": [_document(worker) for worker in workers]}
+    document = {"workers": [document_of(worker) for worker in workers]}
     session.answer(document, lambda: _draw(workers))
 
 
-def _document(worker: WorkerInfo) -> dict[str, Any]:
+@workers_group.command("show")
+@click.argument("worker", metavar="NAME|ID")
+async def show_worker(session: CommandSession, worker: str) -> None:
+    """Show what a worker says of itself: slots, load, what its reconcilers did."""
+    async with session.client() as client:
+        workers = await client.workers.named(worker)
+    document = {"workers": [document_of(one) for one in workers]}
+    session.answer(document, lambda: (part for one in workers for part in _draw_one(one)))
+
+
+def document_of(worker: WorkerInfo) -> dict[str, Any]:
+    """The worker for programs. Ages are by the store's clock."""
     document: dict[str, Any] = msgspec.to_builtins(worker)
-    return document | {"alive": worker.alive}
+    facts = {field: getattr(worker.facts, field) for field in worker.facts.__struct_fields__}
+    facts["slots"] = {choice: _slots(slots) for choice, slots in slots_of(worker).items()}
+    facts["reconcilers"] = worker.facts.reconcilers
+    return document | {
+        "facts": facts,
+        "alive": worker.alive,
+        "standing": worker.standing,
+        "heartbeat_age": worker.heartbeat_age,
+    }
 
 
-def _running_text(worker: WorkerInfo) -> str:
-    stuck = sum(worker.stuck.values())
-    return f"{worker.running} (+{stuck} stuck)" if stuck else str(worker.running)
+def _slots(slots: SlotFacts) -> dict[str, int]:
+    return {"used": slots.used, "free": slots.free, "stuck": slots.stuck}
+
+
+def slots_of(worker: WorkerInfo) -> Mapping[str, SlotFacts]:
+    """What it said of its slots; of a worker that said nothing, those it registered."""
+    told = worker.facts.slots
+    if told is not None:
+        return told
+    return {choice: SlotFacts(free=slots) for choice, slots in worker.queues.items()}
 
 
 def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
     if not workers:
         yield "no workers"
         return
-    table = make_table("worker", "queues", ">running", ">tasks", "=started", "=heartbeat", "=lease")
+    table = make_table(
+        *("worker", "queues", ">running", ">cpu", ">memory", ">loop lag", "=release", "=started"),
+        *("=heartbeat", "=state"),
+    )
     for worker in workers:
-        left = worker.expires_in or 0.0
-        lease = (
-            make_text(f"{duration_text(left)} left", "green")
-            if worker.alive
-            else make_text(f"lapsed {duration_text(-left)} ago", "red")
-        )
+        facts = worker.facts
         table.add_row(
             worker.name,
-            ", ".join(f"{queue}:{slots}" for queue, slots in worker.queues.items()),
+            ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items()),
             _running_text(worker),
-            str(len(worker.tasks)),
-            ago_text(worker.started_at),
-            ago_text(worker.heartbeat_at),
-            lease,
+            cpu_text(facts.cpu),
+            size_text(facts.memory),
+            duration_text(facts.loop_lag),
+            worker.version,
+            ago_text(worker.started_at, worker.read_at),
+            f"{duration_text(worker.heartbeat_age)} ago",
+            standing_text(worker),
         )
+    yield table
+    yield make_text(_sum(workers), "dim")
+
+
+def _sum(workers: list[WorkerInfo]) -> str:
+    """Lapsed workers are never counted among the live ones."""
+    of = {each: sum(one.standing is each for one in workers) for each in WorkerStanding}
+    return ", ".join(f"{number} {each}" for each, number in of.items() if number)
+
+
+def slots_text(choice: str, slots: SlotFacts) -> str:
+    """Used slots of all, such as `mail 3/10`."""
+    text = f"{choice} {slots.used}/{slots.used + slots.free + slots.stuck}"
+    return f"{text} ({slots.stuck} stuck)" if slots.stuck else text
+
+
+def cpu_text(cores: float | None) -> str:
+    return "–" if cores is None else f"{cores * 100:.0f}%"
+
+
+def _running_text(worker: WorkerInfo) -> str:
+    stuck = sum(worker.facts.stuck.values())
+    return f"{worker.running} (+{stuck} stuck)" if stuck else str(worker.running)
+
+
+def standing_text(worker: WorkerInfo) -> Text:
+    left = worker.expires_in or 0.0
+    words = {
+        WorkerStanding.ALIVE: f"alive, {duration_text(left)} left",
+        WorkerStanding.DRAINING: "draining",
+        WorkerStanding.LAPSED: f"lapsed {duration_text(-left)} ago",
+    }
+    return make_text(words[worker.standing], COLOURS[worker.standing])
+
+
+def _draw_one(worker: WorkerInfo) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    facts = worker.facts
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    rows: dict[str, Text | str] = {
+        "worker": f"{worker.name}  {worker.id}",
+        "state": standing_text(worker),
+        "where": f"{worker.host}, pid {worker.pid}, {facts.platform or '–'}",
+        "release": f"holdfast {worker.version}, Python {facts.python or '–'}",
+        "started": ago_text(worker.started_at, worker.read_at),
+        "heartbeat": f"{duration_text(worker.heartbeat_age)} ago",
+        "slots": ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items()),
+        "jobs": _jobs_text(worker),
+        "process": f"cpu {cpu_text(facts.cpu)}, memory {size_text(facts.memory)}, "
+        f"{facts.threads or '–'} threads, loop lag {duration_text(facts.loop_lag)}",
+        "store": _store_text(worker),
+        "tasks": ", ".join(worker.tasks),
+    }
+    for name, value in rows.items():
+        grid.add_row(name, value)
+    yield grid
+    yield from _draw_reconcilers(worker)
+
+
+def _jobs_text(worker: WorkerInfo) -> str:
+    counts = worker.facts.counts
+    words = {"claimed": "claimed", "ended": "ended", "handed_back": "handed back"}
+    told = [f"{counts[name]:,} {word}" for name, word in words.items() if name in counts]
+    return ", ".join([f"{_running_text(worker)} held", *told])
+
+
+def _store_text(worker: WorkerInfo) -> str:
+    facts, refused = worker.facts, worker.facts.counts.get("refused_writes", 0)
+    out = facts.store_out_of_reach_for
+    said = f"out of reach for {duration_text(out)}" if out else "answers"
+    return f"{said}, {counted(facts.unwritten or 0, 'end')} unwritten, {refused:,} writes refused"
+
+
+def _draw_reconcilers(worker: WorkerInfo) -> Iterator[RenderableType]:
+    found = worker.facts.reconcilers
+    if not found:
+        return
+    table = make_table(
+        *("=reconciler", ">found", ">mended", ">refused", ">failed", ">skipped", ">errors"),
+        "last error",
+    )
+    for name, one in found.items():
+        numbers = (one.found, one.mended, one.refused, one.failed, one.skipped, one.errors)
+        table.add_row(name, *(f"{number:,}" for number in numbers), one.last_error or "")
+    yield ""
     yield table

@@ -87,7 +87,7 @@ class Client:
         self._ambient = ambient or Ambient()
         self.queues = QueueVerbs(store, self._acts)
         self.tasks = TaskVerbs(store, self._acts, tasks)
-        self.workers = WorkerVerbs(store)
+        self.workers = WorkerVerbs(store, self._acts)
         self.audit = AuditVerbs(store)
         self._store = store
         self._providers = providers

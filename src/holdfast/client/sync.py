@@ -105,9 +105,12 @@ class SyncTaskVerbs(SyncVerbs):
 
 
 class SyncWorkerVerbs(SyncVerbs):
-    """Read who is working."""
+    """Read who is working, and tell workers to leave."""
 
     all = plain(WorkerVerbs.all)
+    named = plain(WorkerVerbs.named)
+    drain = plain(WorkerVerbs.drain)
+    left = plain(WorkerVerbs.left)
 
 
 class SyncAuditVerbs(SyncVerbs):

@@ -42,6 +42,7 @@ class Verb(StrEnum):
     TRIGGER = "trigger"
     BACKFILL = "backfill"
     START = "start"
+    DRAIN = "drain"
     STOP = "stop"
     GO_ON = "go_on"
     UNDO = "undo"
@@ -51,9 +52,10 @@ class Verb(StrEnum):
 class Action(msgspec.Struct, frozen=True):
     """One thing to do: `verb`, applied to `target` or to every job that `which` selects.
 
-    `target` is a job's id, or the name of a queue or schedule. `which` holds words of a job
-    filter. `value` is what the verb takes beside its target: the queue to move to, the new
-    priority, the delay in seconds. For a worker to start, `target` is the queue that it must serve.
+    `target` is the id of a job or worker, or the name of a queue, schedule or worker. `which` holds
+    words of a job filter. `value` is what the verb takes beside its target: the queue to move to,
+    the new priority, the delay in seconds. For a worker to start, `target` is the queue that it
+    must serve.
     """
 
     noun: Noun

@@ -23,18 +23,17 @@ from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.checks import (
-    Facts,
     check_pauses,
     check_policies,
-    check_queues,
     check_running,
     check_tasks,
     check_waiting,
-    check_workers,
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
+from holdfast.insights.worker_checks import check_queues, check_workers
+from holdfast.insights.workforce import read_workforce
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
 from holdfast.store.contract.records import EVERY_QUEUE, Tally
 from holdfast.store.contract.store import Store
@@ -72,7 +71,7 @@ async def examine(
 
 async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> list[Diagnosis]:
     clock = await check_clock(store)
-    facts = Facts(await store.now(), await store.queues.find(), await store.workers.find())
+    workforce = await read_workforce(store)
     own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
     if not any(diagnosis.check == "durability" for diagnosis in own):
         own.append(Diagnosis("durability", OK, store.durability))
@@ -81,15 +80,15 @@ async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> li
         *own,
         clock,
         *([await check_books(store, fix=fix, by=by)] if deep else []),
-        *check_workers(facts),
-        *check_queues(facts),
-        *await check_pauses(store, facts),
-        *await check_tasks(store, facts),
-        *await check_running(store, facts),
-        *await check_waiting(store, facts),
+        *check_workers(workforce),
+        *check_queues(workforce),
+        *await check_pauses(store, workforce),
+        *await check_tasks(store, workforce),
+        *await check_running(store, workforce),
+        *await check_waiting(store, workforce),
         *await check_policies(store),
-        *await check_schedules(store, facts.workers, facts.now),
-        *await check_operations(store, facts.now),
+        *await check_schedules(store, workforce.workers, workforce.now),
+        *await check_operations(store, workforce.now),
     ]
 
 

@@ -149,12 +149,12 @@ def _about_running(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
 async def _about_ready(store: Store, job: Job) -> list[Reason]:
     queues = await store.queues.find([job.queue])
     queue = queues[0] if queues else None
-    serving = [w for w in await store.workers.find() if w.alive]
+    workers = await store.workers.find()
     ahead = await store.jobs.ahead(job.id)
     reasons = [
         *_about_pauses(job, await store.queues.paused()),
         *_about_queue(job, queue),
-        *(_about_service(job, serving) or _about_room(job, queue, serving, ahead)),
+        *(_about_service(job, workers) or _about_room(job, queue, workers, ahead)),
     ]
     return reasons or [Reason("next", "a worker claims it with its next claim", Who.WORKER)]
 
@@ -185,13 +185,15 @@ def _about_queue(job: Job, queue: QueueInfo | None) -> list[Reason]:
     return reasons
 
 
-def _about_service(job: Job, serving: list[WorkerInfo]) -> list[Reason]:
-    if not serving:
+def _about_service(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
+    if not any(worker.alive for worker in workers):
         fact, advice = "no worker is alive", "start a worker"
         return [Reason("no-workers", fact, Who.OPERATOR, advice, START_WORKER)]
-    of_queue = [worker for worker in serving if worker.serves(job.queue)]
+    of_queue = [worker for worker in workers if worker.available and worker.serves(job.queue)]
     if not of_queue:
-        fact = f"no live worker serves queue {job.queue!r}"
+        draining = any(one.alive and one.serves(job.queue) for one in workers)
+        but = " but those that drain" if draining else ""
+        fact = f"no live worker{but} serves queue {job.queue!r}"
         start = Action(Noun.WORKERS, Verb.START, job.queue)
         advice = "start a worker that serves it"
         return [Reason("queue-unserved", fact, Who.OPERATOR, advice, start)]
@@ -202,12 +204,12 @@ def _about_service(job: Job, serving: list[WorkerInfo]) -> list[Reason]:
 
 
 def _about_room(
-    job: Job, queue: QueueInfo | None, serving: list[WorkerInfo], ahead: int
+    job: Job, queue: QueueInfo | None, workers: list[WorkerInfo], ahead: int
 ) -> list[Reason]:
     reasons = []
-    able = [w for w in serving if w.serves(job.queue) and job.task in w.tasks]
+    able = [w for w in workers if w.available and w.serves(job.queue) and job.task in w.tasks]
     slots = sum(worker.usable_slots(job.queue) for worker in able)
-    stuck = sum(worker.stuck.get(job.queue, 0) for worker in able)
+    stuck = sum(worker.stuck_for(job.queue) for worker in able)
     running = queue.counts.get(JobState.RUNNING, 0) if queue is not None else 0
     if running >= slots:
         lost = f"; {stuck} more are lost to stuck handlers" if stuck else ""

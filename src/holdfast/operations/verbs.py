@@ -283,6 +283,12 @@ _METHOD_ROWS = (
         ),
     ),
     OperatorVerb(
+        noun=Noun.WORKERS,
+        verb=Verb.DRAIN,
+        about="Tell workers to claim no more, finish what runs, and leave.",
+        done="told to leave",
+    ),
+    OperatorVerb(
         noun=Noun.OPERATIONS,
         verb=Verb.STOP,
         about="Stop an operation before its next page.",

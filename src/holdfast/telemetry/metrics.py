@@ -80,12 +80,15 @@ QUEUE_UNSERVED = Metric(
     "holdfast_queue_unserved", G, "1 if no live worker serves the queue, else 0.", ("queue",)
 )
 WORKERS = Metric(
-    "holdfast_workers", G, "Registered workers: alive, or lapsed and not yet swept.", ("state",)
+    "holdfast_workers",
+    G,
+    "Registered workers: alive, draining, or lapsed and not yet swept.",
+    ("state",),
 )
 SLOTS = Metric(
     "holdfast_slots",
     G,
-    "Slots of live workers, by queue or pattern: usable, or lost to handlers that do not end.",
+    "Slots of live workers, by queue or pattern: used, free, or lost to handlers that do not end.",
     ("queue", "state"),
 )
 LATENESS = Metric(
@@ -97,10 +100,28 @@ LATENESS = Metric(
 FAILING = Metric(
     "holdfast_schedule_failing", G, "1 if the schedule cannot be evaluated, else 0.", ("schedule",)
 )
+REFUSED_WRITES = Metric(
+    "holdfast_refused_writes_total",
+    C,
+    "Ends that workers wrote and the store refused, because the job was no longer theirs.",
+)
+RECONCILER_ITEMS = Metric(
+    "holdfast_reconciler_items_total",
+    C,
+    "What became of the things that reconcilers found.",
+    ("reconciler", "result"),
+)
+RECONCILER_ERRORS = Metric(
+    "holdfast_reconciler_errors_total",
+    C,
+    "Sweeps of reconcilers that failed as a whole.",
+    ("reconciler",),
+)
 
 STORE_METRICS = (
     *(STORE_UP, BUILD_INFO, JOBS, QUEUE_JOBS, QUEUE_LAG, QUEUE_PAUSED, QUEUE_COOLING),
-    *(QUEUE_UNSERVED, WORKERS, SLOTS, LATENESS, FAILING),
+    *(QUEUE_UNSERVED, WORKERS, SLOTS, LATENESS, FAILING, REFUSED_WRITES, RECONCILER_ITEMS),
+    RECONCILER_ERRORS,
 )
 
 # Of one worker process -----------------------------------------------------------------------
@@ -145,14 +166,14 @@ WORKER_OUTAGE = Metric(
     "Since the store stopped answering it, or 0.",
     PROCESS,
 )
-RECONCILER_ITEMS = Metric(
-    "holdfast_reconciler_items_total",
+WORKER_RECONCILER_ITEMS = Metric(
+    "holdfast_worker_reconciler_items_total",
     C,
     "What became of the things that its reconcilers found.",
     ("process", "reconciler", "result"),
 )
-RECONCILER_ERRORS = Metric(
-    "holdfast_reconciler_errors_total",
+WORKER_RECONCILER_ERRORS = Metric(
+    "holdfast_worker_reconciler_errors_total",
     C,
     "Sweeps of its reconcilers that failed as a whole.",
     ("process", "reconciler"),
@@ -161,5 +182,6 @@ RECONCILER_ERRORS = Metric(
 WORKER_METRICS = (
     *(BUILD_INFO, WORKER_LIVE, WORKER_READY, WORKER_SLOTS, WORKER_HELD, WORKER_CLAIMS),
     *(WORKER_ENDED, WORKER_HANDED_BACK, WORKER_REFUSED, WORKER_UNWRITTEN, WORKER_BEAT_AGE),
-    *(WORKER_CLAIM_AGE, WORKER_LOOP_LAG, WORKER_OUTAGE, RECONCILER_ITEMS, RECONCILER_ERRORS),
+    *(WORKER_CLAIM_AGE, WORKER_LOOP_LAG, WORKER_OUTAGE, WORKER_RECONCILER_ITEMS),
+    WORKER_RECONCILER_ERRORS,
 )

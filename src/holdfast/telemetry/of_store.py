@@ -13,10 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from holdfast.job.serving import choice_of
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Paused, QueueInfo, Tally, Total, WorkerInfo
+from holdfast.store.contract.facts import SlotFacts, reconciled
+from holdfast.store.contract.records import (
+    Paused,
+    QueueInfo,
+    Tally,
+    Total,
+    WorkerInfo,
+    WorkerStanding,
+)
 from holdfast.telemetry import metrics
 from holdfast.telemetry.build import build_info
 from holdfast.telemetry.metrics import Family, Metric
@@ -26,6 +33,8 @@ OTHERS = "…"
 name."""
 MOST_PAIRS = 1_000
 """So many pairs of queue and task have labels of their own, and so many queues and schedules."""
+RESULTS = ("mended", "refused", "failed", "skipped")
+"""What may become of an item that a reconciler found (`Swept`)."""
 SHOWN_AT_ZERO = (What.ENQUEUED, What.SUCCEEDED, What.FAILED)
 """Moves that are told before the first of them: a rate needs a value to start from."""
 
@@ -47,16 +56,21 @@ class Figures(msgspec.Struct, frozen=True):
     paused: Paused
     workers: list[WorkerInfo]
     schedules: dict[str, ScheduleFigures]
+    counts: dict[str, int]
 
     @property
     def alive(self) -> list[WorkerInfo]:
         return [worker for worker in self.workers if worker.alive]
 
+    @property
+    def available(self) -> list[WorkerInfo]:
+        return [worker for worker in self.workers if worker.available]
+
     def is_paused(self, queue: QueueInfo) -> bool:
         return queue.paused or self.paused.everything
 
     def is_served(self, queue: str) -> bool:
-        return any(worker.serves(queue) for worker in self.alive)
+        return any(worker.serves(queue) for worker in self.available)
 
 
 def store_families(kind: str, figures: Figures | None) -> list[Family]:
@@ -81,11 +95,11 @@ def _families(figures: Figures) -> Iterator[Family]:
     ):
         named = zip((queue.name for queue in queues), values, strict=True)
         yield _worst(metric, label, named)
-    alive = len(figures.alive)
-    states = {"alive": alive, "lapsed": len(figures.workers) - alive}
-    yield Family.of(metrics.WORKERS, [((state,), number) for state, number in states.items()])
+    standing = Counter(worker.standing for worker in figures.workers)
+    yield Family.of(metrics.WORKERS, [((each.value,), standing[each]) for each in WorkerStanding])
     yield Family.of(metrics.SLOTS, _slots(figures.alive))
     yield from _schedules(figures.schedules)
+    yield from _counted(figures.counts)
 
 
 def _moves(totals: Iterable[Total]) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -114,20 +128,37 @@ def _jobs(figures: Figures) -> Iterator[tuple[tuple[str, ...], int]]:
 
 
 def _slots(alive: Iterable[WorkerInfo]) -> Iterator[tuple[tuple[str, ...], int]]:
-    usable: Counter[str] = Counter()
-    stuck: Counter[str] = Counter()
-    for worker in alive:
-        usable.update(worker.queues)
-        for queue, lost in worker.stuck.items():
-            if (choice := choice_of(queue, worker.queues)) is not None:
-                usable[choice] -= lost
-                stuck[choice] += lost
-    label = _label(usable)
+    """By what each worker said with its last beat. Of a worker of another release, which says
+    nothing of its slots, all are free."""
+    each = [
+        (choice, slots)
+        for worker in alive
+        for choice, slots in (worker.facts.slots or _untold(worker)).items()
+    ]
+    label = _label(choice for choice, _ in each)
     sums: Counter[tuple[str, str]] = Counter()
-    for queue in usable:
-        sums[label[queue], "usable"] += usable[queue]
-        sums[label[queue], "stuck"] += stuck[queue]
+    for choice, slots in each:
+        for state in SlotFacts.__struct_fields__:
+            sums[label[choice], state] += getattr(slots, state)
     return iter(sorted(sums.items()))
+
+
+def _untold(worker: WorkerInfo) -> dict[str, SlotFacts]:
+    return {choice: SlotFacts(free=slots) for choice, slots in worker.queues.items()}
+
+
+def _counted(counts: Mapping[str, int]) -> Iterator[Family]:
+    """What workers have counted, those that left too: the store keeps it, so no restart of a worker
+    makes a counter go down."""
+    yield Family.single(metrics.REFUSED_WRITES, counts.get("refused_writes", 0))
+    found = reconciled(counts)
+    items = [
+        ((name, result), getattr(one, result)) for name, one in found.items() for result in RESULTS
+    ]
+    yield Family.of(metrics.RECONCILER_ITEMS, items)
+    yield Family.of(
+        metrics.RECONCILER_ERRORS, [((name,), one.errors) for name, one in found.items()]
+    )
 
 
 def _schedules(schedules: Mapping[str, ScheduleFigures]) -> Iterator[Family]:

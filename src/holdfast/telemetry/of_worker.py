@@ -63,7 +63,7 @@ def _values(metric: Metric, health: Health) -> Iterator[tuple[tuple[str, ...], f
         yield from _slots(health)
     else:
         for reconciler, counts in health.get("reconcilers", {}).items():
-            if metric is metrics.RECONCILER_ERRORS:
+            if metric is metrics.WORKER_RECONCILER_ERRORS:
                 yield (reconciler,), counts["errors"]
             else:
                 results = (result for result in counts if result != "errors")

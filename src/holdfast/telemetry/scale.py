@@ -40,5 +40,5 @@ def _queue(figures: Figures, queue: QueueInfo) -> dict[str, Any]:
         "work": running + (0 if paused else ready),
         "lag": queue.oldest_ready_age or 0.0,
         "paused": paused,
-        "slots": sum(worker.usable_slots(queue.name) for worker in figures.alive),
+        "slots": sum(worker.usable_slots(queue.name) for worker in figures.available),
     }

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.background.service import Service
+from holdfast.telemetry.of_store import RESULTS
+from holdfast.worker.facts import loop_counters
 from holdfast.worker.pipeline import Pipeline
 
 LONGEST_LAG_SECONDS = 60.0
 """A worker whose event loop, or whose heartbeat's thread, has not turned for so long is dead."""
 PRIVATE = frozenset({"store_says"})
 """Facts that stay in the process: the words of the store's errors may name hosts and users."""
-RESULTS = ("mended", "refused", "failed", "skipped")
-"""What may become of an item that a reconciler found (`Swept`)."""
 
 AskHealth = Callable[[], Mapping[str, object]]
 
@@ -37,7 +37,7 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
         "running": len(running),
         "unwritten": pipeline.finisher.unwritten,
         "stuck": len(pipeline.runner.stuck),
-        "loop_lag": round(_loop_lag(pipeline), 3),
+        "loop_lag": round(heartbeat.watchdog.late_by, 3),
         "claimed": pipeline.fetcher.claimed,
         "ended": counters.ended,
         "handed_back": counters.handed_back,
@@ -48,18 +48,18 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
 
 def reconciled(services: Iterable[Service]) -> dict[str, dict[str, int]]:
     """What each loop of these services did, by its name: its items by result, and its errors."""
-    every = {name: one for service in services for name, one in service.counters.items()}
     return {
         name: {result: getattr(one.items, result) for result in RESULTS} | {"errors": one.errors}
-        for name, one in every.items()
+        for name, one in loop_counters(services).items()
     }
 
 
 def is_live(pipeline: Pipeline) -> bool:
     """Whether the event loop turns and the thread that keeps the lease turns. An outage of the
     store is no reason to end a process: its successor could do no more."""
-    unwatched = time.monotonic() - pipeline.identity.heartbeat.watchdog.last_turn
-    return max(_loop_lag(pipeline), unwatched) < LONGEST_LAG_SECONDS
+    watchdog = pipeline.identity.heartbeat.watchdog
+    unwatched = time.monotonic() - watchdog.last_turn
+    return max(watchdog.late_by, unwatched) < LONGEST_LAG_SECONDS
 
 
 def is_trusted(pipeline: Pipeline) -> bool:
@@ -78,8 +78,3 @@ def stalled_for(pipeline: Pipeline) -> float:
 def holds_anything(pipeline: Pipeline) -> bool:
     """Whether handlers run or ends are unwritten: leaving now would lose them."""
     return bool(pipeline.runner.running) or bool(pipeline.finisher.unwritten)
-
-
-def _loop_lag(pipeline: Pipeline) -> float:
-    watchdog = pipeline.identity.heartbeat.watchdog
-    return max(watchdog.lag, watchdog.blocked_for)

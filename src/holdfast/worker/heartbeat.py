@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
-from holdfast.store.contract.records import Beat, Held
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
+from holdfast.store.contract.records import Beat, Drain, Held
 from holdfast.store.contract.store import Store
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.rescue import Rescue
@@ -35,8 +36,8 @@ class BeatListener(Protocol):
         """The attempts that the worker holds; called from the heartbeat's thread."""
         ...
 
-    def stuck(self) -> dict[str, int]:
-        """Stuck handlers by queue; called from the heartbeat's thread."""
+    def facts(self) -> WorkerFacts:
+        """What the worker says of itself; called from the heartbeat's thread."""
         ...
 
     def suspects(self) -> list[str]:
@@ -54,6 +55,7 @@ class Heartbeat:
         self._store = setup.store
         self._events = setup.events
         self._lease = lease
+        self._grace = setup.options.grace
         self._listener = listener
         self._finisher = finisher
         self._worker_loop = asyncio.get_running_loop()
@@ -74,6 +76,7 @@ class Heartbeat:
         self._now = asyncio.Event()
         self._failing = self._lapsed = False
         self._heard: float | None = None
+        self.told = NO_FACTS  # the last facts that the store has surely heard
         self.last_beat = self.last_answer = time.monotonic()
 
     def start(self, worker: WorkerId, registered_at: float) -> None:
@@ -88,6 +91,7 @@ class Heartbeat:
         """Beat for this worker from now on."""
         self.last_beat = registered_at
         self._heard = None
+        self.told = NO_FACTS
         self._worker = worker
 
     def beat_now(self) -> None:
@@ -172,18 +176,27 @@ class Heartbeat:
         held, sent = self._listener.held(), time.monotonic()
         heard, self._heard = self._heard, None
         caught_up = heard is not None and not self._finisher.is_behind(heard)
-        stuck = self._listener.stuck()
-        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, stuck)
+        facts = self._listener.facts()
+        beat = await store.workers.heartbeat(worker, self._lease, held, caught_up, facts)
         self.last_answer = time.monotonic()
         if worker != self._worker:
             return  # renewed meanwhile: this answer is about the old name
         if beat.known:
             self.last_beat, self._heard = sent, self.last_answer
+            self.told = facts
+        if any(isinstance(order, Drain) for order in beat.orders):
+            self._leave_in_time()
         if self._failing:
             self._failing = self._lapsed = False
             self._events.info("heartbeat.recovered", worker=worker)
         if beat.cancel or beat.lost or beat.orders or not beat.known:
             self._worker_loop.call_soon_threadsafe(self._listener.on_beat, worker, beat, held)
+
+    def _leave_in_time(self) -> None:
+        """The worker is told to drain. A loop that stays blocked for the grace is given up: it may
+        never hear of the order."""
+        leave_by = time.monotonic() + self._grace
+        self.watchdog.leave_by = min(self.watchdog.leave_by, leave_by)
 
     def _failed(self, error: Exception) -> None:
         if not self._failing:

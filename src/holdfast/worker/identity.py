@@ -14,15 +14,16 @@ import asyncio
 import os
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
+from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.records import Beat, Held, Order, WorkerInfo
 from holdfast.telemetry.build import own_version
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.facts import FactSheet
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.heartbeat import Heartbeat
 from holdfast.worker.permits import Permits
@@ -51,6 +52,7 @@ class Identity:
         runner: Runner,
         finisher: Finisher,
         rescue: Rescue,
+        sheet: FactSheet,
     ) -> None:
         self._store = setup.store
         self._registry = setup.registry
@@ -59,6 +61,7 @@ class Identity:
         self._outage = setup.outage
         self._permits = permits
         self._runner = runner
+        self._sheet = sheet
         self._renewal: asyncio.Task[None] | None = None
         self.on_renewal: Callable[[], None] = _nobody
         self.on_order: Callable[[Order], None] = _nothing
@@ -76,7 +79,7 @@ class Identity:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
         await self.heartbeat.stop()
-        await self._deregister(self.id)
+        await self._deregister(self.id, self.facts())
 
     @property
     def trusted(self) -> bool:
@@ -118,6 +121,7 @@ class Identity:
 
     async def _renew(self) -> None:
         former, new = self.id, new_worker_id()
+        self._sheet.begin_anew(self.heartbeat.told)
         while True:
             sent = time.monotonic()
             try:
@@ -144,14 +148,15 @@ class Identity:
             queues=self._permits.choices,
             tasks=tuple(self._registry),
             version=own_version(),
+            facts=self.facts(),
         )
         await self._store.workers.register(info, self._options.lease)
         self._outage.answered("register")
 
-    async def _deregister(self, worker: WorkerId) -> None:
+    async def _deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
         """Best effort: a name that cannot be taken off the list lapses by itself."""
         try:
-            await self._store.workers.deregister(worker)
+            await self._store.workers.deregister(worker, facts)
         except StoreError as error:
             self._events.warning("worker.not_deregistered", worker=worker, error=str(error))
 
@@ -160,8 +165,8 @@ class Identity:
         running = self._runner.running.copy()
         return [Held(one.job.id, one.job.fence) for one in running.values()]
 
-    def stuck(self) -> dict[str, int]:
-        return dict(Counter(one.job.queue for one in self._runner.stuck.copy()))
+    def facts(self) -> WorkerFacts:
+        return self._sheet.read()
 
     def suspects(self) -> list[str]:
         running = self._runner.running.copy()

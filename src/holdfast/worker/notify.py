@@ -49,7 +49,7 @@ class Systemd:
         if leaving == "reload":
             microseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
             self._change_to("RELOADING=1", f"MONOTONIC_USEC={microseconds}")
-        elif leaving == "stop":
+        elif leaving in ("stop", "drain"):
             self._change_to("STOPPING=1")
         elif health["ready"]:
             self._change_to("READY=1")

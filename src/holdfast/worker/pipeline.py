@@ -9,16 +9,18 @@ free, an end is written) is told to the part that asked for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
+from holdfast.background.service import Service
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.store.contract.records import EVERY_QUEUE, Order, Resize, Topic, Wakeup
+from holdfast.store.contract.records import EVERY_QUEUE, Drain, Order, Resize, Topic, Wakeup
 from holdfast.worker.admission import Admission
 from holdfast.worker.answering import Answering
 from holdfast.worker.executor import Executor
+from holdfast.worker.facts import FactSheet
 from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
@@ -38,8 +40,14 @@ class Pipeline:
     """Made from its end to its beginning: each part is given the parts after it."""
 
     def __init__(
-        self, setup: WorkerSetup, on_frozen: Callable[[Frozen], None], on_exhausted: OnExhausted
+        self,
+        setup: WorkerSetup,
+        on_frozen: Callable[[Frozen], None],
+        on_exhausted: OnExhausted,
+        on_drain: Callable[[], None],
+        services: Sequence[Service] = (),
     ) -> None:
+        self._on_drain = on_drain
         self._store = setup.store
         self._events = setup.events
         self.setup = setup
@@ -49,7 +57,8 @@ class Pipeline:
         self.executor = Executor(setup.options)
         self.runner = Runner(setup, self.permits, self.executor, self.finisher, on_exhausted)
         rescue = Rescue(self.runner, self.finisher, setup.events, on_frozen)
-        self.identity = Identity(setup, self.permits, self.runner, self.finisher, rescue)
+        sheet = FactSheet(self, services)
+        self.identity = Identity(setup, self.permits, self.runner, self.finisher, rescue, sheet)
         self.telling = Telling(setup, self.executor, self.finisher, self.identity)
         self.runner.on_failure = self.telling.failed
         self.lost_claims = LostClaims(
@@ -129,17 +138,22 @@ class Pipeline:
                 self.fetcher.resized(queue)
 
     def _obey(self, order: Order) -> None:
+        match order:
+            case Drain():
+                self._on_drain()
+            case Resize(queue, slots):
+                if not self.runner.leaving:
+                    self._obey_resize(queue, slots)
+            case _:
+                assert_never(order)
+
+    def _obey_resize(self, queue: str, slots: int) -> None:
         """An order that makes no sense must not harm what this worker does."""
-        if self.runner.leaving:
-            return
         try:
-            match order:
-                case Resize(queue, slots):
-                    self.resize(queue, slots)
-                case _:
-                    assert_never(order)
+            self.resize(queue, slots)
         except BadOption as error:
-            self._events.error("worker.order_refused", order=repr(order), error=str(error))
+            order = repr(Resize(queue, slots))
+            self._events.error("worker.order_refused", order=order, error=str(error))
 
     def _doze(self, dozes: bool) -> None:
         self._store.wakeups.doze(self.on_wakeup, dozes)

@@ -45,7 +45,7 @@ class Watch:
         """Count the live workers of each queue of this worker, and keep the smallest number."""
         serving = dict.fromkeys(self._queues, 0)
         for worker in workers:
-            for queue in serving if worker.alive else ():
+            for queue in serving if worker.available else ():
                 serving[queue] += worker.serves(queue)
         self._peers = min(serving.values(), default=0)
 

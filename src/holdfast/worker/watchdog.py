@@ -70,6 +70,12 @@ class Watchdog:
         await self._give_up(store, Frozen(self.blocked_for, self._stack(), leaving))
 
     @property
+    def late_by(self) -> float:
+        """Seconds by which the loop turned late when it was last asked, or for which it has not
+        answered by now."""
+        return max(self.lag, self.blocked_for)
+
+    @property
     def blocked_for(self) -> float:
         return 0.0 if self._pinged is None else time.monotonic() - self._pinged
 

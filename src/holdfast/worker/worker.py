@@ -74,6 +74,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._departure: asyncio.Task[None] | None = None
         self._started = self._retiring = self._hung_up = self._obeying = False
+        self._drained = False
         self._retirement: Retirement | None = None
         self._signals = self._stops_heard = 0
         self._last_resort: LastResort | None = None
@@ -109,7 +110,9 @@ class Worker:
             Outage(self._events),
             self._replicas,
         )
-        pipeline = self._pipeline = Pipeline(setup, self._on_frozen, self._on_exhausted)
+        pipeline = self._pipeline = Pipeline(
+            setup, self._on_frozen, self._on_exhausted, self._on_drain, self._services
+        )
         for listener in self._listeners:
             pipeline.finisher.listen(listener)
         pipeline.telling.start()
@@ -208,13 +211,14 @@ class Worker:
     @property
     def wants_successor(self) -> bool:
         """Whether the worker leaves, or has left, so that another takes its place: because of
-        SIGHUP or a limit. A later SIGTERM or SIGINT takes that back."""
-        return (self._hung_up or self._retiring) and not self._signals
+        SIGHUP or a limit. A later SIGTERM, SIGINT or order to drain takes that back."""
+        return (self._hung_up or self._retiring) and not (self._signals or self._drained)
 
     def health(self) -> dict[str, object]:
         """Facts for probes; any thread may ask, and nothing is asked of the store. Not `live`:
         end this process. Not `ready`: it claims no jobs. `started`: it was registered. `leaving`:
-        "stop", "reload" (SIGHUP), "limit" (it has done enough), or nothing while it stays."""
+        "stop", "drain" (an operator's order), "reload" (SIGHUP), "limit" (it has done enough), or
+        nothing while it stays."""
         pipeline = self._pipeline
         if pipeline is None or not self._started:
             return {"live": True, "ready": False, "started": False}
@@ -234,6 +238,8 @@ class Worker:
         """Nothing while it stays."""
         if self.wants_successor:
             return "reload" if self._hung_up else "limit"
+        if self._drained:
+            return "drain"
         return "stop" if self._asked.is_set() or self._departure is not None else ""
 
     @property
@@ -281,6 +287,17 @@ class Worker:
         worker = self._running_pipeline.identity.id
         self._events.info("worker.retiring", worker=worker, reason=name, value=value, limit=limit)
         self.retire()
+
+    def _on_drain(self) -> None:
+        """Leave as after SIGTERM, also if nobody waits in `run`. The order comes with every beat
+        until the worker has left the store's list."""
+        if self._drained:
+            return
+        self._drained = True
+        pipeline = self._running_pipeline
+        running = len(pipeline.runner.running)
+        self._events.info("worker.draining", worker=pipeline.identity.id, running=running)
+        self._leave_soon()
 
     async def _retire(self, pipeline: Pipeline) -> None:
         await pipeline.runner.quiet.wait()

@@ -407,7 +407,7 @@ def registered(tx: Transaction) -> WorkerId:
     worker = new_worker_id()
     tx.run(
         "insert into holdfast_worker"
-        " values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?, ?, 0, 0, '{}')",
+        " values (?, 'w', 'h', 1, '{}', '[]', '1', 0, 0, ?, ?, 0, 0, '{}', null)",
         (worker, 2**60, 2**60),
     )
     return worker

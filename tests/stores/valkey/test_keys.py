@@ -15,6 +15,7 @@ from holdfast.job.record import Progress
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
+from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.operations import (
     Advance,
     OperationProgress,
@@ -70,6 +71,7 @@ async def test_every_key_is_in_the_reference(
     await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
     await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
+    await scene.store.workers.deregister(await scene.hire(), WorkerFacts(counts={"claimed": 1}))
     act = Act(id=new_act_id(), by="ann", verb="queues.pause", target="quiet")
     await scene.store.audit.begin(act)
     operation, done = new_operation_id(), OperationProgress(changed=1)

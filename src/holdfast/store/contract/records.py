@@ -13,6 +13,7 @@ from holdfast.job.record import Job, Progress
 from holdfast.job.serving import choice_of, is_pattern
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
 
 
 class Capability(StrEnum):
@@ -285,14 +286,22 @@ class QueueInfo(msgspec.Struct, frozen=True):
     oldest_ready_age: float | None
 
 
+class WorkerStanding(StrEnum):
+    """Whether a registered worker is trusted."""
+
+    ALIVE = "alive"
+    DRAINING = "draining"  # alive, and told to leave
+    LAPSED = "lapsed"  # not heard of for a lease, and not yet swept
+
+
 class WorkerInfo(msgspec.Struct, frozen=True):
     """One worker process: who it is, what it serves, and until when it is trusted.
 
-    `stuck` counts, by queue, the slots that are lost to handlers which went on after their time.
-    `lease` is how many seconds a beat extends its lease by. `alive_since` is the start of its
-    unbroken service: its registration, or the first beat after a break. A break is a lapsed
-    lease, more than half a lease between two beats, or a clock that went back. `read_at` is the
-    store's clock when this was read.
+    `facts` are what it said of itself with its last beat. `drain_requested_at`: since when it is to
+    leave; it stays on the list until it has. `lease` is how many seconds a beat extends its lease
+    by. `alive_since` is the start of its unbroken service: its registration, or the first beat
+    after a break. A break is a lapsed lease, more than half a lease between two beats, or a clock
+    that went back. `read_at` is the store's clock when this was read.
     """
 
     id: WorkerId
@@ -306,7 +315,8 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     heartbeat_at: datetime | None = None
     expires_in: float | None = None
     running: int = 0
-    stuck: dict[str, int] = {}
+    facts: WorkerFacts = NO_FACTS
+    drain_requested_at: datetime | None = None
     lease: float = 0.0
     alive_since: datetime | None = None
     read_at: datetime | None = None
@@ -314,6 +324,24 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     @property
     def alive(self) -> bool:
         return self.expires_in is not None and self.expires_in > 0
+
+    @property
+    def available(self) -> bool:
+        """Whether it may claim jobs: it is alive, and nobody told it to drain."""
+        return self.alive and self.drain_requested_at is None
+
+    @property
+    def standing(self) -> WorkerStanding:
+        if not self.alive:
+            return WorkerStanding.LAPSED
+        return WorkerStanding.ALIVE if self.available else WorkerStanding.DRAINING
+
+    @property
+    def heartbeat_age(self) -> float | None:
+        """Seconds between its last beat and the reading, both by the store's clock."""
+        if self.read_at is None or self.heartbeat_at is None:
+            return None
+        return (self.read_at - self.heartbeat_at).total_seconds()
 
     def serves(self, queue: str) -> bool:
         return choice_of(queue, self.queues) is not None
@@ -323,8 +351,12 @@ class WorkerInfo(msgspec.Struct, frozen=True):
         choice = choice_of(queue, self.queues)
         return 0 if choice is None else self.queues[choice]
 
+    def stuck_for(self, queue: str) -> int:
+        """The slots of the queue, or of its pattern, that are lost to stuck handlers."""
+        return self.facts.stuck.get(choice_of(queue, self.queues) or queue, 0)
+
     def usable_slots(self, queue: str) -> int:
-        return self.slots_for(queue) - self.stuck.get(queue, 0)
+        return self.slots_for(queue) - self.stuck_for(queue)
 
 
 _counts = msgspec.json.Decoder(dict[str, int])
@@ -353,8 +385,12 @@ class Resize(msgspec.Struct, frozen=True, tag=True):
     slots: int
 
 
-Order = Resize
-"""What a worker may be told to do. A new kind of order makes this a union."""
+class Drain(msgspec.Struct, frozen=True, tag=True):
+    """Claim no more, let what runs finish up to the grace, hand back the rest and leave."""
+
+
+Order = Resize | Drain
+"""What a worker may be told to do."""
 
 
 class Beat(msgspec.Struct, frozen=True):
@@ -362,7 +398,8 @@ class Beat(msgspec.Struct, frozen=True):
 
     `known` False: the worker's row is gone; all it held was given up, and it must
     register again under a new id. `lost` are held attempts that are no longer its own.
-    `orders` are obeyed in this order. No store sends any yet.
+    `orders` are obeyed in this order. `Drain` comes with every beat from the request on. No store
+    sends `Resize` yet.
     """
 
     known: bool
@@ -383,8 +420,8 @@ class News(msgspec.Struct, frozen=True):
 
     `ready`: jobs wait in its queues that may be for it; a claim decides. `due_in`: seconds
     until the next due time, timer or deadline; negative for one that passed `LATELY`.
-    `cancels` and `schedules` are numbers that grow when a cancel is asked of this worker, and
-    when schedules are changed. `replicas` are the live workers, up to `MOST_COUNTED`.
+    `cancels` and `schedules` are numbers that grow when a cancel or a drain is asked of this
+    worker, and when schedules are changed. `replicas` are the live workers, up to `MOST_COUNTED`.
     `operations`: some operation is to run; whether somebody works on it is another question.
     """
 
@@ -402,7 +439,7 @@ class Topic(StrEnum):
     READY = "ready"  # jobs became ready in queue `name`
     PAUSED = "paused"  # queue `name` was paused: what was claimed and has not begun should go back
     DUE = "due"  # something was scheduled; the next due time may be sooner
-    CANCEL = "cancel"  # worker `name` has jobs to cancel
+    CANCEL = "cancel"  # worker `name` is to beat now: it has jobs to cancel, or is to drain
     SCHEDULES = "schedules"  # schedules were changed
     LEAD = "lead"  # the leader of role `name` has left
     OPERATIONS = "operations"  # an operation is to run; only polls tell it

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from holdfast.job.ids import WorkerId
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
 from holdfast.store.contract.records import (
     Beat,
     Held,
     News,
     WorkerInfo,
 )
-
-NONE_STUCK: Mapping[str, int] = {}
 
 
 class Workers(Protocol):
@@ -29,10 +28,11 @@ class Workers(Protocol):
         lease: float,
         held: Sequence[Held],
         caught_up: bool = True,
-        stuck: Mapping[str, int] = NONE_STUCK,
+        facts: WorkerFacts = NO_FACTS,
     ) -> Beat:
         """Extend the worker's lease, also one that has lapsed, and say which of its attempts
-        need attention. `stuck` is what `WorkerInfo.stuck` shows from now on.
+        need attention, and whether it is to drain. `facts` are what `WorkerInfo.facts` shows from
+        now on.
 
         `caught_up` says that all ends which the worker had decided when it heard the answer to
         the beat before this one are written by now. The store then notes the time of that beat:
@@ -44,8 +44,20 @@ class Workers(Protocol):
         for. It is asked for all day long, so it costs no more than a claim of nothing."""
         ...
 
-    async def deregister(self, worker: WorkerId) -> None:
-        """Remove a worker that is leaving; what it still holds becomes reclaimable."""
+    async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
+        """Tell these workers to leave, and wake each of them (`Topic.CANCEL`): every answer to a
+        beat says so from now on. Answers those that are registered, also lapsed ones. Of several
+        requests the time of the first is kept."""
+        ...
+
+    async def deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
+        """Remove a worker that is leaving; what it still holds becomes reclaimable. Its counts are
+        kept: those of these last facts, or else those of its last beat."""
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """What all workers have counted together, by name, also those that have left or were swept.
+        A number never goes down."""
         ...
 
     async def find(self) -> list[WorkerInfo]:
@@ -53,8 +65,9 @@ class Workers(Protocol):
         ...
 
     async def sweep(self, limit: int, lapsed_for: float) -> int:
-        """Remove workers whose lease lapsed longer ago than this and that hold no job.
-        Shortens every lease that ends later than its length from now: the clock was set back."""
+        """Remove workers whose lease lapsed longer ago than this and that hold no job; their counts
+        are kept. Shortens every lease that ends later than its length from now: the clock was set
+        back."""
         ...
 
     async def lead(self, role: str, worker: WorkerId, ttl: float) -> bool:

@@ -13,6 +13,7 @@ from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
 from holdfast.store.body import BODY, LISTS, SHOWN
+from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.records import (
     Outcome,
     QueueInfo,
@@ -161,7 +162,8 @@ def worker_info(row: Any) -> WorkerInfo:
         heartbeat_at=row["heartbeat_at"],
         expires_in=row["expires_in"],
         running=row["running"],
-        stuck=counts_in(row["stuck"]),
+        facts=WorkerFacts.from_json(row["facts"]),
+        drain_requested_at=row["drain_requested_at"],
         lease=row["lease"],
         alive_since=row["alive_since"],
         read_at=row["read_at"],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.job.ids import JobId, WorkerId
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
 from holdfast.store.contract.records import (
     LATELY,
     MOST_COUNTED,
     Beat,
+    Drain,
     Held,
     News,
     WorkerInfo,
     to_counts,
 )
-from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 
@@ -36,6 +37,7 @@ class PostgresWorkers:
             list(worker.tasks),
             worker.version,
             lease,
+            worker.facts.to_json(),
         )
 
     async def heartbeat(
@@ -44,22 +46,35 @@ class PostgresWorkers:
         lease: float,
         held: Sequence[Held],
         caught_up: bool = True,
-        stuck: Mapping[str, int] = NONE_STUCK,
+        facts: WorkerFacts = NO_FACTS,
     ) -> Beat:
         ids, fences = [one.id for one in held], [one.fence for one in held]
-        said = (caught_up, to_counts(stuck))
+        said = (caught_up, facts.to_json())
         found = await self._connections.timed(
             "workers/heartbeat", worker, lease, ids, fences, *said
         )
-        known, cancel, lost = found[0]
-        return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)))
+        known, drain, cancel, lost = found[0]
+        orders = (Drain(),) if drain else ()
+        return Beat(known, tuple(map(JobId, cancel)), tuple(map(JobId, lost)), orders)
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
         values = (worker, list(queues), LATELY, MOST_COUNTED)
         return News(*(await self._connections.timed("workers/poll", *values))[0])
 
-    async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.fetch("workers/deregister", worker)
+    async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
+        if not ids:
+            return []
+        channel = self._connections.options.channel
+        told = await self._connections.timed("workers/request_drain", channel, list(ids))
+        return [WorkerId(str(row["id"])) for row in told]
+
+    async def deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
+        last = None if facts is None else facts.to_json()
+        await self._connections.fetch("workers/deregister", worker, last)
+
+    async def counts(self) -> dict[str, int]:
+        found = await self._connections.fetch("workers/counts")
+        return {row["name"]: row["n"] for row in found}
 
     async def find(self) -> list[WorkerInfo]:
         return [rows.worker_info(row) for row in await self._connections.timed("workers/find")]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.job.ids import JobId, WorkerId
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
 from holdfast.store.contract.records import (
     LATELY,
     MOST_COUNTED,
     Beat,
+    Drain,
     Held,
     News,
     Topic,
@@ -16,13 +18,13 @@ from holdfast.store.contract.records import (
     counts_in,
     to_counts,
 )
-from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.sqlite.rows import (
     SECOND,
     after,
     seconds_until,
     to_datetime,
     to_json,
+    to_optional_datetime,
     to_texts,
 )
 from holdfast.store.sqlite.scripts import script, steps
@@ -45,7 +47,7 @@ class SqliteWorkers(Verbs):
         lease: float,
         held: Sequence[Held],
         caught_up: bool = True,
-        stuck: Mapping[str, int] = NONE_STUCK,
+        facts: WorkerFacts = NO_FACTS,
     ) -> Beat:
         def work(tx: Transaction) -> Beat:
             values = {
@@ -53,7 +55,7 @@ class SqliteWorkers(Verbs):
                 "now": tx.now,
                 "expires_at": after(tx.now, lease),
                 "caught_up": caught_up,
-                "stuck": to_counts(stuck),
+                "facts": facts.to_json(),
             }
             return _heartbeat(tx, worker, values, held)
 
@@ -73,12 +75,19 @@ class SqliteWorkers(Verbs):
 
         return await self._writer.read(work, if_unchanged=known)
 
-    async def deregister(self, worker: WorkerId) -> None:
+    async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
+        return await self._writer.write(lambda tx: _request_drain(tx, ids)) if ids else []
+
+    async def deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
         def work(tx: Transaction) -> None:
+            _keep_counts(tx, [worker], facts)
             tx.run(script("workers/deregister"), (worker,))
             tx.run(steps("parts/counter")["forget worker"], (worker,))
 
         await self._writer.write(work)
+
+    async def counts(self) -> dict[str, int]:
+        return await self._writer.read(lambda tx: dict(tx.rows(script("workers/counts"))))
 
     async def find(self) -> list[WorkerInfo]:
         return await self._writer.read(_list)
@@ -139,14 +148,17 @@ def _register(tx: Transaction, worker: WorkerInfo, lease: float) -> None:
             "version": worker.version,
             "now": tx.now,
             "expires_at": after(tx.now, lease),
+            "facts": worker.facts.to_json(),
         },
     )
 
 
 def _heartbeat(tx: Transaction, worker: WorkerId, values: Values, held: Sequence[Held]) -> Beat:
     sql = steps("workers/heartbeat")
-    if not tx.rows(sql["beat"], values):
+    found = tx.rows(sql["beat"], values)
+    if not found:
         return Beat(False, lost=tuple(attempt.id for attempt in held))
+    orders = () if found[0][0] is None else (Drain(),)
     rows = tx.rows(sql["held"], (to_json(attempt.id for attempt in held),)) if held else []
     ours = {(job_id, fence): cancel for job_id, fence, owner, cancel in rows if owner == worker}
     cancel: list[JobId] = []
@@ -157,7 +169,23 @@ def _heartbeat(tx: Transaction, worker: WorkerId, values: Values, held: Sequence
             lost.append(attempt.id)
         elif asked:
             cancel.append(attempt.id)
-    return Beat(True, tuple(cancel), tuple(lost))
+    return Beat(True, tuple(cancel), tuple(lost), orders)
+
+
+def _request_drain(tx: Transaction, ids: Sequence[WorkerId]) -> list[WorkerId]:
+    values = {"ids": to_json(ids), "now": tx.now}
+    told = [WorkerId(worker) for (worker,) in tx.rows(script("workers/request_drain"), values)]
+    for worker in told:
+        tx.wake(Topic.CANCEL, worker)
+    return told
+
+
+def _keep_counts(
+    tx: Transaction, workers: Sequence[WorkerId], facts: WorkerFacts | None = None
+) -> None:
+    """Before the workers are removed."""
+    last = None if facts is None else facts.to_json()
+    tx.run(script("parts/keep_counts"), {"workers": to_json(workers), "facts": last})
 
 
 def _list(tx: Transaction) -> list[WorkerInfo]:
@@ -174,14 +202,16 @@ def _list(tx: Transaction) -> list[WorkerInfo]:
             heartbeat_at=to_datetime(heartbeat_at),
             expires_in=seconds_until(expires_at, tx.now),
             running=running,
-            stuck=counts_in(stuck),
+            facts=WorkerFacts.from_json(facts),
+            drain_requested_at=to_optional_datetime(drain_requested_at),
             lease=lease / SECOND,
             alive_since=to_datetime(alive_since),
             read_at=to_datetime(tx.now),
         )
         for (
             worker_id, name, host, pid, queues, tasks, version,
-            started_at, heartbeat_at, expires_at, running, lease, alive_since, stuck,
+            started_at, heartbeat_at, expires_at, running, lease, alive_since, facts,
+            drain_requested_at,
         ) in tx.rows(script("workers/find"))
     ]  # fmt: skip
 
@@ -190,6 +220,9 @@ def _sweep(tx: Transaction, limit: int, lapsed_for: float) -> int:
     sql = steps("workers/sweep")
     tx.run(sql["shorten"], {"now": tx.now})
     before = tx.now - round(lapsed_for * SECOND)
-    swept = tx.rows(sql["sweep"], (before, limit))
-    tx.each(steps("parts/counter")["forget worker"], swept)
-    return len(swept)
+    lapsed = tx.rows(sql["find"], (before, limit))
+    if lapsed:
+        _keep_counts(tx, [worker for (worker,) in lapsed])
+        tx.each(script("workers/deregister"), lapsed)
+        tx.each(steps("parts/counter")["forget worker"], lapsed)
+    return len(lapsed)

@@ -116,7 +116,8 @@ class WorkerRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     lease: int | Maybe
     alive_since: Time | Maybe
     written_until: Time | Maybe
-    stuck: str
+    facts: str
+    drain_requested_at: Time | Maybe = False
 
 
 class ScheduleRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -6,25 +6,26 @@ partition keeps the workers' rows, and decides whether a worker is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
+from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
 from holdfast.store.contract.records import (
     LATELY,
     MOST_COUNTED,
     Beat,
+    Drain,
     Held,
     News,
     WorkerInfo,
     counts_in,
     to_counts,
 )
-from holdfast.store.contract.workers import NONE_STUCK
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import WorkerRow
-from holdfast.store.valkey.moments import SECOND, finite, to_datetime
+from holdfast.store.valkey.moments import SECOND, finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired, scored
 from holdfast.store.valkey.rows import to_worker_row
 
@@ -51,7 +52,7 @@ class ValkeyWorkers(ValkeyVerbs):
             lease=False,
             alive_since=False,
             written_until=False,
-            stuck=to_counts(NONE_STUCK),
+            facts=worker.facts.to_json(),
         )
         await self._connections.call("workers/register", HOME, {**given, "row": row})
 
@@ -61,7 +62,7 @@ class ValkeyWorkers(ValkeyVerbs):
         lease: float,
         held: Sequence[Held],
         caught_up: bool = True,
-        stuck: Mapping[str, int] = NONE_STUCK,
+        facts: WorkerFacts = NO_FACTS,
     ) -> Beat:
         mine: dict[int, list[tuple[str, int]]] = {p: [] for p in self._connections.partitions}
         for attempt in held:
@@ -70,7 +71,7 @@ class ValkeyWorkers(ValkeyVerbs):
             "worker": worker,
             "lease": finite(lease),
             "caught_up": "1" if caught_up else "",
-            "stuck": to_counts(stuck),
+            "facts": facts.to_json(),
         }
         first = await self._connections.call(
             "workers/heartbeat", HOME, {**given, "home": "1", "held": mine.pop(HOME)}
@@ -88,6 +89,7 @@ class ValkeyWorkers(ValkeyVerbs):
             True,
             tuple(attempt.id for attempt in held if attempt.id in cancel),
             tuple(attempt.id for attempt in held if attempt.id in lost),
+            (Drain(),) if first[3] else (),
         )
 
     async def poll(self, worker: WorkerId, queues: Sequence[str], tasks: Sequence[str]) -> News:
@@ -103,9 +105,21 @@ class ValkeyWorkers(ValkeyVerbs):
             operations=bool(answers[HOME][5]),
         )
 
-    async def deregister(self, worker: WorkerId) -> None:
-        await self._connections.call("workers/deregister", HOME, {"worker": worker})
-        await self._elsewhere("workers/deregister", worker=worker)
+    async def request_drain(self, ids: Sequence[WorkerId]) -> list[WorkerId]:
+        if not ids:
+            return []
+        given = {"chosen": list(dict.fromkeys(ids))}
+        told = await self._connections.call("workers/request_drain", HOME, given)
+        return [WorkerId(worker.decode()) for worker in told]
+
+    async def deregister(self, worker: WorkerId, facts: WorkerFacts | None = None) -> None:
+        given = {"worker": worker, "facts": "" if facts is None else facts.to_json()}
+        await self._connections.call("workers/deregister", HOME, given)
+        await self._elsewhere("workers/deregister", **given)
+
+    async def counts(self) -> dict[str, int]:
+        found = await self._connections.call("workers/counts", HOME, {})
+        return {name: int(number) for name, number in paired(found)}
 
     async def find(self) -> list[WorkerInfo]:
         connections = self._connections
@@ -195,7 +209,8 @@ def _info(worker: str, row: WorkerRow, expires_at: float, now: int, running: int
         heartbeat_at=to_datetime(row.beaten_at),
         expires_in=(expires_at - now) / SECOND,
         running=running,
-        stuck=counts_in(row.stuck),
+        facts=WorkerFacts.from_json(row.facts),
+        drain_requested_at=to_optional_datetime(row.drain_requested_at),
         lease=row.lease / SECOND,
         alive_since=to_datetime(row.alive_since),
         read_at=to_datetime(now),

@@ -1,7 +1,7 @@
 -- $1 now
 select worker.id, name, host, pid, queues, tasks, version, started_at, heartbeat_at,
     extract(epoch from expires_at - {{now}})::float8 as expires_in,
-    coalesce(held.running, 0) as running, lease, alive_since, stuck,
+    coalesce(held.running, 0) as running, lease, alive_since, facts, drain_requested_at,
     {{now}} as read_at
 from {{schema}}.worker
 left join (

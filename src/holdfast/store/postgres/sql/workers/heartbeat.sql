@@ -1,4 +1,4 @@
--- $1 now   $2 worker   $3 lease   $4 ids held   $5 fences held   $6 caught up   $7 stuck
+-- $1 now   $2 worker   $3 lease   $4 ids held   $5 fences held   $6 caught up   $7 facts
 with extended as (
     update {{schema}}.worker
     set heartbeat_at = {{now}},
@@ -10,9 +10,9 @@ with extended as (
                 and heartbeat_at + lease / 2 * interval '1 second'
             then alive_since else {{now}} end,
         written_until = case when $6::boolean then heartbeat_at else written_until end,
-        stuck = $7::text
+        facts = $7::text
     where id = $2::uuid
-    returning id
+    returning drain_requested_at
 ),
 checked as materialized (
     select held.job_id, mine.cancel_requested_at is not null as cancel,
@@ -26,5 +26,6 @@ checked as materialized (
     ) as mine on true
 )
 select exists (select from extended) as known,
+    exists (select from extended where drain_requested_at is not null) as drain,
     array(select job_id::text from checked where cancel) as cancel,
     array(select job_id::text from checked where lost) as lost

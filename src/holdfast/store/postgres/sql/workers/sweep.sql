@@ -13,7 +13,14 @@ lapsed as materialized (
     for update skip locked
 ),
 gone as (
-    delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id
+    delete from {{schema}}.worker where id = any (array(select id from lapsed)) returning id, facts
+),
+kept as (
+    insert into {{schema}}.worker_count as sums (name, n)
+    select counted.key, sum(counted.value::bigint)
+    from gone cross join lateral json_each_text(facts::json -> 'counts') as counted
+    group by counted.key order by counted.key collate "C"
+    on conflict (name) do update set n = sums.n + excluded.n
 ),
 uncounted as (
     delete from {{schema}}.counter

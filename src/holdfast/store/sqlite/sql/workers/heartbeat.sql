@@ -10,9 +10,9 @@ set
         :now
     ),
     written_until = iif(:caught_up, heartbeat_at, written_until),
-    stuck = :stuck
+    facts = :facts
 where id = :worker
-returning id
+returning drain_requested_at
 
 -- name: held
 select l.job_id, l.fence, l.worker_id, l.cancel_requested_at is not null

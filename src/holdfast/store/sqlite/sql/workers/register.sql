@@ -1,10 +1,10 @@
 insert into holdfast_worker (
     id, name, host, pid, queues, tasks, version,
-    started_at, heartbeat_at, expires_at, lease, alive_since, written_until
+    started_at, heartbeat_at, expires_at, lease, alive_since, written_until, facts
 )
 values (
     :id, :name, :host, :pid, :queues, :tasks, :version,
-    :now, :now, :expires_at, :expires_at - :now, :now, :now
+    :now, :now, :expires_at, :expires_at - :now, :now, :now, :facts
 )
 on conflict (id) do update set
     name = excluded.name,
@@ -15,4 +15,5 @@ on conflict (id) do update set
     version = excluded.version,
     heartbeat_at = excluded.heartbeat_at,
     expires_at = excluded.expires_at,
-    lease = excluded.lease
+    lease = excluded.lease,
+    facts = excluded.facts

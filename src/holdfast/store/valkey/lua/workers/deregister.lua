@@ -1,6 +1,10 @@
 -- Remove a worker that is leaving. The jobs that it still holds become reclaimable.
 -- KEYS: partition
--- ARGV: worker
+-- ARGV: worker facts
+-- uses: unrefused keep_counts
+--
+-- `facts`: its last ones, or '' for those of its last beat.
+keep_counts(worker, facts)
 redis.call('ZREM', partition .. ':leases', worker)
 redis.call('HDEL', partition .. ':workers', worker)
 redis.call('HDEL', partition .. ':wake_counters', 'cancel:' .. worker)

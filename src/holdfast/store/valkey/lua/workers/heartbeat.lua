@@ -1,18 +1,19 @@
 -- Extend a worker's lease and say which of its attempts need attention.
 -- KEYS: partition
--- ARGV: now worker lease home caught_up stuck held
+-- ARGV: now worker lease home caught_up facts held
 -- uses: time record
 --
 -- `held`: [id, fence]. `home` is '1' in the partition that keeps the workers' rows: only there a
--- worker can be found unknown. Answers whether it is known, the ids of the jobs to cancel, and of
--- those lost.
+-- worker can be found unknown. Answers whether it is known, the ids of the jobs to cancel and of
+-- those lost, and whether it is to drain.
 --
 -- The lease is removed before it is written: a server without memory allows a removal, and after it
 -- the other writes. A worker must not lose its jobs because there is no room for new ones.
+local drain = 0
 if home == '1' then
     local found = redis.call('HGET', partition .. ':workers', worker)
     if not found then
-        return {0, {}, {}}
+        return {0, {}, {}, 0}
     end
     local row = cmsgpack.unpack(found)
     local beaten_at = row[WORKER_BEATEN_AT]
@@ -23,8 +24,9 @@ if home == '1' then
     if caught_up == '1' then
         row[WORKER_WRITTEN_UNTIL] = beaten_at
     end
-    row[WORKER_BEATEN_AT], row[WORKER_STUCK] = moment, stuck
+    row[WORKER_BEATEN_AT], row[WORKER_FACTS] = moment, facts
     row[WORKER_LEASE] = after(tonumber(lease)) - moment
+    drain = row[WORKER_DRAIN_REQUESTED_AT] and 1 or 0
     redis.call('ZREM', partition .. ':leases', worker)
     redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(row))
 end
@@ -45,4 +47,4 @@ for n = 1, #attempts do
         cancel[#cancel + 1] = ids[n]
     end
 end
-return {1, cancel, lost}
+return {1, cancel, lost, drain}

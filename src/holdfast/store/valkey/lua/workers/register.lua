@@ -15,7 +15,7 @@ if new then
     new[WORKER_LEASE] = after(tonumber(lease)) - moment
     new[WORKER_ALIVE_SINCE] = old and old[WORKER_ALIVE_SINCE] or moment
     new[WORKER_WRITTEN_UNTIL] = old and old[WORKER_WRITTEN_UNTIL] or moment
-    new[WORKER_STUCK] = old and old[WORKER_STUCK] or new[WORKER_STUCK]
+    new[WORKER_DRAIN_REQUESTED_AT] = old and old[WORKER_DRAIN_REQUESTED_AT] or false
     redis.call('HSET', partition .. ':workers', worker, cmsgpack.pack(new))
 end
 return 1
