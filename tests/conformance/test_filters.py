@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.job.fingerprint import fingerprint
 from holdfast.job.ids import JobId, new_worker_id
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.records import JobFilter
-from tests.conformance.builders import FAILED, RAISED, RETURNED, Scene
+from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, Scene
 
+GAVE_UP = fingerprint(TASK, FAILED.kind, FAILED.message)
 HEADERS = '{"holdfast-schedule":"nightly"}'
 
 
@@ -66,6 +68,12 @@ CASES: Mapping[str, tuple[Callable[[Scene], dict[str, Any]], set[str]]] = {
         {"held"},
     ),
     "a worker also of ended jobs": (lambda s: {"worker": s.worker}, {"held", "done", "failed"}),
+    "fingerprint": (lambda _: {"fingerprint": GAVE_UP}, {"failed"}),
+    "a fingerprint and a queue": (
+        lambda _: {"fingerprint": GAVE_UP, "queues": ("b", "c")},
+        {"failed"},
+    ),
+    "another fingerprint": (lambda _: {"fingerprint": "0" * 16}, set()),
     "another worker": (lambda _: {"worker": new_worker_id()}, set()),
     "attempts over": (lambda _: {"attempts_over": 0}, {"done", "failed", "retried"}),
     "finished after": (lambda s: {"finished_after": s.after(-50)}, {"failed"}),

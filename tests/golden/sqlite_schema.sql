@@ -20,6 +20,9 @@ CREATE INDEX holdfast_operation_running on holdfast_operation (id) where state =
 
 CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
 
+CREATE INDEX holdfast_outcome_fingerprint on holdfast_outcome (fingerprint, job_id)
+where fingerprint is not null;
+
 CREATE INDEX holdfast_outcome_unhappy on holdfast_outcome (job_id) where state <> 'succeeded';
 
 CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
@@ -67,6 +70,26 @@ CREATE TABLE holdfast_counter (
 CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
+) without rowid;
+
+CREATE TABLE holdfast_failure (
+    fingerprint text primary key,
+    task text not null,
+    kind text not null,
+    times integer not null,
+    first_at integer not null,
+    last_at integer not null,
+    muted_until integer,
+    note text
+) without rowid;
+
+CREATE TABLE holdfast_failure_sample (
+    fingerprint text primary key,
+    at integer not null,
+    job_id text not null,
+    attempt integer not null,
+    message text not null,
+    traceback text
 ) without rowid;
 
 CREATE TABLE holdfast_happening (

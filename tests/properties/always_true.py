@@ -18,6 +18,7 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.records import (
     EVERY_QUEUE,
     JobFilter,
@@ -40,6 +41,8 @@ class Snapshot:
     queues: dict[str, QueueInfo]
     expired: frozenset[JobId]
     tallies: tuple[Tally, ...]
+    failures: tuple[Failure, ...]
+    dead: dict[str, set[JobId]]
     now: datetime
 
     @classmethod
@@ -53,14 +56,22 @@ class Snapshot:
             cursor = page.next_cursor
             if cursor is None:
                 break
+        failures = await store.failures.find(limit=1_000)
         return cls(
             jobs,
             {worker.id: worker for worker in await store.workers.find()},
             {queue.name: queue for queue in await store.queues.find()},
             frozenset(live.id for live in await store.jobs.lapsed_leases(10_000)),
             tuple(await store.telemetry.tallies()),
+            tuple(failures),
+            {one.fingerprint: await _dead(store, one.fingerprint) for one in failures if one.dead},
             await store.now(),
         )
+
+
+async def _dead(store: Store, fingerprint: str) -> set[JobId]:
+    page = await store.jobs.page(JobFilter(fingerprint=fingerprint), 1_000)
+    return {job.id for job in page.jobs}
 
 
 @dataclass
@@ -70,6 +81,7 @@ class Record:
     acknowledged: set[JobId] = field(default_factory=set)
     removed: set[JobId] = field(default_factory=set)
     accepted_ends: Counter[tuple[JobId, int]] = field(default_factory=Counter)
+    errors: Counter[str | None] = field(default_factory=Counter)
     fences: dict[JobId, int] = field(default_factory=dict)
     ended: dict[JobId, Job] = field(default_factory=dict)
 
@@ -78,6 +90,8 @@ class Record:
         cancelled, requeued and cancelled again it keeps one fence throughout."""
         if verdict.accepted and move.source is JobState.RUNNING:
             self.accepted_ends[move.id, move.fence] += 1
+        if verdict.accepted and move.error is not None:
+            self.errors[move.error.fingerprint] += 1
 
     def saw_requeue(self, job: JobId) -> None:
         self.ended.pop(job, None)
@@ -148,6 +162,21 @@ def line_12_the_tally_equals_a_recount(seen: Snapshot) -> None:
     assert tally == recount, f"tally {tally}, recount {dict(recount)}"
 
 
+def failures_count_every_accepted_error(seen: Snapshot, record: Record) -> None:
+    counted = {one.fingerprint: one.count for one in seen.failures}
+    assert counted == record.errors, f"counted {counted}, accepted {dict(record.errors)}"
+
+
+def dead_jobs_are_those_that_failed(seen: Snapshot) -> None:
+    failed: dict[str | None, set[JobId]] = {}
+    for job in seen.jobs.values():
+        if job.state is JobState.FAILED:
+            failed.setdefault(job.errors[-1].fingerprint, set()).add(job.id)
+    assert seen.dead == failed
+    dead = {one.fingerprint: one.dead for one in seen.failures if one.dead}
+    assert dead == {name: len(jobs) for name, jobs in failed.items()}
+
+
 def check_all(seen: Snapshot, record: Record) -> None:
     """Every line that a snapshot can show."""
     line_1_acknowledged_enqueues_are_live_or_ended(seen, record)
@@ -158,6 +187,8 @@ def check_all(seen: Snapshot, record: Record) -> None:
     line_5_attempts_and_crashes_stay_within_bounds(seen)
     line_6_every_waiting_job_has_something_that_will_wake_it(seen)
     line_12_the_tally_equals_a_recount(seen)
+    failures_count_every_accepted_error(seen, record)
+    dead_jobs_are_those_that_failed(seen)
 
 
 async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:

@@ -50,6 +50,8 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
         await store.operations.stop([one.id for one in await store.operations.find(limit=1_000)])
         while await store.operations.prune(1_000, 0.0):
             pass
+        while await store.failures.prune(1_000, 0.0, 0):
+            pass
         while await store.shelf.prune(1_000):
             pass
         await store.workers.sweep(10_000, 0.0)

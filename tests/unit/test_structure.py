@@ -77,6 +77,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "queues.find"): "oldest_ready and commands of the server",
     ("valkey", "workers.find"): "commands of the server, in one round trip",
     ("valkey", "operations.kept"): "one command of the server",
+    ("valkey", "failures.find"): "commands of the server: each partition has its own part",
     ("valkey", "telemetry.tallies"): "the counts, one command of the server",
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
@@ -127,6 +128,10 @@ TESTED_IN = {
     "operations.find": "test_operations",
     "operations.kept": "test_operations",
     "operations.prune": "test_operations",
+    "failures.find": "test_failures",
+    "failures.mute": "test_failures",
+    "failures.note": "test_failures",
+    "failures.prune": "test_failures",
     "shelf.put": "test_shelf",
     "shelf.get": "test_shelf",
     "shelf.find": "test_shelf",
@@ -192,6 +197,7 @@ EACH = [(backend, verb) for backend in BACKENDS for verb in VERBS]
 def test_the_contract_is_read_at_all() -> None:
     assert {verb.noun for verb in VERBS} == {
         "audit",
+        "failures",
         "health",
         "jobs",
         "operations",

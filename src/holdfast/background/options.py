@@ -39,12 +39,15 @@ class ReconcileOptions:
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY
     operations_kept: float = 7 * DAY
+    failures_kept: float = 90 * DAY
+    most_failures: int = 2_000
     grace: float = 10.0
     owner: WorkerId = field(default_factory=new_worker_id)
     worker: Callable[[], WorkerId | None] = _nobody
 
     def __post_init__(self) -> None:
         checks.count("reconcile.batch", self.batch)
+        checks.count("reconcile.most_failures", self.most_failures)
         for each in fields(self):
             if each.type == "float":
                 zero, value = each.name in _MAY_BE_ZERO, getattr(self, each.name)

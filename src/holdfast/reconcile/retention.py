@@ -1,6 +1,5 @@
-"""Removes ended jobs, ledger rows, acts, operations and documents that were kept long enough.
-
-It works by batches.
+"""Removes what was kept long enough, by batches: jobs, ledger rows, acts, operations, documents and
+failures.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -19,7 +18,7 @@ from holdfast.store.contract.store import Store
 
 
 class RetentionReconciler(Reconciler):
-    """Prunes jobs, ledger rows, the audit, operations and the shelf while it leads."""
+    """Prunes jobs, ledger rows, the audit, operations, the shelf and failures while it leads."""
 
     name = "retention"
 
@@ -55,7 +54,9 @@ class RetentionReconciler(Reconciler):
         acts = await self.store.audit.prune(batch, self.options.audit_kept)
         operations = await self.store.operations.prune(batch, self.options.operations_kept)
         documents = await self.store.shelf.prune(batch)
-        gone = (jobs, plans, acts, operations, documents)
+        kept_for, most = self.options.failures_kept, self.options.most_failures
+        failures = await self.store.failures.prune(batch, kept_for, most)
+        gone = (jobs, plans, acts, operations, documents, failures)
         more = AGAIN if max(gone) >= batch else None
         return Swept(found=sum(gone), mended=sum(gone)), more
 

@@ -75,9 +75,10 @@ async def page_plan(url: str, which: JobFilter, look: int) -> str:
     async with connected(url) as connection:
         await connection.execute(
             "insert into holdfast.outcome (job_id, state, queue, priority, task, attempts, crashes,"
-            f" fence, finished_at, expires_at) select {ordered},"
-            " case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'default', 0, 'greet', 1,"
-            " 0, 1, now(), now() from generate_series(1, 50000) as n"
+            f" fence, finished_at, expires_at, fingerprint) select {ordered},"
+            " case when n % 10 = 0 then 'failed' else 'succeeded' end, 'default', 0, 'greet', 1,"
+            " 0, 1, now(), now(), case when n % 10 = 0 then lpad((n / 10 % 50)::text, 16, '0') end"
+            " from generate_series(1, 50000) as n"
         )
         await connection.execute(
             "insert into holdfast.job (id, task, args, policy)"
@@ -121,6 +122,13 @@ async def test_a_filter_that_matches_nothing_reads_only_what_it_looks_at(
     plan = await page_plan(url, which, 20_000)
     assert not re.search(r"Seq Scan on (job|outcome|error)|hashed SubPlan", plan), plan
     assert max(map(int, re.findall(r"rows=(\d+)(?:\.\d+)? loops=1\)", plan))) <= 20_000
+
+
+async def test_dead_jobs_of_one_fingerprint_are_a_range_of_an_index(url: str) -> None:
+    plan = await page_plan(url, JobFilter(fingerprint=f"{7:016}"), 1_000)
+    assert "outcome_fingerprint" in plan
+    assert "Seq Scan" not in plan
+    assert max(map(int, re.findall(r"rows=(\d+)(?:\.\d+)? loops=1\)", plan))) <= 100
 
 
 async def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(url: str) -> None:

@@ -101,6 +101,13 @@ def test_only_the_places_of_wanted_states_are_walked(tx: Transaction) -> None:
         assert all(name in step for name, step in zip(walked, searches, strict=True))
 
 
+def test_dead_jobs_of_one_fingerprint_are_a_range_of_an_index(tx: Transaction) -> None:
+    arms = arms_of(JobFilter(fingerprint="0" * 16))
+    [step] = plan(tx, f"{arms} order by job_id desc")
+    assert re.match(r"SEARCH .* USING INDEX holdfast_outcome_fingerprint", step), step
+    assert "fingerprint=? AND job_id<?" in step
+
+
 def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(tx: Transaction) -> None:
     insert(tx, [new_job() for _ in range(30)])
     insert(tx, [new_job(queue="mail") for _ in range(2)])

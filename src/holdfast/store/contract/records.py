@@ -88,7 +88,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     A name in `queues` or `tasks` that ends in `*` means every name that begins so. A job must have
     all of `tags`. `args` has values by their paths, such as `order.id`. `worker` holds the job, or
-    held it when it ended. `…_after` includes the moment, `…_before` does not.
+    held it when it ended. `fingerprint` is that of the error with which the job failed for good.
+    `…_after` includes the moment, `…_before` does not.
     """
 
     ids: tuple[JobId, ...] = ()
@@ -98,6 +99,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     args: dict[str, Scalar] = {}
     worker: WorkerId | None = None
+    fingerprint: str | None = None
     schedule: str | None = None
     priority: int | None = None
     priority_over: int | None = None
@@ -128,6 +130,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
             states &= ENDED
         if self.worker is not None:
             states &= ENDED | {JobState.RUNNING}
+        if self.fingerprint is not None:
+            states &= {JobState.FAILED}
         return states
 
     @property

@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Protocol
 
 from holdfast.store.contract.audit import Audit
+from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -54,6 +55,8 @@ class Store(Protocol):
     def shelf(self) -> Shelf: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    @property
+    def failures(self) -> Failures: ...
     @property
     def wakeups(self) -> Wakeups: ...
     @property

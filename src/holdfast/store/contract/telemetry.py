@@ -44,7 +44,8 @@ class Telemetry(Protocol):
         ...
 
     async def fold(self, limit: int) -> int:
-        """Add up to `limit` counts of moves to the tallies, the totals and their minutes, and
-        forget minutes older than `TRAFFIC_KEPT`. Returns how many were folded. It changes no answer
-        of the other verbs: it makes them cheap. Any replica may call it at any moment."""
+        """Add up to `limit` counts of moves to the tallies, the totals and their minutes, up to
+        `limit` counts of errors to the failures, and forget minutes older than `TRAFFIC_KEPT`.
+        Returns how many were folded of the kind that had more. It changes no answer of the other
+        verbs: it makes them cheap. Any replica may call it at any moment."""
         ...

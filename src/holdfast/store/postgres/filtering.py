@@ -39,6 +39,7 @@ def parameters(which: JobFilter) -> tuple[object, ...]:
         which.finished_before,
         *_searched(Piece.best(which.args)),
         *_searched(schedule),
+        which.fingerprint,
     )
 
 

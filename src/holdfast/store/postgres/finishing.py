@@ -20,6 +20,7 @@ from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
+from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
@@ -193,6 +194,7 @@ class PostgresFinishing(JobVerbs):
             self._waits_for_locks,
             [move.what.value for move in moves],
             [error and error.fingerprint for error in errors],
+            SAMPLE_SECONDS,
         ):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])

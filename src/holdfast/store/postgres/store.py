@@ -7,6 +7,7 @@ from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
+from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -18,6 +19,7 @@ from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
 from holdfast.store.postgres.audit import PostgresAudit
 from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.failures import PostgresFailures
 from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.operations import PostgresOperations
@@ -61,6 +63,7 @@ class PostgresStore:
         self.operations: Operations = PostgresOperations(self._connections)
         self.shelf = PostgresShelf(self._connections)
         self.telemetry: Telemetry = PostgresTelemetry(self._connections)
+        self.failures: Failures = PostgresFailures(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = PostgresHealth(self._connections, self._schema)
 

@@ -19,12 +19,15 @@ from holdfast.store.sqlite.scripts import steps
 def arms_of(which: JobFilter) -> str:
     """The places of the jobs that the filter may mean, as one compound select."""
     states = which.states_possible
+    span = "among ids" if which.ids else "below the cursor"
+    if which.fingerprint is not None:
+        return _united(("failed",) if states else (), span)
     names = [state.value for state in TABLES if state in states]
     if JobState.SUCCEEDED in states:
         names.append("ended")
     elif states & ENDED:
         names.append("unhappy")
-    return _united(tuple(names), "among ids" if which.ids else "below the cursor")
+    return _united(tuple(names), span)
 
 
 @cache
@@ -46,6 +49,7 @@ def parameters(which: JobFilter) -> dict[str, object]:
         "queues": _listed(which.queues),
         "tasks": _listed(which.tasks),
         "worker": which.worker,
+        "fingerprint": which.fingerprint,
         "priority": which.priority,
         "priority_over": which.priority_over,
         "priority_under": which.priority_under,

@@ -14,6 +14,7 @@ from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, UNTIMED, JobState
 from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
+from holdfast.store.sqlite.failures import count_failed
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
@@ -193,6 +194,17 @@ def _append_errors(tx: Transaction, moves: Sequence[Move]) -> None:
     tx.each(sql["trim errors"], rows)
 
 
+def _count_failures(tx: Transaction, moves: Sequence[Move]) -> None:
+    count_failed(
+        tx,
+        [
+            (move.transition.id, move.job.narrow.task, move.transition.error)
+            for move in moves
+            if move.transition.error is not None
+        ],
+    )
+
+
 def _cool_queues(tx: Transaction, moves: Sequence[Move]) -> None:
     for move in moves:
         if move.transition.cool is not None:
@@ -221,6 +233,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.to in UNTIMED, _wait_untimed),
     (lambda move: move.ends and move.job.deadline_at is not None, _drop_deadlines),
     (lambda move: move.transition.error is not None, _append_errors),
+    (lambda move: move.transition.error is not None, _count_failures),
     (lambda move: move.transition.cool is not None, _cool_queues),
 )
 """The steps, in order, each with a guard that says which moves it concerns. A step that only

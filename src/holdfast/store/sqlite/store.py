@@ -8,6 +8,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.records import Capability
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.audit import SqliteAudit
+from holdfast.store.sqlite.failures import SqliteFailures
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.operations import SqliteOperations
@@ -52,6 +53,7 @@ class SqliteStore:
         self.operations = SqliteOperations(self._writer)
         self.shelf = SqliteShelf(self._writer)
         self.telemetry = SqliteTelemetry(self._writer)
+        self.failures = SqliteFailures(self._writer)
         self.wakeups = self._writer.wakeups
         self.health = SqliteHealth(self._writer)
 

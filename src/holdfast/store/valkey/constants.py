@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
+from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
 from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Body, Record, ScheduleRow, width
 from holdfast.store.valkey.moments import LATEST
@@ -37,6 +38,7 @@ def constants() -> dict[str, str]:
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FEW_JOBS": str(FEW_JOBS),
+        "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",
         "LATEST": str(LATEST),
         "SEQ_LENGTH": str(SEQ_LENGTH),
         "SPREADS": str(SPREADS),

@@ -44,6 +44,8 @@ class Filtering:
         """The sets that hold every job in question, and whether the sets of what workers hold
         belong to them. Of the live states only running and those without a clock have sets that
         list ids."""
+        if self.which.fingerprint is not None:
+            return [f"dead:{self.which.fingerprint}"] if self._states else [], False
         names = [f"ended:{state}" for state in sorted(self._states & ENDED)]
         wanted = self._states & LIVE
         if not wanted <= UNTIMED | {JobState.RUNNING}:
@@ -58,6 +60,7 @@ class Filtering:
             and (not which.queues or row.queue in which.queues)
             and (not which.tasks or row.task in which.tasks)
             and (which.worker is None or row.worker == which.worker)
+            and (which.fingerprint is None or row.fingerprint == which.fingerprint)
             and (which.priority is None or row.priority == which.priority)
             and (which.priority_over is None or row.priority > which.priority_over)
             and (which.priority_under is None or row.priority < which.priority_under)

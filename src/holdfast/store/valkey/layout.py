@@ -92,6 +92,19 @@ class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     fingerprint: str | None
 
 
+class FailureRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Errors of one cause in one partition. `sampled_at`: when its sample was written."""
+
+    task: str
+    kind: str
+    times: int
+    first_at: Time
+    last_at: Time
+    sampled_at: Time
+    muted_until: Time | Maybe = False
+    note: str | Maybe = False
+
+
 class QueueRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A queue. `settings` are the fields of `QueueSettings` by name, without the fields that are
     None: a new setting has its default in the rows that were written before it."""
@@ -298,6 +311,8 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "": Record,
     "BODY_": Body,
     "PROGRESS_": ProgressRow,
+    "ERROR_": ErrorRow,
+    "FAILURE_": FailureRow,
     "QUEUE_": QueueRow,
     "WORKER_": WorkerRow,
     "SCHEDULE_": ScheduleRow,

@@ -16,6 +16,7 @@ from holdfast.store.valkey.layout import (
     AuditRow,
     Body,
     ErrorRow,
+    FailureRow,
     LedgerRow,
     Maybe,
     OperationRow,
@@ -31,6 +32,7 @@ from holdfast.store.valkey.spread import SPREADS, without_spread
 
 STATES = {state.value: state for state in JobState}
 PAIR = b"\x92"  # begins a MessagePack list of two values
+TRIPLE = b"\x93"  # and one of three
 
 T = TypeVar("T")
 
@@ -38,6 +40,7 @@ pack = msgspec.msgpack.Encoder().encode
 to_record = msgspec.msgpack.Decoder(Record).decode
 to_body = msgspec.msgpack.Decoder(Body).decode
 to_progress_row = msgspec.msgpack.Decoder(ProgressRow).decode
+to_failure_row = msgspec.msgpack.Decoder(FailureRow).decode
 to_queue_row = msgspec.msgpack.Decoder(QueueRow).decode
 to_worker_row = msgspec.msgpack.Decoder(WorkerRow).decode
 to_schedule_row = msgspec.msgpack.Decoder(ScheduleRow).decode
@@ -46,6 +49,7 @@ to_operation_row = msgspec.msgpack.Decoder(OperationRow).decode
 to_shelf_row = msgspec.msgpack.Decoder(ShelfRow).decode
 to_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
 _to_dated_error = msgspec.msgpack.Decoder(tuple[int, ErrorRow]).decode
+_to_sample = msgspec.msgpack.Decoder(tuple[int, str, ErrorRow]).decode
 
 
 def known(value: T | Maybe) -> T | None:
@@ -184,6 +188,16 @@ def _result(row: Record) -> str | None:
 
 def _error(entry: bytes) -> ErrorEntry:
     at, row = _to_dated_error(PAIR + entry)
+    return _dated(at, row)
+
+
+def sample(blob: bytes) -> tuple[JobId, ErrorEntry]:
+    """A sample of a failure: whose error it is, and the error."""
+    at, job_id, row = _to_sample(TRIPLE + blob)
+    return JobId(job_id), _dated(at, row)
+
+
+def _dated(at: int, row: ErrorRow) -> ErrorEntry:
     return ErrorEntry(
         row.attempt, row.kind, row.message, row.traceback, to_datetime(at), row.fingerprint
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
+from holdfast.store.contract.failures import Failures
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -20,6 +21,7 @@ from holdfast.store.contract.workers import Workers
 from holdfast.store.valkey.audit import ValkeyAudit
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.failures import ValkeyFailures
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.moments import to_datetime
@@ -63,6 +65,7 @@ class ValkeyStore:
         self.operations: Operations = ValkeyOperations(self._connections)
         self.shelf: Shelf = ValkeyShelf(self._connections)
         self.telemetry: Telemetry = ValkeyTelemetry(self._connections)
+        self.failures: Failures = ValkeyFailures(self._connections)
         self.wakeups: Wakeups = self._listener
         self.health: Health = ValkeyHealth(self._connections, self._schema)
 

@@ -1,4 +1,4 @@
--- $1 .. $21 as in filtered
+-- $1 .. $22 as in filtered
 -- uses: walked filtered
 -- let once: limit 1
 select place.state, count(*)::bigint as jobs

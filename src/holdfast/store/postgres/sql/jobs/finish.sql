@@ -5,8 +5,10 @@
 -- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
 -- $24 wait for leases that others have locked   $25 what moves the jobs   $26 fingerprints of errors
--- uses: from_waiting retention_of_policy counted woken
+-- $27 seconds that a sample of an error is good for
+-- uses: from_waiting retention_of_policy counted failed woken
 -- let otherwise: $20::float8
+-- let sampled: $27::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
 -- job whose cancel was asked for does not go on: it is cancelled. Answers with the moves it made.
 with asked as materialized (
@@ -164,6 +166,7 @@ counting as (
     from closed
 ),
 {{counted}},
+{{failed}},
 now_ready as (
     select queue from closed where state = 'ready'
 ),

@@ -1,5 +1,5 @@
--- $1 .. $21 as in filtered   $22 whether Python looks at bodies   $23 before this id   $24 look
--- $25 limit
+-- $1 .. $22 as in filtered   $23 whether Python looks at bodies   $24 before this id   $25 look
+-- $26 limit
 -- uses: walked filtered
 -- let once: offset 0
 -- One step of a walk: its hits, how many rows it looked at, and the last of them. The places are merged
@@ -8,21 +8,21 @@ with walk as materialized (
     select place.job_id, place.state, place.queue, place.task, place.priority, place.attempts,
         place.worker_id, place.finished_at, place.reason
     from {{schema}}.place
-    where place.job_id < coalesce($23::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    where place.job_id < coalesce($24::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
     and {{walked}}
     order by place.job_id desc
-    limit $24::int
+    limit $25::int
 ),
 hit as materialized (
     select place.job_id from walk as place
     where {{filtered}}
     order by place.job_id desc
-    limit $25::int
+    limit $26::int
 ),
 seen as (
     select count(*)::int as looked_at, (array_agg(walk.job_id order by walk.job_id))[1] as last
     from walk
-    where (select count(*) from hit) < $25::int
+    where (select count(*) from hit) < $26::int
     or walk.job_id >= (select hit.job_id from hit order by hit.job_id limit 1)
 )
 select hit.job_id, seen.looked_at, seen.last, body.args, body.headers
@@ -30,6 +30,6 @@ from seen
 left join hit on true
 left join lateral (
     select job.args, job.headers from {{schema}}.job
-    where $22::boolean and job.id = hit.job_id limit 1
+    where $23::boolean and job.id = hit.job_id limit 1
 ) as body on true
 order by hit.job_id desc

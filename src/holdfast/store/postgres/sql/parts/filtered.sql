@@ -3,7 +3,7 @@
 -- wanted   $10 whether successes are wanted   $11 worker   $12 priority   $13 priority over
 -- $14 priority under   $15 attempts over   $16 finished after   $17 finished before   (null: any)
 -- $18 text that fitting arguments have, unless they match $19   $20 text that fitting headers have,
--- unless they match $21: Python looks again at what these four let through
+-- unless they match $21: Python looks again at what these four let through   $22 is of `walked`
 -- {{once}} keeps or lets the planner read whole tables to know which rows exist.
 ($2::text[] is null or place.state = any ($2::text[]))
 and ($3::text[] is null or place.queue = any ($3::text[]))

@@ -1,4 +1,5 @@
 -- $1 now   $2 name of the lock   $3 limit   $4 seconds that a minute is kept
+-- uses: failures_folded
 -- One program folds at a time: two would wait for each other at the rows they add to. Who finds the
 -- lock taken has nothing to do.
 with alone as materialized (
@@ -54,5 +55,6 @@ forgotten as (
         where minute < {{now}} - $4::float8 * interval '1 second' and (select is_so from alone)
         limit $3::int
     ))
-)
-select count(*)::int from folded
+),
+{{failures_folded}}
+select greatest((select count(*) from folded), (select count(*) from seen))::int

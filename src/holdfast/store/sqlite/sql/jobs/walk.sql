@@ -1,6 +1,6 @@
 -- The places of jobs as the arms of a walk. A walk is put together of the arms whose states are
 -- wanted: SQLite would read every row of an arm whose state does not fit. `unhappy` walks an index of
--- the outcomes that are no successes.
+-- the outcomes that are no successes, `failed` one of the outcomes by fingerprint.
 
 -- name: ready
 select job_id, 'ready' as state, 0 as ended, queue, priority, task, attempts,
@@ -36,6 +36,11 @@ from holdfast_outcome where {{span}}
 select job_id, state, 1 as ended, queue, priority, task, attempts,
     worker_id, finished_at, reason
 from holdfast_outcome where state <> 'succeeded' and {{span}}
+
+-- name: failed
+select job_id, state, 1 as ended, queue, priority, task, attempts,
+    worker_id, finished_at, reason
+from holdfast_outcome where fingerprint = :fingerprint and state = 'failed' and {{span}}
 
 -- name: below the cursor
 job_id < :cursor

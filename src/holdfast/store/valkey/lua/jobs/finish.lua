@@ -1,7 +1,7 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
--- uses: time arrival record counts changes names places queues moves
+-- uses: time arrival record counts changes names places queues moves failed
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
 -- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
@@ -50,6 +50,8 @@ end
 local function go(move, record)
     local id, to, delay, reason = move[MOVE_ID], move[MOVE_TO], move[MOVE_DELAY], move[MOVE_REASON]
     local what = move[MOVE_WHAT]
+    local ends = ENDED[to] or record[CANCEL_AT]
+    record[FINGERPRINT] = ends and move[MOVE_FINGERPRINT] or false
     if ENDED[to] then
         make_ended(id, record, to, move[MOVE_KEEP_FOR], reason, move[MOVE_RESULT])
     elseif record[CANCEL_AT] then
@@ -65,14 +67,14 @@ local function go(move, record)
     else
         error('no move takes a job to ' .. tostring(to))
     end
-    record[FINGERPRINT] = ENDED[record[STATE]] and move[MOVE_FINGERPRINT] or false
 end
 
-local function note_error(move)
+local function note_error(move, record)
     if move[MOVE_ERROR] then
         local key = partition .. ':e:' .. move[MOVE_ID]
         after_all[#after_all + 1] = {'RPUSH', key, cmsgpack.pack(moment) .. move[MOVE_ERROR]}
         after_all[#after_all + 1] = {'LTRIM', key, -ERRORS_KEPT, -1}
+        note_failure(move[MOVE_FINGERPRINT], record[TASK], move[MOVE_ID], move[MOVE_ERROR])
     end
 end
 
@@ -88,7 +90,7 @@ end
 local function apply(move, record)
     spend(move, record)
     go(move, record)
-    note_error(move)
+    note_error(move, record)
     cool(move, record)
 end
 
@@ -106,6 +108,7 @@ for n = 1, #batch do
     end
 end
 flush()
+write_failures()
 
 local answer, cooling = {}, {}
 for _, n in ipairs(refused) do

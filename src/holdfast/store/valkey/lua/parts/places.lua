@@ -24,6 +24,9 @@ local function settle(id, record, enters)
     elseif ENDED[state] then
         put(behind('ended', state), id, enters and 0)
         put('expiry', id, enters and record[EXPIRES_AT])
+        if state == 'failed' and record[FINGERPRINT] then
+            put(behind('dead', record[FINGERPRINT]), id, enters and 0)
+        end
     else
         error('there is no place for a job that is ' .. tostring(state))
     end

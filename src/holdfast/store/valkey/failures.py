@@ -1,0 +1,163 @@
+"""Failures on Valkey. Each partition counts the errors of its own jobs; readers add them up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+
+import msgspec
+
+from holdfast.job.ids import JobId
+from holdfast.job.record import ErrorEntry
+from holdfast.store.contract.failures import DEAD_COUNTED, Behind, Failure
+from holdfast.store.valkey.connection import ValkeyVerbs, batches
+from holdfast.store.valkey.layout import FailureRow
+from holdfast.store.valkey.moments import to_datetime, to_micros, to_optional_datetime
+from holdfast.store.valkey.replies import scored
+from holdfast.store.valkey.rows import known, readable, sample, to_failure_row
+
+Rows = Mapping[int, FailureRow]
+"""What each partition that saw a failure says of it."""
+
+
+class ValkeyFailures(ValkeyVerbs):
+    """See `holdfast.store.contract.failures.Failures`."""
+
+    async def find(
+        self,
+        fingerprints: Collection[str] = (),
+        *,
+        tasks: Collection[str] = (),
+        since: datetime | None = None,
+        muted: bool = True,
+        limit: int = 50,
+        behind: Behind | None = None,
+    ) -> list[Failure]:
+        """The list of fingerprints is short, and read whole. Rows are read until the page is
+        full."""
+        now = await self._connections.now_micros()
+        found: dict[str, Rows] = {}
+        for names in batches(await self._names(fingerprints, since, behind), max(limit, 1)):
+            for name, rows in (await self._rows(names)).items():
+                row = _whole(rows)
+                is_muted = row.muted_until is not False and row.muted_until > now
+                if (muted or not is_muted) and (not tasks or row.task in tasks):
+                    found[name] = rows
+            if len(found) >= limit:
+                break
+        return await self._failures(dict(list(found.items())[:limit]))
+
+    async def _names(
+        self, fingerprints: Collection[str], since: datetime | None, behind: Behind | None
+    ) -> list[str]:
+        """The fingerprints in question, last seen first."""
+        answers = await self._connections.commands(
+            [
+                ("ZRANGE", self._connections.key(partition, "failures_seen"), 0, -1, "WITHSCORES")
+                for partition in self._connections.partitions
+            ]
+        )
+        last: dict[str, float] = {}
+        for name, at in chain.from_iterable(map(scored, answers)):
+            last[name] = max(at, last.get(name, 0.0))
+        first = 0 if since is None else to_micros(since)
+        edge = (2.0**62, "") if behind is None else (to_micros(behind.last_at), behind.fingerprint)
+        seen = [(at, name) for name, at in last.items() if at >= first and (at, name) < edge]
+        return [name for _, name in sorted(seen, reverse=True) if name in (fingerprints or last)]
+
+    async def _rows(self, names: Sequence[str]) -> dict[str, Rows]:
+        """In the order of the names; without failures that were forgotten meanwhile."""
+        answers = await self._connections.commands(
+            [
+                ("HMGET", self._connections.key(partition, "failures"), *names)
+                for partition in self._connections.partitions
+            ]
+        )
+        found: dict[str, dict[int, FailureRow]] = {}
+        for name, *blobs in zip(names, *answers, strict=True):
+            for partition, blob in enumerate(blobs):
+                if row := readable(to_failure_row, blob):
+                    found.setdefault(name, {})[partition] = row
+        return dict(found)
+
+    async def _failures(self, found: Mapping[str, Rows]) -> list[Failure]:
+        samples = await self._samples(found)
+        sizes = await self._connections.commands(
+            [
+                ("ZCARD", self._connections.key(partition, f"dead:{name}"))
+                for name in found
+                for partition in self._connections.partitions
+            ]
+        )
+        width = len(self._connections.partitions)
+        dead = {name: sum(sizes[n * width : (n + 1) * width]) for n, name in enumerate(found)}
+        return [
+            _failure(name, _whole(rows), dead[name], *samples[name])
+            for name, rows in found.items()
+            if name in samples
+        ]
+
+    async def _samples(self, found: Mapping[str, Rows]) -> dict[str, tuple[JobId, ErrorEntry]]:
+        """The newest sample of each failure."""
+        newest = {
+            name: max(rows, key=lambda partition: rows[partition].sampled_at)
+            for name, rows in found.items()
+        }
+        answers = await self._connections.commands(
+            [
+                ("HGET", self._connections.key(partition, "failure_samples"), name)
+                for name, partition in newest.items()
+            ]
+        )
+        read = zip(newest, (readable(sample, blob) for blob in answers), strict=True)
+        return {name: one for name, one in read if one is not None}
+
+    async def mute(self, fingerprints: Sequence[str], until: datetime | None) -> list[str]:
+        till = "" if until is None else to_micros(until)
+        return await self._mark("failures/mute", fingerprints, till=till)
+
+    async def note(self, fingerprints: Sequence[str], note: str | None) -> list[str]:
+        return await self._mark("failures/note", fingerprints, text=note or "")
+
+    async def _mark(self, verb: str, fingerprints: Sequence[str], **mark: object) -> list[str]:
+        """In every partition that saw the failure."""
+        if not fingerprints:
+            return []
+        answers = await self._connections.everywhere(verb, chosen=[*fingerprints], **mark)
+        return sorted({name.decode() for answer in answers for name in answer})
+
+    async def prune(self, limit: int, kept_for: float, most: int) -> int:
+        given = {"limit": limit, "kept_for": kept_for, "most": most}
+        return max(map(int, await self._connections.everywhere("failures/prune", **given)))
+
+
+def _whole(rows: Rows) -> FailureRow:
+    """What all partitions together say of one failure."""
+    first, *others = rows.values()
+    for row in others:
+        first = msgspec.structs.replace(
+            first,
+            times=first.times + row.times,
+            first_at=min(first.first_at, row.first_at),
+            last_at=max(first.last_at, row.last_at),
+            muted_until=max(first.muted_until, row.muted_until),
+            note=first.note or row.note,
+        )
+    return first
+
+
+def _failure(name: str, row: FailureRow, dead: int, job_id: JobId, error: ErrorEntry) -> Failure:
+    return Failure(
+        fingerprint=name,
+        task=row.task,
+        kind=row.kind,
+        count=row.times,
+        first_at=to_datetime(row.first_at),
+        last_at=to_datetime(row.last_at),
+        dead=min(dead, DEAD_COUNTED),
+        job_id=job_id,
+        sample=error,
+        muted_until=to_optional_datetime(row.muted_until),
+        note=known(row.note),
+    )
