@@ -229,13 +229,18 @@ async def test_moves_are_told_by_minute(scene: Scene) -> None:
     ]
 
 
-async def test_old_minutes_are_forgotten_but_not_their_totals(scene: Scene) -> None:
+async def test_old_minutes_are_forgotten_once_rolled_up_but_not_their_totals(
+    scene: Scene,
+) -> None:
     books = scene.store.telemetry
     start = scene.after(-60)
     await scene.enqueue()
     scene.clock.advance(TRAFFIC_KEPT + 120)
     while await books.fold(100):
         pass
+    assert len(await books.traffic(start, scene.after(60))) == 1
+    await books.roll_up(1)
+    await books.fold(100)
     assert await books.traffic(start, scene.after(60)) == []
     assert await books.totals() == [Total("default", TASK, What.ENQUEUED, 1)]
     assert await books.tallies() == [Tally("default", TASK, S.READY, 1)]

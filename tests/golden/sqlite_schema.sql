@@ -29,6 +29,8 @@ CREATE UNIQUE INDEX holdfast_ready_job on holdfast_ready (job_id);
 
 CREATE INDEX holdfast_scheduled_due on holdfast_scheduled (due_at);
 
+CREATE INDEX holdfast_series_at on holdfast_series (step, grain, at);
+
 CREATE INDEX holdfast_shelf_expiry on holdfast_shelf (expires_at) where expires_at is not null;
 
 CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
@@ -70,6 +72,13 @@ CREATE TABLE holdfast_counter (
 CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
+) without rowid;
+
+CREATE TABLE holdfast_ever (
+    queue text not null,
+    task text not null,
+    times blob not null,
+    primary key (queue, task)
 ) without rowid;
 
 CREATE TABLE holdfast_failure (
@@ -156,6 +165,16 @@ CREATE TABLE holdfast_ledger (
     keep_until integer not null,
     job_id text,
     primary key (schedule, scope, at)
+) without rowid;
+
+CREATE TABLE holdfast_measure (
+    minute integer not null,
+    source text not null,
+    queue text not null,
+    task text not null,
+    number integer not null,
+    times blob not null,
+    primary key (minute, source, queue, task)
 ) without rowid;
 
 CREATE TABLE holdfast_migration (
@@ -245,6 +264,12 @@ CREATE TABLE holdfast_ready (
     primary key (queue, priority, seq)
 ) without rowid;
 
+CREATE TABLE holdfast_rolling (
+    id integer primary key check (id = 1),
+    sealed integer not null,
+    rolled integer not null
+);
+
 CREATE TABLE holdfast_schedule (
     name text primary key,
     definition text not null,
@@ -290,6 +315,17 @@ CREATE TABLE holdfast_scheduled (
     ties integer not null,
     reason text,
     due_at integer not null
+) without rowid;
+
+CREATE TABLE holdfast_series (
+    step integer not null,
+    queue text not null,
+    task text not null,
+    at integer not null,
+    grain text not null,
+    counts text not null,
+    times blob not null,
+    primary key (step, queue, task, at)
 ) without rowid;
 
 CREATE TABLE holdfast_shelf (

@@ -2,8 +2,8 @@
 
 All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
 are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
-version, the queues and what is paused, roles that somebody led, totals, what workers counted, and
-schedules with their cursors.
+version, the queues and what is paused, roles that somebody led, totals, what workers counted, all
+times ever measured and how far minutes are rolled up, and schedules with their cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -16,13 +16,15 @@ from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
 from holdfast.schedule.model import Decision, Plan, Schedule
+from holdfast.store.contract.measures import KEPT as MEASURES_KEPT
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
-KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals", "worker_counts")
+ROLLED = ("sealed", "rolled", "ever")
+KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals", "worker_counts", *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)
@@ -55,15 +57,23 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
         while await store.shelf.prune(1_000):
             pass
         await store.workers.sweep(10_000, 0.0)
-        clock.advance(TRAFFIC_KEPT + 120)
-        while await store.telemetry.fold(1_000):
-            pass
+        await _close_books(store, clock)
         schedules = await store.schedules.find()
         left = _not_kept(server.keys(url), schedules)
         await store.schedules.delete([schedule.name for schedule in schedules])
     finally:
         await store.close()
     return left or _not_kept(server.keys(url), [])
+
+
+async def _close_books(store: Store, clock: ManualClock) -> None:
+    """All minutes are rolled up and forgotten, and what they were rolled up to is removed."""
+    clock.advance(TRAFFIC_KEPT + 120)
+    while await store.telemetry.fold(1_000) or await store.telemetry.roll_up(100):
+        pass
+    clock.advance(max(MEASURES_KEPT.values()) + 120)
+    while await store.telemetry.fold(1_000) or await store.telemetry.prune_measures(1_000):
+        pass
 
 
 def _not_kept(keys: list[str], schedules: list[Schedule]) -> list[str]:

@@ -35,6 +35,7 @@ class ReconcileOptions:
     promotion: float = 30.0
     retention: float = 60.0
     tally: float = 10.0
+    rollup: float = 30.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

@@ -1,5 +1,5 @@
-"""Removes what was kept long enough, by batches: jobs, ledger rows, acts, operations, documents and
-failures.
+"""Removes what was kept long enough, by batches: jobs, ledger rows, acts, operations, documents,
+failures and points of series.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -18,7 +18,7 @@ from holdfast.store.contract.store import Store
 
 
 class RetentionReconciler(Reconciler):
-    """Prunes jobs, ledger rows, the audit, operations, the shelf and failures while it leads."""
+    """Prunes all of that while it leads."""
 
     name = "retention"
 
@@ -56,7 +56,8 @@ class RetentionReconciler(Reconciler):
         documents = await self.store.shelf.prune(batch)
         kept_for, most = self.options.failures_kept, self.options.most_failures
         failures = await self.store.failures.prune(batch, kept_for, most)
-        gone = (jobs, plans, acts, operations, documents, failures)
+        points = await self.store.telemetry.prune_measures(batch)
+        gone = (jobs, plans, acts, operations, documents, failures, points)
         more = AGAIN if max(gone) >= batch else None
         return Swept(found=sum(gone), mended=sum(gone)), more
 

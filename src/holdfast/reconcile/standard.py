@@ -14,6 +14,7 @@ from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
+from holdfast.reconcile.rollup import RollupReconciler
 from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.records import Topic, Wakeup
@@ -29,6 +30,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     RetentionReconciler,
     WorkerRegistryReconciler,
     TallyReconciler,
+    RollupReconciler,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
 from holdfast.store.contract.facts import WorkerFacts
+from holdfast.store.contract.measures import KEPT, JobTimes, Measure, Step
 from holdfast.store.contract.operations import (
     Advance,
     OperationProgress,
@@ -31,6 +33,7 @@ from holdfast.store.contract.records import (
 from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
+from holdfast.telemetry.sketch import Sketch
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import (
     REACHABLE,
@@ -60,6 +63,11 @@ async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, pl
         await open_store(place).open()
 
 
+def measure(now: datetime) -> Measure:
+    run = Sketch.of([1.0])
+    return Measure(Step.MINUTE.start_of(now), "a", "b", "c", 1, JobTimes(run, run, run))
+
+
 async def test_every_key_is_in_the_reference(
     scene: Scene, server: ThrowawayValkey, place: str
 ) -> None:
@@ -85,8 +93,12 @@ async def test_every_key_is_in_the_reference(
     await scene.claim(1, "damaged")
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
-    scene.clock.advance(60)
-    await scene.store.telemetry.fold(100)
+    books = scene.store.telemetry
+    await books.record([measure(scene.clock.now)])
+    scene.clock.advance(180)
+    await books.fold(1000)
+    await books.roll_up(10)
+    await books.record([measure(scene.clock.now)])
     await scene.enqueue()
     page = (Path(__file__).parents[3] / "docs/reference/valkey-keys.md").read_text()
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
@@ -104,9 +116,14 @@ async def test_a_line_that_is_empty_leaves_no_key(
     scene.clock.advance(1)
     assert await scene.store.jobs.prune(10) == 3
     scene.clock.advance(TRAFFIC_KEPT + 120)
-    await scene.store.telemetry.fold(100)
+    books = scene.store.telemetry
+    await books.fold(100)
+    await books.roll_up(10)
+    scene.clock.advance(max(KEPT.values()))
+    await books.fold(100)
+    await books.prune_measures(100)
     kinds = {key.partition("}:")[2] for key in server.keys(place)}
-    assert kinds == {"meta", "leases", "workers", "totals"}
+    assert kinds == {"meta", "leases", "workers", "totals", "sealed", "rolled"}
 
 
 async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, place: str) -> None:

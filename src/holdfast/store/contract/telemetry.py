@@ -2,6 +2,9 @@
 
 Every verb that moves jobs also counts its moves, in the same transaction or script. So the counts
 are exact at any committed moment, and cost by queues and tasks, never by jobs.
+
+Times of jobs are measured by workers, and written down beside the counts. `holdfast.store.rolling`
+says how the measures of a minute become points of a series.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from holdfast.store.contract.measures import Grain, Measure, PairTimes, Point, Step
 from holdfast.store.contract.records import Tally, Total, Traffic
 
 TRAFFIC_KEPT = 48 * 3600.0
@@ -48,4 +52,39 @@ class Telemetry(Protocol):
         `limit` counts of errors to the failures, and forget minutes older than `TRAFFIC_KEPT`.
         Returns how many were folded of the kind that had more. It changes no answer of the other
         verbs: it makes them cheap. Any replica may call it at any moment."""
+        ...
+
+    async def record(self, measures: Sequence[Measure]) -> datetime:
+        """Write down what sources have measured. A measure replaces the one of the same minute,
+        source, queue and task, if its number is greater. So a repeated or late call changes
+        nothing. Answers the oldest minute that is not sealed: measures of minutes before it were
+        not taken."""
+        ...
+
+    async def roll_up(self, limit: int) -> int:
+        """Seal the minutes that are over for `OPEN_SECONDS` and whose moves are folded, and add up
+        to `limit` of them to the points of all steps, each once. Returns how many. It changes no
+        answer of the other verbs: it makes them cheap. Any replica may call it at any moment."""
+        ...
+
+    async def series(
+        self,
+        step: Step,
+        since: datetime,
+        until: datetime,
+        grain: Grain,
+        queues: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+    ) -> list[Point]:
+        """The points of the steps that begin at or after `since` and before `until`, oldest first.
+        A step in which nothing happened has none. Names narrow the answer where the grain tells
+        queues or tasks apart."""
+        ...
+
+    async def times(self) -> list[PairTimes]:
+        """All times that were ever measured, by queue and task. None of them ever becomes less."""
+        ...
+
+    async def prune_measures(self, limit: int) -> int:
+        """Remove up to `limit` points that were kept long enough (`KEPT`); returns how many."""
         ...

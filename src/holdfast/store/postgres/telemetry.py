@@ -13,15 +13,16 @@ from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.measures import PostgresMeasures
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.rows import STATES
 
 
-class PostgresTelemetry:
+class PostgresTelemetry(PostgresMeasures):
     """See `holdfast.store.contract.telemetry.Telemetry` for what each verb promises."""
 
     def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+        super().__init__(connections)
         self._lock = f"holdfast fold {connections.options.schema}"
 
     async def tallies(self, queues: Sequence[str] = ()) -> list[Tally]:

@@ -14,13 +14,13 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
-from holdfast.store.sqlite.rows import SECOND, to_datetime, to_json, to_micros
+from holdfast.store.sqlite.measures import SqliteMeasures, first_minute, from_minute
+from holdfast.store.sqlite.rows import SECOND, to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MINUTE, NOWHERE, Row, Transaction
-from holdfast.store.sqlite.writer import Verbs
 
 
-class SqliteTelemetry(Verbs):
+class SqliteTelemetry(SqliteMeasures):
     """See `holdfast.store.contract.telemetry.Telemetry`."""
 
     async def tallies(self, queues: Sequence[str] = ()) -> list[Tally]:
@@ -66,16 +66,11 @@ def totals(tx: Transaction) -> list[Total]:
 
 
 def traffic(tx: Transaction, since: datetime, until: datetime) -> list[Traffic]:
-    span = {"since": _first_minute(since), "until": _first_minute(until)}
+    span = {"since": first_minute(since), "until": first_minute(until)}
     return [
-        Traffic(to_datetime(minute * MINUTE), queue, task, What(what), jobs)
+        Traffic(from_minute(minute), queue, task, What(what), jobs)
         for minute, queue, task, what, jobs in tx.rows(script("telemetry/traffic"), span)
     ]
-
-
-def _first_minute(moment: datetime) -> int:
-    """The first minute that begins at or after this moment."""
-    return -(-to_micros(moment) // MINUTE)
 
 
 def _may_fold(tx: Transaction) -> bool:
@@ -89,9 +84,11 @@ def _last_kept(minute: int) -> int:
 
 
 def fold(tx: Transaction, limit: int) -> int:
-    """The minute that is not over stays: transactions still add to its rows."""
+    """The minute that is not over stays: transactions still add to its rows. A sealed minute
+    takes no more moves: what is folded too late counts in the oldest that is open."""
     sql = steps("telemetry/fold")
     minute = tx.now // MINUTE
+    [(sealed,)] = tx.rows(sql["sealed"])
     moves = tx.rows(sql["moves"], (minute, limit))
     places: Counter[tuple[str, str, str]] = Counter()
     for _, queue, task, source, target, _, jobs in moves:
@@ -104,7 +101,8 @@ def fold(tx: Transaction, limit: int) -> int:
     tx.run(sql["forget empty"])
     tx.each(sql["total"], [(queue, task, what, n) for _, queue, task, _, _, what, n in moves])
     tx.each(
-        sql["traffic"], [(at, queue, task, what, n) for at, queue, task, _, _, what, n in moves]
+        sql["traffic"],
+        [(max(at, sealed), queue, task, what, n) for at, queue, task, _, _, what, n in moves],
     )
     tx.each(sql["forget move"], [row[:-1] for row in moves])
     tx.run(sql["forget traffic"], (_last_kept(minute), limit))

@@ -13,7 +13,15 @@ from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
-from holdfast.store.valkey.layout import ROWS, SEQ_LENGTH, Body, Record, ScheduleRow, width
+from holdfast.store.valkey.layout import (
+    NUMBER_LENGTH,
+    ROWS,
+    SEQ_LENGTH,
+    Body,
+    Record,
+    ScheduleRow,
+    width,
+)
 from holdfast.store.valkey.moments import LATEST
 from holdfast.store.valkey.spread import SPREADS
 
@@ -41,6 +49,7 @@ def constants() -> dict[str, str]:
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",
         "LATEST": str(LATEST),
         "SEQ_LENGTH": str(SEQ_LENGTH),
+        "NUMBER_LENGTH": str(NUMBER_LENGTH),
         "SPREADS": str(SPREADS),
     }
 

@@ -20,6 +20,9 @@ from holdfast.store.body import BODY
 SEQ_LENGTH = 17
 """Characters of an arrival number: 13 of the time, 4 of the place within the call."""
 
+NUMBER_LENGTH = 15
+"""Digits before the times of a measure: its number, so that older and newer can be compared."""
+
 Time = int  # microseconds since 1970 UTC
 Maybe = bool  # always False: the value is absent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,14 @@ def paired(reply: Any) -> list[tuple[str, bytes]]:
     if isinstance(reply, dict):
         return [(field.decode(), value) for field, value in reply.items()]
     return [(field.decode(), value) for field, value in zip(reply[::2], reply[1::2], strict=True)]
+
+
+def numbers_in(reply: Any) -> Counter[str]:
+    """Counts by field, from a reply in which a field may come several times."""
+    sums: Counter[str] = Counter()
+    for field, number in paired(reply):
+        sums[field] += int(number)
+    return sums
 
 
 def scored(reply: Any) -> list[tuple[str, float]]:

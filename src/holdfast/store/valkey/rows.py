@@ -216,8 +216,14 @@ def line_name(queue: str, task: str) -> str:
 
 
 def split_count(field: str) -> tuple[str, str, str]:
-    """A field of the counts: a word, the length of the queue's name in bytes, queue, task."""
-    word, size, rest = field.split(":", 2)
+    """A field of the counts: a word, and the name of a line."""
+    word, name = field.split(":", 1)
+    return word, *split_line(name)
+
+
+def split_line(name: str) -> tuple[str, str]:
+    """The name of a line: the length of the queue's name in bytes, queue, task."""
+    size, rest = name.split(":", 1)
     text = rest.encode()
     queue, task = text[: int(size)], text[int(size) + 1 :]
-    return word, queue.decode(), task.decode()
+    return queue.decode(), task.decode()

@@ -14,18 +14,17 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.records import Tally, Total, Traffic
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
-from holdfast.store.valkey.connection import Connections, ValkeyVerbs
-from holdfast.store.valkey.moments import to_datetime, to_micros
-from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.measures import ValkeyMeasures, counted, first_minute
+from holdfast.store.valkey.replies import numbers_in, paired
 from holdfast.store.valkey.rows import STATES, line_name, split_count
 
-MINUTE = 60_000_000
 RECOUNT_BATCH = 1_000
 LISTED = ("live", *(f"ended:{state}" for state in sorted(ENDED)))
 """The sets that together list every job once."""
 
 
-class ValkeyTelemetry(ValkeyVerbs):
+class ValkeyTelemetry(ValkeyMeasures):
     """See `holdfast.store.contract.telemetry.Telemetry`."""
 
     async def tallies(self, queues: Sequence[str] = ()) -> list[Tally]:
@@ -34,21 +33,12 @@ class ValkeyTelemetry(ValkeyVerbs):
     async def totals(self) -> list[Total]:
         sums: Counter[str] = Counter()
         for answer in await self._connections.everywhere("telemetry/totals"):
-            sums.update(_numbers(answer))
+            sums.update(numbers_in(answer))
         return [_total(field, jobs) for field, jobs in sums.items()]
 
     async def traffic(self, since: datetime, until: datetime) -> list[Traffic]:
-        first, end = (-(-to_micros(moment) // MINUTE) for moment in (since, until))
-        minutes: dict[int, Counter[str]] = {}
-        span = {"first": first, "last": f"({end}"}
-        for answer in await self._connections.everywhere("telemetry/traffic", **span):
-            for minute, fields in zip(answer[::2], answer[1::2], strict=True):
-                minutes.setdefault(int(minute), Counter()).update(_numbers(fields))
-        return [
-            _traffic(minute, field, jobs)
-            for minute in sorted(minutes)
-            for field, jobs in minutes[minute].items()
-        ]
+        found = await counted(self._connections, first_minute(since), first_minute(until))
+        return [Traffic(*one) for one in found]
 
     async def recount(self) -> list[Tally] | None:
         """Records are read a batch at a time. The difference is true if no job was moved between
@@ -88,15 +78,15 @@ class ValkeyTelemetry(ValkeyVerbs):
             await self._connections.call("telemetry/correct", 0, given, again=False)
 
     async def fold(self, limit: int) -> int:
-        given = {"limit": limit, "kept": TRAFFIC_KEPT}
+        given = {"limit": limit, "kept": TRAFFIC_KEPT, "unrolled": await self.rolled()}
         return sum(map(int, await self._connections.everywhere("telemetry/fold", **given)))
 
 
 async def tallies(connections: Connections, queues: Sequence[str] = ()) -> list[Tally]:
     """The counts of all partitions together."""
     sums: Counter[tuple[str, str, JobState]] = Counter()
-    for counted in await counts(connections):
-        for (state, queue, task), jobs in counted.items():
+    for of_partition in await counts(connections):
+        for (state, queue, task), jobs in of_partition.items():
             if not queues or queue in queues:
                 sums[queue, task, state] += jobs
     return [Tally(*place, jobs) for place, jobs in sums.items() if jobs]
@@ -116,18 +106,6 @@ def _state(field: str) -> tuple[JobState, str, str]:
     return STATES[state], queue, task
 
 
-def _numbers(reply: Sequence[bytes]) -> Counter[str]:
-    sums: Counter[str] = Counter()
-    for field, number in paired(reply):
-        sums[field] += int(number)
-    return sums
-
-
 def _total(field: str, jobs: int) -> Total:
     what, queue, task = split_count(field)
     return Total(queue, task, What(what), jobs)
-
-
-def _traffic(minute: int, field: str, jobs: int) -> Traffic:
-    what, queue, task = split_count(field)
-    return Traffic(to_datetime(minute * MINUTE), queue, task, What(what), jobs)

@@ -8,9 +8,15 @@ with alone as materialized (
 picked as materialized (
     select ctid from {{schema}}.move where (select is_so from alone) limit $3::int
 ),
+rolling as materialized (
+    -- A sealed minute takes no more moves: what is committed too late counts in the oldest that is
+    -- open. Nobody seals a minute until this statement is over.
+    select sealed, rolled from {{schema}}.rolling for share
+),
 folded as (
     delete from {{schema}}.move where ctid = any (array(select ctid from picked))
-    returning date_trunc('minute', at) as minute, queue, task, source, target, what, jobs
+    returning greatest(date_trunc('minute', at), (select sealed from rolling)) as minute, queue, task,
+        source, target, what, jobs
 ),
 changed as materialized (
     select queue, task, state, sum(jobs) as jobs
@@ -52,7 +58,8 @@ forgotten as (
     delete from {{schema}}.traffic
     where ctid = any (array(
         select ctid from {{schema}}.traffic
-        where minute < {{now}} - $4::float8 * interval '1 second' and (select is_so from alone)
+        where minute < least({{now}} - $4::float8 * interval '1 second', (select rolled from rolling))
+        and (select is_so from alone)
         limit $3::int
     ))
 ),

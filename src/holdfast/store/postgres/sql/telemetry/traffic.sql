@@ -3,7 +3,9 @@ select minute, queue, task, what, sum(jobs)::bigint as jobs
 from (
     select minute, queue, task, what, jobs from {{schema}}.traffic
     union all
-    select date_trunc('minute', at), queue, task, what, jobs from {{schema}}.move
+    select greatest(date_trunc('minute', at), (select sealed from {{schema}}.rolling)), queue, task, what,
+        jobs
+    from {{schema}}.move
 ) as every_one
 where minute >= $1::timestamptz and minute < $2::timestamptz
 group by minute, queue, task, what

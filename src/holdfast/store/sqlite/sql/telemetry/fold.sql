@@ -1,7 +1,13 @@
 -- name: anything
 select
     exists (select 1 from holdfast_move where minute < ?)
-    or exists (select 1 from holdfast_traffic where minute < ?)
+    or exists (
+        select 1 from holdfast_traffic
+        where minute < min(?, (select rolled from holdfast_rolling))
+    )
+
+-- name: sealed
+select sealed from holdfast_rolling
 
 -- name: moves
 select minute, queue, task, source, target, what, jobs
@@ -35,5 +41,7 @@ where minute = ? and queue = ? and task = ? and source = ? and target = ? and wh
 -- name: forget traffic
 delete from holdfast_traffic
 where (minute, queue, task, what) in (
-    select minute, queue, task, what from holdfast_traffic where minute < ? limit ?
+    select minute, queue, task, what from holdfast_traffic
+    where minute < min(?, (select rolled from holdfast_rolling))
+    limit ?
 )

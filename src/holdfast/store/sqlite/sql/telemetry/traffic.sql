@@ -2,6 +2,7 @@ select minute, queue, task, what, sum(jobs)
 from (
     select minute, queue, task, what, jobs from holdfast_traffic where minute >= :since and minute < :until
     union all
-    select minute, queue, task, what, jobs from holdfast_move where minute >= :since and minute < :until
+    select max(minute, sealed), queue, task, what, jobs from holdfast_move cross join holdfast_rolling
 )
+where minute >= :since and minute < :until
 group by minute, queue, task, what

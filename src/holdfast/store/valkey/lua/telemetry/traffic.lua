@@ -1,13 +1,22 @@
--- The moves of the minutes from `since` to `until`. Answers minute and its fields and numbers, minute,
--- …; a minute may come twice, once for what is folded.
+-- The moves of the minutes from `first` to `last`. Answers minute and its fields and numbers, minute,
+-- …; a minute may come several times, once for what is folded.
 -- KEYS: partition
 -- ARGV: first last
-local answer = {}
-for _, kind in ipairs({'traffic', 'moves'}) do
-    local list = partition .. (kind == 'traffic' and ':minutes' or ':unfolded')
-    for _, minute in ipairs(redis.call('ZRANGEBYSCORE', list, first, last)) do
-        answer[#answer + 1] = minute
-        answer[#answer + 1] = redis.call('HGETALL', partition .. ':' .. kind .. ':' .. minute)
+-- uses: rolling
+local answer, open = {}, sealed()
+
+local function add(minute, key)
+    answer[#answer + 1] = minute
+    answer[#answer + 1] = redis.call('HGETALL', partition .. key)
+end
+
+for _, minute in ipairs(redis.call('ZRANGEBYSCORE', partition .. ':minutes', first, '(' .. last)) do
+    add(minute, ':traffic:' .. minute)
+end
+for _, minute in ipairs(redis.call('ZRANGE', partition .. ':unfolded', 0, -1)) do
+    local at = math.max(tonumber(minute), open)
+    if at >= tonumber(first) and at < tonumber(last) then
+        add(string.format('%.0f', at), ':moves:' .. minute)
     end
 end
 return answer
