@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.clock import ManualClock
 from holdfast.store.contract.records import Severity
 from holdfast.store.contract.store import Store
-from tests.conformance.builders import REACHABLE, Scene
+from tests.conformance.builders import FAILED, REACHABLE, Scene
 from tests.support.backends import Inspectable, opened
 
 
@@ -66,3 +66,18 @@ async def test_a_place_without_a_body_is_a_problem(
         [bodies] = await table(inspectable, url, "job")
         await inspectable.query(url, f"delete from {bodies}")
         assert await problems(store) != []
+
+
+async def test_a_happening_without_a_job_is_a_problem(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.ended(FAILED)
+        jobs, outcomes = await table(inspectable, url, "job", "outcome")
+        assert await problems(store) == []
+        await inspectable.query(url, f"delete from {outcomes}")
+        await inspectable.query(url, f"delete from {jobs}")
+        [problem] = await problems(store)
+        assert "happenings without a job" in problem

@@ -18,6 +18,7 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.records import (
     EVERY_QUEUE,
@@ -43,6 +44,7 @@ class Snapshot:
     tallies: tuple[Tally, ...]
     failures: tuple[Failure, ...]
     dead: dict[str, set[JobId]]
+    lives: dict[JobId, list[What]]
     now: datetime
 
     @classmethod
@@ -57,6 +59,9 @@ class Snapshot:
             if cursor is None:
                 break
         failures = await store.failures.find(limit=1_000)
+        lives: dict[JobId, list[What]] = {}
+        for told in await store.jobs.life(list(jobs)):
+            lives.setdefault(told.job_id, []).append(told.what)
         return cls(
             jobs,
             {worker.id: worker for worker in await store.workers.find()},
@@ -65,6 +70,7 @@ class Snapshot:
             tuple(await store.telemetry.tallies()),
             tuple(failures),
             {one.fingerprint: await _dead(store, one.fingerprint) for one in failures if one.dead},
+            lives,
             await store.now(),
         )
 

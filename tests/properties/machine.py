@@ -344,7 +344,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.do(self.store.jobs.move([job], QUEUES[0])) == expected
 
     def _edit(self, job: JobId) -> None:
-        expected = [job] * self.model.change(job)
+        expected = [job] * self.model.edit(job)
         assert self.do(self.store.jobs.edit([job], '{"edited":true}', ["edited"])) == expected
 
     def _delete(self, job: JobId) -> None:
@@ -365,3 +365,4 @@ class StoreMachine(RuleBasedStateMachine):
             assert (job.attempts, job.crashes) == (twin.attempts, twin.crashes)
             assert (job.queue, job.priority, job.ties) == (twin.queue, twin.priority, twin.ties)
             assert job.worker_id == twin.worker or job.ended
+            assert seen.lives.get(job.id, []) == [what for what, _ in twin.life]

@@ -10,10 +10,13 @@ import itertools
 import math
 from dataclasses import dataclass, field
 
+from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
+from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.what import What
 from holdfast.store.contract.records import EVERY_QUEUE
 
 S = JobState
@@ -38,6 +41,16 @@ class ModelJob:
     cancel: bool = False
     kept_until: float | None = None
     ties: int = 0
+    edited: bool = False
+    life: list[tuple[What, bool]] = field(default_factory=list)
+    """What happened, and whether it was an error."""
+
+    def tell(self, what: What, *, error: bool = False) -> None:
+        """The newest errors are kept; of the others the first and the newest."""
+        self.life.append((what, error))
+        alike = [n for n, (_, failed) in enumerate(self.life) if failed == error]
+        if len(alike) > (ERRORS_KEPT if error else FIRST_KEPT + NEWEST_KEPT):
+            del self.life[alike[0 if error else FIRST_KEPT]]
 
 
 @dataclass
@@ -58,10 +71,14 @@ class Model:
         holder = self._holder(job.key)
         if holder is None or (mode == "replace" and holder.state in WAITING):
             if holder is not None:
+                holder.tell(What.CANCELLED)
                 self._end(holder, S.CANCELLED, holder.policy.retention.other)
             self._take(job)
             return job.id, "created" if holder is None else "replaced"
         if mode == "debounce" and holder.state in (S.READY, S.SCHEDULED):
+            if holder.edited:
+                holder.edited = False
+                holder.tell(What.EDITED)
             self.reschedule(holder.id, (job.due or self.now) - self.now)
             return holder.id, "debounced"
         return holder.id, "existing"
@@ -112,6 +129,9 @@ class Model:
         return True
 
     def _settle(self, job: ModelJob, move: Transition) -> None:
+        what = What.CANCELLED if job.cancel and move.to not in ENDED else move.what
+        if what is not What.SUCCEEDED:
+            job.tell(what, error=move.error is not None)
         assert move.run_at is None, "the machine makes no move to an absolute time"
         due = None if move.delay is None else self.now + move.delay
         if move.to in ENDED:
@@ -152,6 +172,7 @@ class Model:
         job = self.jobs.get(id_)
         if job is None or job.state is not S.SUSPENDED:
             return False
+        job.tell(What.RESUMED)
         self._line_up(job)
         return True
 
@@ -159,6 +180,8 @@ class Model:
         job = self.jobs.get(id_)
         if job is None or job.state is not S.RUNNING:
             return False
+        if not job.cancel:
+            job.tell(What.CANCEL_ASKED)
         job.cancel = True
         return True
 
@@ -166,6 +189,7 @@ class Model:
         job = self.jobs.get(id_)
         if job is None or job.state not in ENDED or self._holder(job.key) is not None:
             return False
+        job.tell(What.REQUEUED)
         job.attempts = job.crashes = 0
         job.deadline = job.kept_until = None
         self._line_up(job)
@@ -177,8 +201,11 @@ class Model:
         job = self.jobs.get(id_)
         if job is None or job.state not in (S.READY, S.SCHEDULED):
             return False
-        if delay > 0:
-            job.state, job.due = S.SCHEDULED, self.now + delay
+        due = self.now + delay if delay > 0 else None
+        if due != job.due:
+            job.tell(What.RESCHEDULED)
+        if due is not None:
+            job.state, job.due = S.SCHEDULED, due
         elif job.state is S.SCHEDULED:
             self._line_up(job)
         return True
@@ -187,8 +214,21 @@ class Model:
         job = self.jobs.get(id_)
         if job is None or job.state not in WAITING:
             return False
+        if queue not in (None, job.queue):
+            job.tell(What.MOVED)
+        if priority not in (None, job.priority):
+            job.tell(What.REPRIORITISED)
         job.queue = job.queue if queue is None else queue
         job.priority = job.priority if priority is None else priority
+        return True
+
+    def edit(self, id_: JobId) -> bool:
+        job = self.jobs.get(id_)
+        if job is None or job.state not in WAITING:
+            return False
+        if not job.edited:
+            job.tell(What.EDITED)
+        job.edited = True
         return True
 
     def remove(self, id_: JobId) -> bool:

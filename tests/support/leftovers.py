@@ -24,7 +24,8 @@ from holdfast.store.open import open_store
 from holdfast.testing.servers import ValkeyServer
 
 ROLLED = ("sealed", "rolled", "ever")
-KEPT = ("meta", "queues", "paused", "leaders", "wake_counters", "totals", "worker_counts", *ROLLED)
+COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings")
+KEPT = ("meta", "queues", "paused", "leaders", *COUNTERS, *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")
 AGES = 36_500 * 86_400.0
 LONG_AFTER = datetime(2150, 1, 1, tzinfo=UTC)

@@ -206,7 +206,7 @@ class Client:
                 found = await jobs.get([meant])
                 if not found:
                     raise UnknownJob(job_id)
-                act.changed = int(await row.change_one(jobs, found[0], checked))
+                act.changed = int(await row.change_one(jobs, found[0], checked, by))
 
         await self._on_jobs(work)
 
@@ -255,7 +255,7 @@ class Client:
 
         async def work(jobs: JobsWithin) -> None:
             async with self._acts.act(jobs, by, Noun.JOBS, Verb.EDIT, meant, value=changes) as act:
-                await self._editor.edit(jobs, meant, args, tags)
+                await self._editor.edit(jobs, meant, args, tags, by)
                 act.changed = 1
 
         await self._on_jobs(work)
@@ -300,7 +300,7 @@ class Client:
                 if on_progress is not None:
                     on_progress(done, matched)
 
-            return await change_all(self._jobs, meant, row, checked, dry_run, note)
+            return await change_all(self._jobs, meant, row, checked, dry_run, note, by)
 
     async def cancel_all(self, **which: Unpack[BulkCall]) -> BulkReport:
         """Cancel every live job that matches."""

@@ -33,6 +33,7 @@ class Editor:
         job_id: JobId,
         args: Mapping[str, Any] | None,
         tags: Sequence[str] | None,
+        by: str | None,
     ) -> None:
         """Edit one job."""
         if args is not None:
@@ -43,7 +44,7 @@ class Editor:
         for _ in range(EDIT_ROUNDS):
             job = await _waiting(jobs, job_id)
             text = None if args is None else self._edited(job, args)
-            if await jobs.edit([job.id], text, new_tags):
+            if await jobs.edit([job.id], text, new_tags, by):
                 return
         raise Refused(f"job {job_id} keeps moving: nothing was changed")
 

@@ -84,6 +84,7 @@ async def change_all(
     value: object,
     dry_run: bool,
     on_progress: OnProgress | None,
+    by: str | None = None,
 ) -> BulkReport:
     """Apply a verb to every matching job that is in one of the states of the verb.
 
@@ -97,7 +98,7 @@ async def change_all(
     changed, cursor = 0, None
     while True:
         page = await jobs.page(which, PAGE_LIMIT, cursor)
-        changed += len(await row.change(jobs, [job.id for job in page.jobs], value))
+        changed += len(await row.change(jobs, [job.id for job in page.jobs], value, by))
         if on_progress is not None:
             on_progress(changed, matched)
         if page.next_cursor is None:

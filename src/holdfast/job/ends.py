@@ -169,7 +169,10 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True):
+    """`by` names the operator who asked for it, if one did."""
+
     reason: str = "cancelled on request"
+    by: str | None = None
 
 
 class DeadlinePassed(msgspec.Struct, frozen=True, tag=True):

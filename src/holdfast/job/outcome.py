@@ -59,6 +59,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
     takes a shorter way only for a job without any. `why` is the word for a move to a live state.
+    `by` names the operator who asked for the move.
     """
 
     id: JobId
@@ -77,6 +78,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     cool: float | None = None
     ties: int = NO_TIES
     why: What | None = None
+    by: str | None = None
 
     @property
     def what(self) -> What:
@@ -85,6 +87,13 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         if word is None:
             raise TypeError(f"a move to {self.to} must say why")
         return word
+
+    @property
+    def message(self) -> str | None:
+        """What the happening of this move says beside its word."""
+        if self.error is not None:
+            return self.error.message
+        return None if self.reason == self.what.replace("_", " ") else self.reason
 
     @property
     def is_plain_success(self) -> bool:
@@ -160,9 +169,9 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             return move.waiting(JobState.SCHEDULED, _wait(seconds), why, What.PUT_OFF)
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
-        case Cancelled(reason):
-            shown = clean(reason, MESSAGE_LIMIT)
-            return move.ended(JobState.CANCELLED, reason=shown, bump=job.state is JobState.RUNNING)
+        case Cancelled(reason, by):
+            shown, bump = clean(reason, MESSAGE_LIMIT), job.state is JobState.RUNNING
+            return move.ended(JobState.CANCELLED, reason=shown, bump=bump, by=by)
         case DeadlinePassed():
             reason = "not started in time" if policy.start_only else "deadline passed"
             return move.ended(JobState.EXPIRED, reason=reason, bump=1)
@@ -267,6 +276,7 @@ class _Mover(msgspec.Struct, frozen=True):
         bump: int = 0,
         reason: str | None = None,
         error: ErrorEntry | None = None,
+        by: str | None = None,
     ) -> Transition:
         return self._to(
             to,
@@ -276,6 +286,7 @@ class _Mover(msgspec.Struct, frozen=True):
             keep_for=self.policy.retention.keep_for(to),
             reason=reason,
             error=error,
+            by=by,
         )
 
     def waiting(

@@ -1,4 +1,4 @@
-"""What moves a job: the words by which moves are counted."""
+"""What happens to a job: the words by which moves are counted and its life is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.job.state import ENDED, JobState
 
 
 class What(StrEnum):
-    """Why a job came, went, or changed its place.
+    """Why a job came, went, changed its place, or was changed where it is.
 
     A move to an ended state is always counted under the word of that state. A job that fails for
     good because its attempt timed out is `failed`; one that is tried again is `timed_out`.
@@ -38,6 +38,15 @@ class What(StrEnum):
     MOVED = "moved"  # to another queue: it leaves one and comes to the other
     DELETED = "deleted"
     PRUNED = "pruned"
+    CANCEL_ASKED = "cancel_asked"  # of a running job: its worker is told
+    REPRIORITISED = "reprioritised"
+    EDITED = "edited"
 
 
+USUAL = frozenset(
+    {What.ENQUEUED, What.CLAIMED, What.SUCCEEDED, What.PROMOTED, What.DELETED, What.PRUNED}
+)
+"""What leaves no happening: the job itself tells of it, or is gone."""
+IN_PLACE = frozenset({What.CANCEL_ASKED, What.REPRIORITISED, What.EDITED})
+"""What moves no job, and so is not counted."""
 OF_ENDED: Mapping[JobState, What] = {state: What(state.value) for state in ENDED}

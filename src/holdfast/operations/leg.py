@@ -195,7 +195,8 @@ class Leg:
         """A page that the store cannot change whole is halved, until the job is alone that it
         cannot change."""
         try:
-            return {*await self._row.change(self._store.jobs, ids, value)}
+            by = self.operation.request.by
+            return {*await self._row.change(self._store.jobs, ids, value, by)}
         except (StoreUnavailable, StoreRefuses):
             raise
         except Exception as error:  # noqa: BLE001 - kept with the operation, and shown

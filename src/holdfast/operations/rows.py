@@ -15,8 +15,9 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.store import Store
 
-Change = Callable[[JobsWithin, Sequence[JobId], Any], Awaitable[list[JobId]]]
-"""Applies a verb with its checked value to jobs; answers with the ids of the jobs it changed."""
+Change = Callable[[JobsWithin, Sequence[JobId], Any, str | None], Awaitable[list[JobId]]]
+"""Applies a verb with its checked value to jobs; the last value says for whom. Answers with the ids
+of the jobs it changed."""
 
 
 def _nothing(job: Job) -> None:
@@ -112,10 +113,12 @@ class JobVerb(OperatorVerb):
             raise BadOption(f"value of {self.verb}", "left out: the verb takes none", value)
         return None
 
-    async def change_one(self, jobs: JobsWithin, job: Job, value: Any) -> bool:
+    async def change_one(
+        self, jobs: JobsWithin, job: Job, value: Any, by: str | None = None
+    ) -> bool:
         """Apply the verb to one job that was just read. Answers whether the job was changed;
         a verb that refuses raises `Refused` instead of answering False."""
-        changed = await self.change(jobs, [job.id], value)
+        changed = await self.change(jobs, [job.id], value, by)
         if not changed and self.refuses:
             raise Refused(self.refusal(job))
         return bool(changed)

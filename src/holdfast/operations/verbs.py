@@ -34,7 +34,7 @@ CANCEL_ROUNDS = 10
 """How often a cancel reads a job again that moved between the read and the write."""
 
 
-async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId]:
+async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None, by: str | None) -> list[JobId]:
     """End waiting jobs and mark running ones. A job that moves between the read and the write is
     read again, at most `CANCEL_ROUNDS` times."""
     done: list[JobId] = []
@@ -43,22 +43,23 @@ async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None) -> list[JobId
         live = await jobs.live(left) if left else []
         if not live:
             break
-        marked = await _mark_running(jobs, [job for job in live if job.state is JobState.RUNNING])
-        ended = await _end_waiting(jobs, [job for job in live if job.state in WAITING])
+        running = [job for job in live if job.state is JobState.RUNNING]
+        marked = await _mark_running(jobs, running, by)
+        ended = await _end_waiting(jobs, [job for job in live if job.state in WAITING], by)
         reached = {*marked, *ended}
         done += reached
         left = [job.id for job in live if job.id not in reached]
     return done
 
 
-async def _mark_running(jobs: JobsWithin, running: Sequence[Live]) -> list[JobId]:
-    return await jobs.request_cancel([job.id for job in running]) if running else []
+async def _mark_running(jobs: JobsWithin, running: Sequence[Live], by: str | None) -> list[JobId]:
+    return await jobs.request_cancel([job.id for job in running], by) if running else []
 
 
-async def _end_waiting(jobs: JobsWithin, waiting: Sequence[Live]) -> list[JobId]:
+async def _end_waiting(jobs: JobsWithin, waiting: Sequence[Live], by: str | None) -> list[JobId]:
     if not waiting:
         return []
-    verdicts = await jobs.finish([decide(job, Cancelled()) for job in waiting])
+    verdicts = await jobs.finish([decide(job, Cancelled(by=by)) for job in waiting])
     return [verdict.id for verdict in verdicts if verdict.accepted]
 
 
@@ -97,7 +98,7 @@ REQUEUE = JobVerb(
     done="requeued",
     fits="an ended job",
     states=ENDED,
-    change=lambda jobs, ids, _: jobs.requeue(ids),
+    change=lambda jobs, ids, _, by: jobs.requeue(ids, by),
     by_default=frozenset({JobState.FAILED}),
     undo=Verb.CANCEL,
     applied=lambda job, _: job is not None,
@@ -108,7 +109,7 @@ RESUME = JobVerb(
     done="resumed",
     fits="a suspended job",
     states=frozenset({JobState.SUSPENDED}),
-    change=lambda jobs, ids, _: jobs.resume(ids),
+    change=lambda jobs, ids, _, by: jobs.resume(ids, by),
     applied=lambda job, _: job is not None,
 )
 RESCHEDULE = JobVerb(
@@ -117,7 +118,7 @@ RESCHEDULE = JobVerb(
     done="rescheduled",
     fits="a ready or scheduled job",
     states=frozenset({JobState.READY, JobState.SCHEDULED}),
-    change=lambda jobs, ids, due: jobs.reschedule(ids, due),
+    change=lambda jobs, ids, due, by: jobs.reschedule(ids, due, by),
     by_default=frozenset({JobState.SCHEDULED}),
     arguments=(Parameter("due", "Seconds from now, or an aware datetime.", float, _due),),
     undo=Verb.RESCHEDULE,
@@ -131,7 +132,7 @@ DELETE = JobVerb(
     done="deleted",
     fits="an ended job",
     states=ENDED,
-    change=lambda jobs, ids, _: jobs.delete(ids),
+    change=lambda jobs, ids, _, by: jobs.delete(ids),
     danger=True,
     applied=lambda job, _: job is None,
 )
@@ -141,7 +142,7 @@ MOVE = JobVerb(
     done="moved",
     fits="a waiting job",
     states=WAITING,
-    change=lambda jobs, ids, queue: jobs.move(ids, queue),
+    change=lambda jobs, ids, queue, by: jobs.move(ids, queue, by),
     arguments=(Parameter("queue", "The queue to put them in.", str, _queue),),
     undo=Verb.MOVE,
     applied=lambda job, queue: job is not None and job.queue == queue,
@@ -154,7 +155,7 @@ REPRIORITISE = JobVerb(
     done="reprioritised",
     fits="a waiting job",
     states=WAITING,
-    change=lambda jobs, ids, priority: jobs.reprioritise(ids, priority),
+    change=lambda jobs, ids, priority, by: jobs.reprioritise(ids, priority, by),
     arguments=(Parameter("priority", "The new priority: lower runs first.", int, _priority),),
     undo=Verb.REPRIORITISE,
     applied=lambda job, priority: job is not None and job.priority == priority,

@@ -47,7 +47,7 @@ TIMED: tuple[dict[str, Any], ...] = (
     {"delay": 0.25, "deadline_in": 86_400.5},
     {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
 )
-ITS_OWN = ("id", "job_id", "seq")
+ITS_OWN = ("id", "job_id", "seq", "n")
 """The columns that no two jobs share."""
 
 

@@ -28,9 +28,12 @@ class Finishing(Protocol):
 
         To an ended state: an outcome row, kept for `keep_for` or as the queue's tuning
         overrides. To scheduled: due after `delay`. To ready: at its old position in line.
-        To suspended: woken after `delay`, or only by `resume`. An error is appended to the
-        history (newest 32 kept). `cool` makes the queue cool down: the first throttle of a
-        window raises the queue's count and sets
+        To suspended: woken after `delay`, or only by `resume`. Every move but a success
+        leaves a happening, with its error if it has one. Of a job's happenings the newest 32 errors
+        are kept, and the first 8 and the newest 24 others.
+
+        `cool` makes the queue cool down: the first throttle of a window raises the queue's count
+        and sets
         `cool_until = now + max(cool, min(throttle_base * 2 ** (count - 1), throttle_cap))`;
         siblings inside the window only ever extend it to their own hint; a throttle later
         than 120 s after the window's end starts counting from one again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import JobState
@@ -27,6 +28,11 @@ class ReadingById(Protocol):
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
         """The outcomes of those that have ended, in any order."""
+        ...
+
+    async def life(self, ids: Sequence[JobId]) -> list[Happening]:
+        """What happened to these jobs. Those of one job stand in the order in which they happened;
+        the jobs in any order."""
         ...
 
 

@@ -18,7 +18,6 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
-from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import JobState
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
@@ -183,17 +182,16 @@ class PostgresFinishing(JobVerbs):
             [move.result for move in moves],
             [move.reason for move in moves],
             [error and error.kind for error in errors],
-            [error and error.message for error in errors],
+            [move.message for move in moves],
             [error and error.traceback for error in errors],
-            [error and error.attempt for error in errors],
-            ERRORS_KEPT,
+            [move.by for move in moves],
+            [error and error.fingerprint for error in errors],
             Retention().other,
             by and by.id,
             by and by.alive_since,
             [move.run_at for move in moves],
             self._waits_for_locks,
             [move.what.value for move in moves],
-            [error and error.fingerprint for error in errors],
             SAMPLE_SECONDS,
         ):
             job = JobId(row["job_id"])

@@ -65,12 +65,12 @@ class PostgresJobsWithin(PostgresInserting, PostgresFinishing, PostgresOperating
         async with self._bounded(keys_of(jobs)) as bound:
             return await insert_on(session, self._connections, jobs, bound)
 
-    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
+    async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         found = await self._connections.fetch("keys/of_jobs", list(ids))
         if not found:
-            return await self._requeue(ids, None)
+            return await self._requeue(ids, None, by)
         async with self._bounded(sorted({row["key"] for row in found})) as bound:
-            return await self._requeue(ids, bound)
+            return await self._requeue(ids, bound, by)
 
     @asynccontextmanager
     async def _bounded(self, keys: Sequence[str]) -> AsyncIterator[str]:

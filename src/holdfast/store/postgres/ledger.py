@@ -104,22 +104,24 @@ def _job(plan: Plan) -> NewJob | None:
 async def _cancel(session: Session, channel: str, plans: Sequence[Plan]) -> None:
     """End the predecessors that wait, and ask those that run. A job that was handed back in between
     waits again, so the jobs that neither step found are looked for once more."""
-    by: dict[JobId, str] = {}
+    whys: dict[JobId, str] = {}
     for plan in plans:
         for job_id in plan.cancel:
-            by.setdefault(job_id, f"the plan of {plan.at.astimezone(UTC).isoformat()}")
-    if by:
-        await _end_waiting(session, by)
-    if by:
-        for row in await session.timed("jobs/request_cancel", channel, sorted(by)):
-            del by[JobId(str(row["job_id"]))]
-    if by:
-        await _end_waiting(session, by)
+            told = f"replaced by the plan of {plan.at.astimezone(UTC).isoformat()}"
+            whys.setdefault(job_id, told)
+    if whys:
+        await _end_waiting(session, whys)
+    if whys:
+        ids, told_of = sorted(whys), [whys[job_id] for job_id in sorted(whys)]
+        for row in await session.timed("jobs/request_cancel", channel, ids, None, told_of):
+            del whys[JobId(str(row["job_id"]))]
+    if whys:
+        await _end_waiting(session, whys)
 
 
-async def _end_waiting(session: Session, by: dict[JobId, str]) -> None:
-    """End the jobs of `by` that wait, and take them out of it."""
-    ids = sorted(by)
-    values = (ids, [by[job_id] for job_id in ids], Retention().other)
+async def _end_waiting(session: Session, whys: dict[JobId, str]) -> None:
+    """End the jobs of `whys` that wait, and take them out of it."""
+    ids = sorted(whys)
+    values = (ids, [whys[job_id] for job_id in ids], Retention().other)
     for row in await session.timed("jobs/replace", *values):
-        del by[JobId(row["job_id"])]
+        del whys[JobId(row["job_id"])]

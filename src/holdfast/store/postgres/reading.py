@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job, Live
 from holdfast.job.state import JobState
@@ -39,6 +40,10 @@ class PostgresReading(JobVerbs):
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
         found = await self._connections.fetch("jobs/outcomes", list(dict.fromkeys(ids)))
         return [rows.outcome(row) for row in found]
+
+    async def life(self, ids: Sequence[JobId]) -> list[Happening]:
+        found = await self._connections.fetch("jobs/life", list(dict.fromkeys(ids)))
+        return [rows.happening(row) for row in found]
 
     async def ahead(self, job_id: JobId) -> int:
         [(count,)] = await self._connections.fetch("jobs/ahead", job_id)

@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.facts import WorkerFacts
@@ -136,6 +138,24 @@ def outcome(row: Any) -> Outcome:
         row["result"],
         row["reason"],
         row["fingerprint"],
+    )
+
+
+def happening(row: Any) -> Happening:
+    return Happening(
+        job_id=JobId(str(row["job_id"])),
+        at=row["at"],
+        what=What(row["what"]),
+        attempt=row["attempt"],
+        fence=row["fence"],
+        worker_id=worker(row["worker_id"]),
+        claimed_at=row["claimed_at"],
+        due_at=row["due_at"],
+        by=row["by"],
+        kind=row["kind"],
+        message=row["message"],
+        traceback=row["traceback"],
+        fingerprint=row["fingerprint"],
     )
 
 

@@ -27,6 +27,8 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
+from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import TRANSITIONS, UNTIMED, WAITING, JobState
 from holdfast.store.postgres.body import body_words
 
@@ -38,6 +40,11 @@ WORDS = {
     "now": "coalesce($1::timestamptz, statement_timestamp())",
     # The last moment that the driver can tell: it knows no infinity and no year of five digits.
     "calendar_end": "'9999-12-31 23:59:59.999999Z'::timestamptz",
+    # How much of its life a job keeps.
+    "first_kept": str(FIRST_KEPT),
+    "newest_kept": str(NEWEST_KEPT),
+    "errors_kept": str(ERRORS_KEPT),
+    "life_kept": str(FIRST_KEPT + NEWEST_KEPT + ERRORS_KEPT),
 }
 
 PLACES = {

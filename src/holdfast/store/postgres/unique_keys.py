@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import StoreUnavailable
+from holdfast.job.happening import DEBOUNCED
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import Inserted, NewJob
@@ -99,8 +100,8 @@ class _DistinctKeys:
         """End the holders; their keys are free for the next round. A holder that started to run
         in between is met again there, and keeps its key."""
         holders = sorted(replaced)
-        by = [replaced[holder].id for holder in holders]
-        values = (self._batch.now, holders, by, Retention().other)
+        whys = [f"replaced by {replaced[holder].id}" for holder in holders]
+        values = (self._batch.now, holders, whys, Retention().other)
         for row in await self._batch.on.fetch("jobs/replace", *values):
             self._replacing.add(replaced[row[0]].id)
 
@@ -109,14 +110,16 @@ class _DistinctKeys:
         call has no time, so now. A holder that started to run in between is not edited: it is met
         again in the next round."""
         args = [pushed[holder].args for holder in sorted(pushed)]
-        edits = (sorted(pushed), self._batch.channel, args, None)
+        now, channel = self._batch.now, self._batch.channel
+        edits = (now, channel, sorted(pushed), args, None, None, DEBOUNCED)
         edited = await self._batch.on.fetch("jobs/edit", *edits)
         holders = sorted(row[0] for row in edited)
         calls = [pushed[holder] for holder in holders]
         max_waits = [_unique(call).max_wait for call in calls]
         run_at = [None if call.blocked else call.run_at for call in calls]
         delays = [0.0 if call.blocked else call.delay or 0.0 for call in calls]
-        values = (self._batch.now, self._batch.channel, holders, run_at, delays, max_waits)
+        times = (holders, run_at, delays, max_waits)
+        values = (now, channel, *times, None, DEBOUNCED)
         for row in await self._batch.on.fetch("jobs/reschedule", *values):
             self._settle(pushed[row[0]], Inserted(JobId(row[0]), "debounced"))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.job.ends import Cancelled
+from holdfast.job.happening import DEBOUNCED
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, NewJob
@@ -100,8 +101,9 @@ def _conflict(
             finish(tx, [decide(held, Cancelled(f"replaced by {job.id}"))])
             return Inserted(job.id, "replaced")
         case "debounce" if state in (JobState.READY, JobState.SCHEDULED):
-            edit(tx, [holder], job.args, None)
-            reschedule(tx, [holder], _debounced(tx, job, unique, holder))
+            edit(tx, [holder], job.args, None, DEBOUNCED)
+            due = _debounced(tx, job, unique, holder)
+            reschedule(tx, [holder], due, message=DEBOUNCED)
             return Inserted(holder, "debounced")
         case "keep" | "replace" | "debounce":
             return Inserted(holder, "existing")

@@ -139,4 +139,4 @@ def _cancel(tx: Transaction, plans: Iterable[Plan]) -> None:
         return
     waiting = [job for job in live(tx, reasons) if job.state in WAITING]
     finish(tx, [decide(job, Cancelled(reasons[job.id])) for job in waiting])
-    request_cancel(tx, list(reasons))
+    request_cancel(tx, list(reasons), reasons=reasons)

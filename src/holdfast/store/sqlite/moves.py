@@ -10,15 +10,16 @@ import msgspec
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
-from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, UNTIMED, JobState
+from holdfast.job.what import USUAL
 from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.failures import count_failed
+from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.transaction import Row, Transaction, Values
+from holdfast.store.sqlite.transaction import Row, Transaction
 
 
 class Found(NamedTuple):
@@ -66,7 +67,28 @@ class Move(NamedTuple):
         moved = self.transition
         if moved.run_at is not None:
             return to_micros(moved.run_at)
-        return None if moved.delay is None else after(now, moved.delay)
+        if moved.delay is not None:
+            return after(now, moved.delay)
+        return now if moved.to is JobState.SCHEDULED else None
+
+    def told(self, now: int) -> NewHappening:
+        """The happening. It has the fence of the attempt that ended, not one that a bump made."""
+        moved, job = self.transition, self.job
+        error = moved.error
+        return NewHappening(
+            job_id=moved.id,
+            what=moved.what,
+            attempt=job.narrow.attempts + (moved.source is JobState.RUNNING),
+            fence=job.narrow.fence,
+            worker_id=job.worker_id,
+            claimed_at=job.claimed_at,
+            due_at=None if self.ends else self.due(now),
+            by=moved.by,
+            kind=error.kind if error else None,
+            fingerprint=error.fingerprint if error else None,
+            message=moved.message,
+            traceback=error.traceback if error else None,
+        )
 
     @classmethod
     def of(cls, transition: Transition, job: Found) -> Move:
@@ -145,10 +167,7 @@ def _return_to_line(tx: Transaction, moves: Sequence[Move]) -> None:
 def _schedule(tx: Transaction, moves: Sequence[Move]) -> None:
     tx.each(
         steps("parts/enter")[JobState.SCHEDULED],
-        [
-            (*move.counted, move.transition.reason, tx.now if due is None else due)
-            for move, due in ((move, move.due(tx.now)) for move in moves)
-        ],
+        [(*move.counted, move.transition.reason, move.due(tx.now)) for move in moves],
     )
     tx.wake(Topic.DUE)
 
@@ -170,28 +189,8 @@ def _drop_deadlines(tx: Transaction, moves: Sequence[Move]) -> None:
     tx.run(steps("jobs/finish")["drop deadlines"], (ids,))
 
 
-def _append_errors(tx: Transaction, moves: Sequence[Move]) -> None:
-    sql = steps("jobs/finish")
-    rows: list[Values] = [
-        {
-            "job_id": move.transition.id,
-            "now": tx.now,
-            "what": move.transition.what,
-            "attempt": error.attempt,
-            "fence": move.job.narrow.fence,
-            "worker_id": move.job.worker_id,
-            "claimed_at": move.job.claimed_at,
-            "kind": error.kind,
-            "fingerprint": error.fingerprint,
-            "message": error.message,
-            "traceback": error.traceback,
-            "kept": ERRORS_KEPT,
-        }
-        for move in moves
-        if (error := move.transition.error) is not None
-    ]
-    tx.each(sql["append error"], rows)
-    tx.each(sql["trim errors"], rows)
+def _tell(tx: Transaction, moves: Sequence[Move]) -> None:
+    tell(tx, [move.told(tx.now) for move in moves])
 
 
 def _count_failures(tx: Transaction, moves: Sequence[Move]) -> None:
@@ -232,7 +231,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.to is JobState.SUSPENDED, _suspend),
     (lambda move: move.transition.to in UNTIMED, _wait_untimed),
     (lambda move: move.ends and move.job.deadline_at is not None, _drop_deadlines),
-    (lambda move: move.transition.error is not None, _append_errors),
+    (lambda move: move.transition.what not in USUAL, _tell),
     (lambda move: move.transition.error is not None, _count_failures),
     (lambda move: move.transition.cool is not None, _cool_queues),
 )

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.records import JobFilter, Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
@@ -40,6 +42,9 @@ class SqliteReading(Verbs):
 
     async def outcomes(self, ids: Sequence[JobId]) -> list[Outcome]:
         return await self._writer.read(lambda tx: outcomes(tx, ids))
+
+    async def life(self, ids: Sequence[JobId]) -> list[Happening]:
+        return await self._writer.read(lambda tx: life(tx, ids))
 
     async def ahead(self, job_id: JobId) -> int:
         return await self._writer.read(lambda tx: ahead(tx, job_id))
@@ -93,6 +98,30 @@ def outcomes(tx: Transaction, ids: Iterable[str]) -> list[Outcome]:
             script("jobs/outcomes"), (to_json(set(ids)),)
         )
     ]
+
+
+def life(tx: Transaction, ids: Iterable[str]) -> list[Happening]:
+    return [
+        Happening(
+            job_id=JobId(job_id),
+            at=to_datetime(at),
+            what=What(what),
+            attempt=attempt,
+            fence=fence,
+            worker_id=None if worker is None else WorkerId(worker),
+            claimed_at=to_optional_datetime(claimed_at),
+            due_at=to_optional_datetime(due_at),
+            by=by,
+            kind=kind,
+            message=message,
+            traceback=traceback,
+            fingerprint=fingerprint,
+        )
+        for (
+            job_id, at, what, attempt, fence, worker, claimed_at, due_at, by,
+            kind, message, traceback, fingerprint,
+        ) in tx.rows(script("jobs/life"), (to_json(set(ids)),))
+    ]  # fmt: skip
 
 
 def page(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from holdfast.job.happening import DEBOUNCED, FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.store.contract.failures import SAMPLE_SECONDS
@@ -45,6 +46,9 @@ def constants() -> dict[str, str]:
         "RETAIN": _table({state: f"'{RETAINED_BY[state]}'" for state in sorted(ENDED)}),
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
         "ERRORS_KEPT": str(ERRORS_KEPT),
+        "FIRST_KEPT": str(FIRST_KEPT),
+        "NEWEST_KEPT": str(NEWEST_KEPT),
+        "DEBOUNCED": f"'{DEBOUNCED}'",
         "FEW_JOBS": str(FEW_JOBS),
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",
         "LATEST": str(LATEST),

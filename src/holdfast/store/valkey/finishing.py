@@ -138,6 +138,8 @@ def _row(n: int, move: Transition) -> MoveRow:
         keep_for=finite(move.keep_for),
         result=None if move.result is None else with_spread(move.result, n),
         reason=move.reason,
+        message=move.message,
+        by=move.by,
         error=None if move.error is None else nested(error_row(move.error)),
         fingerprint=None if move.error is None else move.error.fingerprint,
         cool=finite(move.cool),

@@ -85,8 +85,24 @@ class ProgressRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     at: Time
 
 
+class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One thing that happened to a job. `n` orders those of a job. Behind that of an error stands
+    an ErrorRow."""
+
+    n: int
+    at: Time
+    what: str
+    attempt: int
+    fence: int
+    worker: str | Maybe
+    claimed_at: Time | Maybe
+    due_at: Time | Maybe
+    by: str | Maybe
+    message: str | Maybe
+
+
 class ErrorRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """One error of a job. The script writes the time of the error before this list."""
+    """What a happening has more if it tells of an error; its own message is then absent."""
 
     attempt: int
     kind: str
@@ -267,6 +283,8 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     keep_for: float | None
     result: str | None
     reason: str | None
+    message: str | None
+    by: str | None
     error: msgspec.Raw | None
     fingerprint: str | None
     cool: float | None
@@ -314,6 +332,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "": Record,
     "BODY_": Body,
     "PROGRESS_": ProgressRow,
+    "HAPPENING_": HappeningRow,
     "ERROR_": ErrorRow,
     "FAILURE_": FailureRow,
     "QUEUE_": QueueRow,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from holdfast.job.happening import parts_edited
 from holdfast.job.ids import JobId
 from holdfast.store.valkey.audit import ValkeyAudit
 from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
@@ -22,31 +23,43 @@ class ValkeyOperating(ValkeyVerbs):
     def audit(self) -> ValkeyAudit:
         return ValkeyAudit(self._connections)
 
-    async def resume(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("jobs/resume", ids)
+    async def resume(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
+        return await self._arriving("jobs/resume", ids, by=by or "")
 
-    async def request_cancel(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._each("jobs/request_cancel", ids)
+    async def request_cancel(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
+        return await self._each("jobs/request_cancel", ids, by=by or "")
 
-    async def requeue(self, ids: Sequence[JobId]) -> list[JobId]:
-        return await self._arriving("jobs/requeue", ids)
+    async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
+        return await self._arriving("jobs/requeue", ids, by=by or "")
 
-    async def reschedule(self, ids: Sequence[JobId], due: float | datetime) -> list[JobId]:
+    async def reschedule(
+        self, ids: Sequence[JobId], due: float | datetime, by: str | None = None
+    ) -> list[JobId]:
+        at: dict[str, object] = {"run_at": "", "delay": ""}
         if isinstance(due, datetime):
-            return await self._arriving("jobs/reschedule", ids, run_at=to_micros(due), delay="")
-        return await self._arriving("jobs/reschedule", ids, run_at="", delay=finite(due))
+            at["run_at"] = to_micros(due)
+        else:
+            at["delay"] = finite(due)
+        return await self._arriving("jobs/reschedule", ids, by=by or "", **at)
 
     async def edit(
-        self, ids: Sequence[JobId], args: str | None = None, tags: Sequence[str] | None = None
+        self,
+        ids: Sequence[JobId],
+        args: str | None = None,
+        tags: Sequence[str] | None = None,
+        by: str | None = None,
     ) -> list[JobId]:
         new_tags = "" if tags is None else pack(tuple(tags))
-        return await self._each("jobs/edit", ids, args=args or "", tags=new_tags)
+        told = {"message": parts_edited(args, tags), "by": by or ""}
+        return await self._each("jobs/edit", ids, args=args or "", tags=new_tags, **told)
 
-    async def reprioritise(self, ids: Sequence[JobId], priority: int) -> list[JobId]:
-        return await self._each("jobs/reprioritise", ids, priority=priority)
+    async def reprioritise(
+        self, ids: Sequence[JobId], priority: int, by: str | None = None
+    ) -> list[JobId]:
+        return await self._each("jobs/reprioritise", ids, priority=priority, by=by or "")
 
-    async def move(self, ids: Sequence[JobId], queue: str) -> list[JobId]:
-        return await self._each("jobs/move", ids, queue=queue)
+    async def move(self, ids: Sequence[JobId], queue: str, by: str | None = None) -> list[JobId]:
+        return await self._each("jobs/move", ids, queue=queue, by=by or "")
 
     async def delete(self, ids: Sequence[JobId]) -> list[JobId]:
         return await self._each("jobs/delete", ids)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import LIVE, JobState
@@ -49,6 +50,17 @@ class ValkeyReading(ValkeyVerbs):
                 outcome = rows.readable(rows.outcome, job_id, blob)
                 if outcome is not None:
                     found.append(outcome)
+        return found
+
+    async def life(self, ids: Sequence[JobId]) -> list[Happening]:
+        found: list[Happening] = []
+        for some in batches(dict.fromkeys(ids), READ_BATCH):
+            places = list(self._connections.by_partition(some).items())
+            calls = [("jobs/life", partition, {"chosen": mine}) for partition, mine in places]
+            answers = await self._connections.call_each(calls)
+            for (_, mine), answer in zip(places, answers, strict=True):
+                for job_id, lists in zip(mine, answer, strict=True):
+                    found += rows.readable(rows.life, job_id, *lists) or ()
         return found
 
     async def ahead(self, job_id: JobId) -> int:

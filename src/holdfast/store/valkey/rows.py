@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, NewJob, Progress
 from holdfast.job.state import ENDED, JobState
+from holdfast.job.what import What
 from holdfast.store.body import BODY, SHOWN, body_of
 from holdfast.store.contract.records import Outcome, QueueSettings
 from holdfast.store.valkey.layout import (
@@ -17,6 +19,7 @@ from holdfast.store.valkey.layout import (
     Body,
     ErrorRow,
     FailureRow,
+    HappeningRow,
     LedgerRow,
     Maybe,
     OperationRow,
@@ -48,7 +51,8 @@ to_audit_row = msgspec.msgpack.Decoder(AuditRow).decode
 to_operation_row = msgspec.msgpack.Decoder(OperationRow).decode
 to_shelf_row = msgspec.msgpack.Decoder(ShelfRow).decode
 to_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
-_to_dated_error = msgspec.msgpack.Decoder(tuple[int, ErrorRow]).decode
+_to_happening = msgspec.msgpack.Decoder(HappeningRow).decode
+_to_failure = msgspec.msgpack.Decoder(tuple[HappeningRow, ErrorRow]).decode
 _to_sample = msgspec.msgpack.Decoder(tuple[int, str, ErrorRow]).decode
 
 
@@ -187,8 +191,8 @@ def _result(row: Record) -> str | None:
 
 
 def _error(entry: bytes) -> ErrorEntry:
-    at, row = _to_dated_error(PAIR + entry)
-    return _dated(at, row)
+    row, error = _to_failure(PAIR + entry)
+    return _dated(row.at, error)
 
 
 def sample(blob: bytes) -> tuple[JobId, ErrorEntry]:
@@ -200,6 +204,33 @@ def sample(blob: bytes) -> tuple[JobId, ErrorEntry]:
 def _dated(at: int, row: ErrorRow) -> ErrorEntry:
     return ErrorEntry(
         row.attempt, row.kind, row.message, row.traceback, to_datetime(at), row.fingerprint
+    )
+
+
+def life(job_id: str, errors: list[bytes], others: list[bytes]) -> list[Happening]:
+    """The happenings of one job, from its two lists."""
+    told: list[tuple[HappeningRow, ErrorRow | None]] = [
+        *(_to_failure(PAIR + entry) for entry in errors),
+        *((_to_happening(entry), None) for entry in others),
+    ]
+    return [_happening(job_id, *one) for one in sorted(told, key=lambda one: one[0].n)]
+
+
+def _happening(job_id: str, row: HappeningRow, error: ErrorRow | None) -> Happening:
+    return Happening(
+        job_id=JobId(job_id),
+        at=to_datetime(row.at),
+        what=What(row.what),
+        attempt=row.attempt,
+        fence=row.fence,
+        worker_id=None if isinstance(row.worker, bool) else WorkerId(row.worker),
+        claimed_at=to_optional_datetime(row.claimed_at),
+        due_at=to_optional_datetime(row.due_at),
+        by=known(row.by),
+        kind=error.kind if error else None,
+        message=error.message if error else known(row.message),
+        traceback=error.traceback if error else None,
+        fingerprint=error.fingerprint if error else None,
     )
 
 

@@ -1,23 +1,23 @@
 -- $1 now   $2 channel   $3 only jobs whose worker is gone or lapsed (reclaim)   $4 ids   $5 fences
 -- $6 source states   $7 next states   $8 attempts spent   $9 crashes added   $10 fence added
 -- $11 delays   $12 seconds to keep (null: for ever)   $13 results   $14 reasons
--- $15 error kinds (null: none)   $16 messages   $17 tracebacks   $18 attempts of the errors
--- $19 errors kept   $20 seconds to keep a cancelled job whose policy does not say
+-- $15 error kinds (null: none)   $16 what their happenings say   $17 tracebacks   $18 who asked for it
+-- $19 fingerprints of errors   $20 seconds to keep a cancelled job whose policy does not say
 -- $21 who reclaims (null: nobody in particular)   $22 alive since when, as it judged   $23 due at
--- $24 wait for leases that others have locked   $25 what moves the jobs   $26 fingerprints of errors
--- $27 seconds that a sample of an error is good for
--- uses: from_waiting retention_of_policy counted failed woken
+-- $24 wait for leases that others have locked   $25 what moves the jobs
+-- $26 seconds that a sample of an error is good for
+-- uses: from_waiting retention_of_policy counted failed told woken
 -- let otherwise: $20::float8
--- let sampled: $27::float8
+-- let sampled: $26::float8
 -- Guarded moves: every end of an attempt but a plain success, and the moves of waiting jobs. A running
 -- job whose cancel was asked for does not go on: it is cancelled. Answers with the moves it made.
 with asked as materialized (
     select * from unnest($4::uuid[], $5::bigint[], $6::text[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::float8[], $12::float8[], $13::text[], $14::text[],
-        $15::text[], $16::text[], $17::text[], $18::int[], $23::timestamptz[], $25::text[],
-        $26::text[])
+        $15::text[], $16::text[], $17::text[], $18::text[], $23::timestamptz[], $25::text[],
+        $19::text[])
         as given (job_id, fence, source, next, spend, crash, bump, delay, keep, result, reason,
-            kind, message, traceback, attempt, run_at, what, fingerprint)
+            kind, message, traceback, by, run_at, what, fingerprint)
 ),
 trusted as materialized (
     -- the workers whose lease has not lapsed; locked, so that no lapsed one comes back meanwhile
@@ -83,8 +83,13 @@ judged as materialized (
     select gone.job_id, gone.queue, gone.priority, gone.seq, gone.task, gone.ties, gone.since,
         gone.claimed_at, gone.worker_id, asked.source, asked.what,
         gone.attempts + asked.spend as attempts, gone.crashes + asked.crash as crashes,
-        gone.fence + asked.bump as fence, gone.fence as held_fence, asked.attempt, asked.next, asked.delay, asked.run_at, asked.keep, asked.result,
-        asked.reason, asked.kind, asked.message, asked.traceback, asked.fingerprint,
+        gone.fence + asked.bump as fence, gone.fence as held_fence,
+        gone.attempts + (asked.source = 'running')::int as attempt, asked.next,
+        case when asked.next = 'scheduled'
+            then coalesce(asked.run_at, {{now}} + coalesce(asked.delay, 0) * interval '1 second')
+            when asked.next = 'suspended' then {{now}} + asked.delay * interval '1 second'
+            end as due_at, asked.keep, asked.result,
+        asked.reason, asked.kind, asked.message, asked.traceback, asked.by, asked.fingerprint,
         gone.cancelled and asked.next in
             ('ready', 'scheduled', 'suspended'{{each untimed_end}}, '{{place}}'{{end}}) as stopped
     from gone join asked on asked.job_id = gone.job_id
@@ -122,15 +127,13 @@ to_ready as (
 to_scheduled as (
     insert into {{schema}}.scheduled
         (job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, reason)
-    select job_id, coalesce(run_at, {{now}} + coalesce(delay, 0) * interval '1 second'), queue,
-        priority, task, attempts, crashes, fence, ties, why
+    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, why
     from closed where state = 'scheduled'
 ),
 to_suspended as (
     insert into {{schema}}.suspended
         (job_id, wake_at, queue, priority, task, attempts, crashes, fence, ties, reason)
-    select job_id, {{now}} + delay * interval '1 second', queue, priority, task, attempts, crashes,
-        fence, ties, why
+    select job_id, due_at, queue, priority, task, attempts, crashes, fence, ties, why
     from closed where state = 'suspended'
 ),
 {{each untimed_end}}
@@ -141,25 +144,14 @@ to_{{place}} as (
     from closed where state = '{{place}}'
 ),
 {{end}}
-to_happening as (
-    insert into {{schema}}.happening (job_id, at, fence, claimed_at, worker_id, attempt, what, kind,
-        message, traceback, fingerprint)
-    select job_id, {{now}}, held_fence, claimed_at, worker_id, attempt,
-        case when stopped then 'cancelled' else what end, kind, message, traceback, fingerprint
-    from closed where kind is not null
+happened as (
+    -- a success is told by its outcome; the fence is that of the attempt, without a bump
+    select job_id, held_fence as fence, claimed_at, case when not stopped then due_at end as due_at,
+        worker_id, attempt, case when stopped then 'cancelled' else what end as what, by, kind,
+        case when stopped and kind is null then why else message end as message, traceback, fingerprint
+    from closed where state <> 'succeeded'
 ),
-forgotten as (
-    -- the snapshot does not hold the entry just added, so one fewer of the old entries may stay
-    delete from {{schema}}.happening
-    using closed
-    cross join lateral (
-        select n from {{schema}}.happening as older
-        where older.job_id = closed.job_id and older.kind is not null
-        order by n desc offset $19::int - 1 limit 1
-    ) as last
-    where closed.kind is not null and happening.job_id = closed.job_id
-    and happening.kind is not null and happening.n <= last.n
-),
+{{told}},
 counting as (
     select queue, task, source, state as target,
         case when stopped then 'cancelled' else what end as what
@@ -171,7 +163,7 @@ now_ready as (
     select queue from closed where state = 'ready'
 ),
 now_timed as (
-    select from closed where state = 'scheduled' or (state = 'suspended' and delay is not null)
+    select from closed where state = 'scheduled' or (state = 'suspended' and due_at is not null)
 ),
 {{woken}}
 select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.calls

@@ -1,9 +1,13 @@
--- $1 now   $2 holders, in order of their ids   $3 who replaces each   $4 seconds to keep
--- uses: from_waiting retention_of_policy counted
+-- $1 now   $2 holders, in order of their ids   $3 why each of them ends   $4 seconds to keep
+-- uses: from_waiting retention_of_policy counted happened_waiting told
+-- let what: 'cancelled'
+-- let by: null::text
+-- let due: null::timestamptz
+-- let message: why
 -- let otherwise: $4::float8
 -- Ends waiting holders as cancelled and gives up their keys. A holder that runs by now is left alone.
 with leaving as materialized (
-    select job_id, by from unnest($2::uuid[], $3::text[]) as given (job_id, by)
+    select job_id, why from unnest($2::uuid[], $3::text[]) as given (job_id, why)
 ),
 {{from_waiting}},
 to_outcome as (
@@ -15,7 +19,7 @@ to_outcome as (
             (select (settings ->> 'retain_other')::float8 from {{schema}}.queue where queue.name = gone.queue),
             {{retention_of_policy}}
         ),
-        'replaced by ' || leaving.by
+        leaving.why
     from out_of_waiting as gone
     join leaving on leaving.job_id = gone.job_id
     join {{schema}}.job on job.id = gone.job_id
@@ -24,6 +28,12 @@ counting as (
     select queue, task, source, 'cancelled' as target, 'cancelled' as what from out_of_waiting
 ),
 {{counted}},
+told_of as (
+    select gone.job_id, gone.attempts, gone.fence, leaving.why
+    from out_of_waiting as gone join leaving on leaving.job_id = gone.job_id
+),
+{{happened_waiting}},
+{{told}},
 freed as (
     delete from {{schema}}.unique_key
     using out_of_waiting as gone join {{schema}}.job on job.id = gone.job_id

@@ -1,6 +1,11 @@
 -- $1 now   $2 channel   $3 ids
 -- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
--- uses: counted woken
+-- $5 who requeues
+-- uses: counted happened_waiting told woken
+-- let what: 'requeued'
+-- let by: $5::text
+-- let due: null::timestamptz
+-- let message: null::text
 -- A job with a unique key must get its key back first; of two jobs with one key the first that is named
 -- gets it. On a conflict the server shows the newest version of the key, but the statement's snapshot
 -- decides where the holder is. So a key that changed hands since the snapshot is not taken, and its job
@@ -14,8 +19,8 @@ named as materialized (
     group by job_id
 ),
 ended as materialized (
-    select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.fence,
-        outcome.ties, outcome.state
+    select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.attempts,
+        outcome.fence, outcome.ties, outcome.state
     from {{schema}}.outcome
     where outcome.job_id = any ($3::uuid[])
     order by outcome.job_id for update skip locked
@@ -86,6 +91,11 @@ counting as (
     select queue, task, state as source, 'ready' as target, 'requeued' as what from chosen
 ),
 {{counted}},
+told_of as (
+    select * from chosen
+),
+{{happened_waiting}},
+{{told}},
 now_ready as (
     select queue from chosen
 ),

@@ -1,5 +1,10 @@
 -- $1 now   $2 channel   $3 ids   $4 run at   $5 delays   $6 most seconds after its insertion (or null)
--- uses: counted woken
+-- $7 who reschedules   $8 what its happening says (or null)
+-- uses: counted happened_waiting told woken
+-- let what: 'rescheduled'
+-- let by: $7::text
+-- let due: due_at
+-- let message: $8::text
 -- Makes scheduled or ready jobs due at another time. A scheduled job that is due now becomes ready, at
 -- the end of its queue. A ready job that is due now keeps its position.
 with given as materialized (
@@ -42,11 +47,15 @@ to_ready as (
     select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from from_scheduled order by job_id
 ),
+put_off as materialized (
+    select job_id, due_at, attempts, fence from {{schema}}.scheduled
+    where job_id = any (array(select id from asked where later))
+),
 pushed as (
     update {{schema}}.scheduled set due_at = asked.due_at
     from asked
     where scheduled.job_id = asked.id and asked.later
-    returning scheduled.job_id, scheduled.queue, scheduled.task
+    returning scheduled.job_id, scheduled.queue, scheduled.task, scheduled.due_at
 ),
 moved as materialized (
     select job_id, false as is_ready, null::text as queue from from_ready
@@ -63,6 +72,16 @@ counting as (
     select queue, task, 'scheduled', 'scheduled', 'rescheduled' from pushed
 ),
 {{counted}},
+told_of as (
+    select job_id, attempts, fence, asked.due_at from from_ready join asked on asked.id = job_id
+    union all
+    select job_id, attempts, fence, null from from_scheduled
+    union all
+    select job_id, attempts, fence, pushed.due_at from pushed join put_off using (job_id)
+    where pushed.due_at <> put_off.due_at
+),
+{{happened_waiting}},
+{{told}},
 now_ready as (
     select queue from moved where is_ready
 ),

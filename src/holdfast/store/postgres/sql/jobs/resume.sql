@@ -1,5 +1,9 @@
--- $1 now   $2 channel   $3 ids
--- uses: counted woken
+-- $1 now   $2 channel   $3 ids   $4 who resumes
+-- uses: counted happened_waiting told woken
+-- let what: 'resumed'
+-- let by: $4::text
+-- let due: null::timestamptz
+-- let message: null::text
 with moved as materialized (
     select job_id from {{schema}}.suspended
     where job_id = any ($3::uuid[])
@@ -19,6 +23,11 @@ counting as (
     select queue, task, 'suspended' as source, 'ready' as target, 'resumed' as what from gone
 ),
 {{counted}},
+told_of as (
+    select job_id, attempts, fence from gone
+),
+{{happened_waiting}},
+{{told}},
 now_ready as (
     select queue from gone
 ),

@@ -23,28 +23,6 @@ insert into holdfast_outcome (
 )
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: append error
-insert into holdfast_happening (
-    job_id, n, at, what, attempt, fence, worker_id, claimed_at, kind, fingerprint, message, traceback
-)
-select
-    :job_id, coalesce(max(n), 0) + 1, :now, :what, :attempt, :fence, :worker_id, :claimed_at,
-    :kind, :fingerprint, :message, :traceback
-from holdfast_happening
-where job_id = :job_id
-
--- name: trim errors
-delete from holdfast_happening
-where job_id = :job_id
-    and kind is not null
-    and n <= (
-        select n
-        from holdfast_happening
-        where job_id = :job_id and kind is not null
-        order by n desc
-        limit 1 offset :kept
-    )
-
 -- name: retentions
 select name, settings from holdfast_queue where settings <> '{}'
 

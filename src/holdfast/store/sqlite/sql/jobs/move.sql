@@ -1,4 +1,1 @@
-update {{place}}
-set queue = :value
-where job_id in (select value from json_each(:ids))
-returning job_id
+update {{place}} set queue = ? where job_id in (select value from json_each(?))

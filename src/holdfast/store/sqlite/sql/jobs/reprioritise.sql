@@ -1,4 +1,1 @@
-update {{place}}
-set priority = :value
-where job_id in (select value from json_each(:ids))
-returning job_id
+update {{place}} set priority = ? where job_id in (select value from json_each(?))

@@ -1,4 +1,11 @@
+-- name: asked
+select
+    job_id, attempts, fence, worker_id, claimed_at, cancel_requested_at is null,
+    worker_id in (select id from holdfast_worker)
+from holdfast_lease
+where job_id in (select value from json_each(?))
+
+-- name: mark
 update holdfast_lease
-set cancel_requested_at = coalesce(cancel_requested_at, :now)
-where job_id in (select value from json_each(:ids))
-returning job_id, worker_id, worker_id in (select id from holdfast_worker)
+set cancel_requested_at = ?
+where cancel_requested_at is null and job_id in (select value from json_each(?))

@@ -69,13 +69,17 @@ local function go(move, record)
     end
 end
 
-local function note_error(move, record)
-    if move[MOVE_ERROR] then
-        local key = partition .. ':e:' .. move[MOVE_ID]
-        after_all[#after_all + 1] = {'RPUSH', key, cmsgpack.pack(moment) .. move[MOVE_ERROR]}
-        after_all[#after_all + 1] = {'LTRIM', key, -ERRORS_KEPT, -1}
-        note_failure(move[MOVE_FINGERPRINT], record[TASK], move[MOVE_ID], move[MOVE_ERROR])
+-- A success is told by its outcome. `row` is what was seen of the job before the move.
+local function tell_of(move, record, row)
+    local state, what, message = record[STATE], move[MOVE_WHAT], move[MOVE_MESSAGE]
+    if state == 'succeeded' then
+        return
     end
+    if state ~= move[MOVE_TO] then
+        what, message = state, record[REASON]
+    end
+    local due_at = WAITING[state] and state ~= 'ready' and record[AT]
+    tell(move[MOVE_ID], row, what, move[MOVE_BY], message, due_at, move[MOVE_ERROR])
 end
 
 local cooled = {}
@@ -88,9 +92,11 @@ end
 -- A job with ties has more to settle. Each kind of tie gets a step here, behind the others, for
 -- records whose TIES are not 0: what the step changes is then written with the move itself.
 local function apply(move, record)
+    local row = seen(record)
     spend(move, record)
     go(move, record)
-    note_error(move, record)
+    tell_of(move, record, row)
+    note_failure(move[MOVE_FINGERPRINT], record[TASK], move[MOVE_ID], move[MOVE_ERROR])
     cool(move, record)
 end
 

@@ -1,6 +1,6 @@
 -- Put waiting jobs in another queue.
 -- KEYS: partition
--- ARGV: now queue chosen
+-- ARGV: now queue by chosen
 -- uses: unrefused time record counts changes names places
 --
 -- `chosen`: ids. Answers the moved jobs.
@@ -11,6 +11,7 @@ for _, id in ipairs(ids) do
     if record and WAITING[record[STATE]] then
         leave(id, record)
         if record[QUEUE] ~= queue then
+            tell(id, seen(record), 'moved', by, record[QUEUE])
             note('moved', record)
             record[QUEUE] = queue
             note('moved', record)

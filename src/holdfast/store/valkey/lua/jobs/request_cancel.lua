@@ -1,6 +1,6 @@
 -- Mark running jobs as to be cancelled and tell their workers.
 -- KEYS: partition
--- ARGV: now chosen
+-- ARGV: now by chosen
 -- uses: unrefused time record counts changes names places
 --
 -- `chosen`: ids. Answers the jobs that are running.
@@ -9,9 +9,7 @@ load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
     if record and record[STATE] == 'running' then
-        record[CANCEL_AT] = record[CANCEL_AT] or moment
-        changed[id] = true
-        wake_to_cancel(record[WORKER])
+        ask_to_cancel(id, record, by)
         answer[#answer + 1] = id
     end
 end

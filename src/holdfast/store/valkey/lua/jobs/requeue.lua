@@ -1,6 +1,6 @@
 -- Make ended jobs ready again, as new but for their history and fence.
 -- KEYS: partition
--- ARGV: now arrival chosen
+-- ARGV: now arrival by chosen
 -- uses: time arrival record counts changes names places queues moves ledger started keys
 --
 -- `chosen`: [id, index]. A job whose unique key another job holds by now stays as it is. Answers
@@ -21,6 +21,7 @@ local function revive(id, record, seq)
     if record[KEY] then
         taken[record[KEY]] = id
     end
+    tell(id, seen(record), 'requeued', by)
     leave(id, record)
     forget_attempt(record)
     record[ATTEMPTS], record[CRASHES] = 0, 0

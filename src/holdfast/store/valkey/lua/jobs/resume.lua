@@ -1,6 +1,6 @@
 -- Make suspended jobs ready now.
 -- KEYS: partition
--- ARGV: now arrival chosen
+-- ARGV: now arrival by chosen
 -- uses: unrefused time arrival record counts changes names places queues moves
 --
 -- `chosen`: [id, index]. Answers those jobs that were suspended.
@@ -11,6 +11,7 @@ for _, one in ipairs(cmsgpack.unpack(chosen)) do
     load({id})
     local record = records[id]
     if record and record[STATE] == 'suspended' then
+        tell(id, seen(record), 'resumed', by)
         make_ready(id, record, 'resumed', arrive(one[2]))
         answer[#answer + 1] = id
     end

@@ -4,7 +4,7 @@
 -- Removals are written first. A server without memory allows them, and after a first write it
 -- allows the others too. An insert removes nothing: it begins with a write that such a server
 -- refuses, so it is refused as a whole.
--- uses: names heads wake
+-- uses: names heads wake happenings
 local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
 local after_all = {}
@@ -49,6 +49,16 @@ local function wake_to_cancel(worker)
         after_all[#after_all + 1] = {'HINCRBY', partition .. ':wake_counters', message, 1}
     end
     wake(message)
+end
+
+-- Mark a running job as to be cancelled, and tell its worker. Of several requests the first counts.
+local function ask_to_cancel(id, record, who, message)
+    if not record[CANCEL_AT] then
+        tell(id, seen(record), 'cancel_asked', who, message)
+        record[CANCEL_AT] = moment
+        changed[id] = true
+    end
+    wake_to_cancel(record[WORKER])
 end
 
 local function split(members)
@@ -128,6 +138,7 @@ local function flush()
     end
     write_counts()
     note_holders()
+    write_happenings()
     for n = 1, #after_all do
         redis.call(unpack(after_all[n]))
     end

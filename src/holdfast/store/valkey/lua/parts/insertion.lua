@@ -73,8 +73,12 @@ do
         end
         local text = texts['b:' .. holder] or redis.call('GET', partition .. ':b:' .. holder)
         local args = cmsgpack.unpack(job[JOB_BODY])[BODY_ARGS]
-        texts['b:' .. holder] = text and edited(text, args, '')
-        make_due(holder, record, at, arrive(job[JOB_INDEX]))
+        local new = text and edited(text, args, '')
+        if new ~= text then
+            tell(holder, seen(record), 'edited', false, DEBOUNCED)
+        end
+        texts['b:' .. holder] = new
+        make_due(holder, record, at, arrive(job[JOB_INDEX]), false, DEBOUNCED)
     end
 
     local function settle_conflict(job, holder, record)
@@ -82,6 +86,7 @@ do
         if job[JOB_ON_CONFLICT] == 'replace' and WAITING[state] then
             add(job)
             local reason = 'replaced by ' .. job[JOB_ID]
+            tell(holder, seen(record), 'cancelled', false, reason)
             make_ended(holder, record, 'cancelled', kept_by_policy(holder), reason)
             return job[JOB_ID], 'replaced'
         end

@@ -56,11 +56,17 @@ local function kept_by_policy(id)
     return read and type(kept) == 'number' and kept or tonumber(kept_otherwise)
 end
 
--- Make a job due at a time. A time that has come means ready now.
-local function make_due(id, record, at, seq)
+-- Make a job due at a time. A time that has come means ready now. `who` and `message` are for the
+-- happening.
+local function make_due(id, record, at, seq, who, message)
+    local row = seen(record)
     if at > moment then
+        if record[STATE] == 'ready' or record[AT] ~= at then
+            tell(id, row, 'rescheduled', who, message, at)
+        end
         make_wait(id, record, 'rescheduled', 'scheduled', at, nil)
     elseif record[STATE] ~= 'ready' then
+        tell(id, row, 'rescheduled', who, message)
         make_ready(id, record, 'rescheduled', seq)
     end
 end

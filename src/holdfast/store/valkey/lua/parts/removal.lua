@@ -14,7 +14,7 @@ local function remove(id, record, what)
         put('aside', id, false)
     end
     put('deadlines', id, false)
-    for _, kind in ipairs({':b:', ':s:', ':e:', ':p:'}) do
+    for _, kind in ipairs({':b:', ':s:', ':e:', ':h:', ':p:'}) do
         removed[#removed + 1] = partition .. kind .. id
     end
     records[id], changed[id] = nil, nil

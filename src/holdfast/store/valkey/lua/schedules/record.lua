@@ -118,10 +118,9 @@ local function cancel(id, reason)
     local record = records[id]
     local state = record and record[STATE]
     if state == 'running' then
-        record[CANCEL_AT] = record[CANCEL_AT] or moment
-        changed[id] = true
-        wake_to_cancel(record[WORKER])
+        ask_to_cancel(id, record, false, reason)
     elseif WAITING[state] then
+        tell(id, seen(record), 'cancelled', false, reason)
         make_ended(id, record, 'cancelled', kept_by_policy(id), reason)
     end
 end

@@ -1,0 +1,26 @@
+-- name: tell
+insert into holdfast_happening (
+    job_id, n, at, what, attempt, fence, worker_id, claimed_at, due_at, "by",
+    kind, fingerprint, message, traceback
+)
+select
+    :job_id, coalesce(max(n), 0) + 1, :at, :what, :attempt, :fence, :worker_id, :claimed_at, :due_at,
+    :by, :kind, :fingerprint, :message, :traceback
+from holdfast_happening
+where job_id = :job_id
+
+-- name: forget
+-- Errors and other happenings are counted apart: many of one kind push out none of the other.
+delete from holdfast_happening
+where (job_id, n) in (
+    select job_id, n
+    from (
+        select
+            h.job_id, h.n, h.kind is null as harmless,
+            row_number() over (partition by h.job_id, h.kind is null order by h.n) as oldest,
+            row_number() over (partition by h.job_id, h.kind is null order by h.n desc) as newest
+        from json_each(:ids) as wanted
+        cross join holdfast_happening as h on h.job_id = wanted.value
+    )
+    where iif(harmless, newest > :newest and oldest > :first, newest > :errors)
+)
