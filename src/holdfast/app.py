@@ -25,13 +25,14 @@ from holdfast.handlers.eager import EagerJobs, RunsEagerly
 from holdfast.hooks import AroundAttempt, AroundEnqueue, Hooks, InThread, OnEnqueue, ToChild
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.logs.records import JobLines, log_event
+from holdfast.logs.records import JobLines, log_event, log_hiding
 from holdfast.store.open import check_url, open_store
 from holdfast.task import Task
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.sync import SyncClient
+    from holdfast.encryption.keyring import Keyring
     from holdfast.opened_worker import OpenedWorker
     from holdfast.store.contract.store import Store
     from holdfast.worker.last_resort import LastResort
@@ -61,6 +62,8 @@ class App(Tasks):
         max_payload: int | None = None,
         keep_audit: float | None = None,
         imports: Iterable[str] | None = None,
+        keys: Keyring | str | None = None,
+        unencrypted: Iterable[str] | None = None,
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         eager: bool | None = None,
         clock: Clock | None = None,
@@ -81,12 +84,17 @@ class App(Tasks):
             max_payload=max_payload,
             keep_audit=keep_audit,
             imports=imports,
+            keys=keys,
+            unencrypted=unencrypted,
             eager=eager,
         )
         check_url(self.settings.url)
+        keys_given = self.settings.keys
+        self.hide_key = None if keys_given is None else self._hiding(keys_given)
         self._imports = Imports(self.settings.imports)
-        self.events = Events(log_event)
-        self.job_lines = JobLines(self.events)
+        log = log_hiding if self.settings.hides_errors else log_event
+        self.events = Events(log)
+        self.job_lines = JobLines(self.events, log)
         self.eager_jobs = EagerJobs(self.settings.eager, self.events, self._eager_runner)
         self._clock = clock
         self._opened: Opened | None = None
@@ -305,7 +313,17 @@ class App(Tasks):
         )
 
     def _new_store(self) -> Store:
-        return open_store(self.settings.url, clock=self._clock)
+        chosen = self.settings
+        return open_store(
+            chosen.url, clock=self._clock, keys=chosen.keys, unencrypted=chosen.unencrypted
+        )
+
+    @staticmethod
+    def _hiding(keys: Keyring) -> Callable[[str], str]:
+        """Raises if the library is missing: the first job would be too late."""
+        from holdfast.encryption.sealing import Sealing  # most programs have no keys
+
+        return Sealing(keys).unique_key
 
     # Running -----------------------------------------------------------------------------
 

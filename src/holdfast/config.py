@@ -20,6 +20,8 @@ from holdfast.job.policy import DAY
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.encryption.keyring import Keyring
+
 PREFIX = "HOLDFAST_"
 LEAST_MAX_PAYLOAD = 1024
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -27,6 +29,8 @@ FLAGS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
 """What text may stand for True and False."""
+UNENCRYPTED = frozenset({"errors", "progress"})
+"""What may stay plain beside the keys: texts of errors, and messages of progress."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -40,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True):
     max_payload: int = 256 * 1024
     keep_audit: float = 90 * DAY
     imports: tuple[str, ...] = ()
+    keys: Keyring | None = None
+    unencrypted: tuple[str, ...] = ()
     eager: bool = False
 
     def __post_init__(self) -> None:
@@ -49,6 +55,11 @@ class Settings(msgspec.Struct, frozen=True):
         checks.count("max_payload", self.max_payload, least=LEAST_MAX_PAYLOAD)
         checks.seconds("keep_audit", self.keep_audit, zero=False)
         checks.flag("eager", self.eager)
+
+    @property
+    def hides_errors(self) -> bool:
+        """Whether the texts of errors are encrypted: then nothing else tells them either."""
+        return self.keys is not None and "errors" not in self.unencrypted
 
     @classmethod
     def load(
@@ -60,7 +71,10 @@ class Settings(msgspec.Struct, frozen=True):
     ) -> Settings:
         """Merge the sources; an argument that is None counts as not given."""
         given = {name: value for name, value in arguments.items() if value is not None}
+        environ = os.environ if environ is None else environ
         merged = cls.given(environ, folder) | given
+        if "keys" in merged:
+            merged["keys"] = _keyring(merged["keys"], environ)
         return cls(**{name: _typed(name, value) for name, value in merged.items()})
 
     @staticmethod
@@ -74,7 +88,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 def _types() -> dict[str, type]:
     kinds = {"str": str, "str | None": str, "float": float, "int": int, "bool": bool}
-    kinds["tuple[str, ...]"] = tuple
+    kinds |= {"tuple[str, ...]": tuple, "Keyring | None": object}
     return {name: kinds[kind] for name, kind in Settings.__annotations__.items()}
 
 
@@ -82,8 +96,10 @@ def _typed(name: str, value: Any) -> Any:
     """Files and the environment give text for numbers; a number that would lose something on
     the way is left as it is, to be refused."""
     kind = _types()[name]
+    if kind is object:
+        return value
     if kind is tuple:
-        return _modules(name, value)
+        return _choices(name, value) if name == "unencrypted" else _modules(name, value)
     if kind is bool:
         return FLAGS.get(value.lower(), value) if isinstance(value, str) else value
     if kind is str:
@@ -104,6 +120,39 @@ def _modules(name: str, value: object) -> tuple[str, ...]:
     if not _are_texts(given) or not all(MODULE.match(module) for module in named):
         raise BadOption(name, "names of modules, such as ['shop.tasks']", value)
     return named
+
+
+def _choices(name: str, value: object) -> tuple[str, ...]:
+    """What stays unencrypted: a list, or text with commas between."""
+    given = value.split(",") if isinstance(value, str) else value
+    found = tuple(filter(None, map(str.strip, given))) if _are_texts(given) else ("?",)
+    if not set(found) <= UNENCRYPTED:
+        raise BadOption(name, f"some of {', '.join(sorted(UNENCRYPTED))}", value)
+    return found
+
+
+def _keyring(value: object, environ: Mapping[str, str]) -> object:
+    """The keys, or those of the variable or the file that the text names. No error shows a key."""
+    from holdfast.encryption.keyring import EXPECTED, Keyring  # most programs have no keys
+
+    if isinstance(value, Keyring):
+        return value
+    if not isinstance(value, str):
+        raise BadOption("keys", EXPECTED, f"a {type(value).__name__}")
+    where, _, name = value.partition(":")
+    if where == "env":
+        if not environ.get(name):
+            raise BadOption("keys", "the name of a variable that is set", value)
+        return Keyring.of_text(environ[name])
+    return Keyring.of_text(_read_secret(name) if where == "file" else value)
+
+
+def _read_secret(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as found:
+            return found.read()
+    except (OSError, UnicodeError) as error:
+        raise BadOption("keys", f"a file that can be read ({type(error).__name__})", path) from None
 
 
 def _are_texts(given: object) -> TypeGuard[Iterable[str]]:
@@ -144,4 +193,8 @@ def _known(file: str, found: dict[str, Any]) -> dict[str, Any]:
             raise BadOption(
                 f"{os.path.basename(file)}: setting", f"one of {', '.join(_types())}", name
             )
+    keys = found.get("keys", "env:")
+    if not isinstance(keys, str) or keys.partition(":")[0] not in ("env", "file"):
+        where = "'env:NAME' or 'file:PATH': a settings file is no place for a key"
+        raise BadOption(f"{os.path.basename(file)}: keys", where, "something else")
     return found

@@ -21,6 +21,7 @@ import msgspec
 from holdfast.errors import BadOption, HoldfastError, RowRefused
 from holdfast.job.headers import decode_headers
 from holdfast.job.ids import JobId
+from holdfast.job.json_text import read_json
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Progress
 from holdfast.job.requests import (
@@ -193,7 +194,7 @@ class Context:
     def checkpoint(self) -> Any:
         """What an earlier attempt saved with `progress(checkpoint=…)`, or None."""
         saved = self._claimed.checkpoint
-        return None if saved is None else msgspec.json.decode(saved)
+        return None if saved is None else read_json("checkpoint", saved)
 
     async def progress(
         self, fraction: float | None = None, message: str | None = None, checkpoint: object = None

@@ -9,6 +9,8 @@
     ├── BadOption             an option, name or setting outside its range
     ├── PayloadTooLarge       arguments or result over the limit
     ├── Unreadable            stored in a form that this version does not know
+    ├── NoKey                 encrypted with a key that this program does not have
+    ├── Undecipherable        encrypted, and altered since or of another key of the same id
     ├── IllegalMove           a move between two states that no job makes
     ├── IdTaken               an id that a job of another call has
     ├── UnknownTask           a name that no registered task has
@@ -153,6 +155,35 @@ class Unreadable(HoldfastError):
 
     def __reduce__(self) -> tuple[type[Unreadable], tuple[str, str]]:
         return type(self), (self.what, self.problem)
+
+
+class NoKey(HoldfastError):
+    """A value is encrypted with a key that this program does not have. Programs that have the key
+    can read it."""
+
+    def __init__(self, kid: str) -> None:
+        super().__init__(
+            f"encrypted (key {kid}): this program has no key of that id: "
+            "add it to HOLDFAST_KEYS or App(keys=…)"
+        )
+        self.kid = kid
+
+    def __reduce__(self) -> tuple[type[NoKey], tuple[str]]:
+        return type(self), (self.kid,)
+
+
+class Undecipherable(HoldfastError):
+    """A value does not open with the key whose id it names."""
+
+    def __init__(self, kid: str) -> None:
+        super().__init__(
+            f"encrypted (key {kid}): it does not open with the key of that id: it was altered or "
+            "moved here from elsewhere, or this program has another key under the id"
+        )
+        self.kid = kid
+
+    def __reduce__(self) -> tuple[type[Undecipherable], tuple[str]]:
+        return type(self), (self.kid,)
 
 
 class IllegalMove(HoldfastError):

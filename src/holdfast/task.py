@@ -88,6 +88,8 @@ class TaskHost(Protocol):
     @property
     def hooks(self) -> Hooks: ...
     @property
+    def hide_key(self) -> Callable[[str], str] | None: ...
+    @property
     def client(self) -> Client: ...
     @property
     def inserter(self) -> Inserter: ...
@@ -376,6 +378,7 @@ class Task(Generic[P, R]):
         hooks = self._hooks
         if hooks is None:
             hooks = self._hooks = self.app.hooks
+            self._maker.hide_key = self.app.hide_key
         if hooks.on_enqueue:
             return self._maker.make(text, hooks.headers(self.name))
         return self._maker.make(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -21,12 +22,14 @@ import psycopg
 import pytest
 
 from holdfast.clock import Clock
+from holdfast.encryption.keyring import Keyring
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
 from tests.support.leftovers import leftovers
 from tests.support.pooled import direct
 
+KEYS_VARIABLE = "HOLDFAST_TEST_KEYS"
 ALL_TABLES: LiteralString = (
     "select format('%I.%I', schemaname, tablename) from pg_tables"
     " where schemaname not in ('pg_catalog', 'information_schema')"
@@ -218,8 +221,10 @@ async def _migrate(url: str) -> None:
 
 @asynccontextmanager
 async def opened(url: str, clock: Clock | None = None) -> AsyncIterator[Store]:
-    """A store opened for the length of a block."""
-    store = open_store(url, clock=clock)
+    """A store opened for the length of a block. With keys in the environment it encrypts, and has
+    to keep every promise of the contract all the same (`make matrix`)."""
+    keys = os.environ.get(KEYS_VARIABLE)
+    store = open_store(url, clock=clock, keys=Keyring.of_text(keys) if keys else None)
     await store.open()
     try:
         yield store

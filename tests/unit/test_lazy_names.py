@@ -41,6 +41,7 @@ SCHEDULES = {
     *("cronsim", "zoneinfo"),
 }
 OTHERS = {
+    *("cryptography", "holdfast.encryption", "holdfast.store.sealed"),
     *("click", "rich", "asyncpg", "redis", "hiredis", "pydantic", "uvloop"),
     *("tomllib", "dataclasses", "ctypes", "importlib.resources"),
 }

@@ -10,6 +10,7 @@ from holdfast.cli.output import complain, counted
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.errors import Refused
+from holdfast.job.sealed import shown
 from holdfast.operations.pages import row_of, words_of
 from holdfast.store.contract.operations import Operation, OperationState
 
@@ -58,7 +59,7 @@ def document_of(operation: Operation) -> dict[str, Any]:
         "matched": request.matched,
         "changed": progress.changed,
         "failed": progress.failed,
-        "errors": progress.errors,
+        "errors": list(map(shown, progress.errors)),
         "begun_at": operation.begun_at,
         "advanced_at": operation.advanced_at,
     }
@@ -87,7 +88,7 @@ def left_lines(operation: Operation) -> list[str]:
     were = "it was" if progress.failed == 1 else "they were"
     return [
         f"{counted(progress.failed, 'job')} left as {were}:",
-        *(f"  {error}" for error in progress.errors),
+        *(f"  {shown(error)}" for error in progress.errors),
         *([f"  and {more:,} more"] if more > 0 else []),
     ]
 

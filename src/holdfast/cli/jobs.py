@@ -63,6 +63,7 @@ async def list_jobs(
         "looked_at": page.looked_at,
         "reached": page.reached,
         "complete": page.complete,
+        "unsearched": page.unsearched,
         "counts": counts,
     }
     session.answer(document, lambda: _draw_page(page, counts, is_first=cursor is None))
@@ -72,6 +73,10 @@ def _draw_page(
     page: Page, counts: dict[JobState, int] | None, *, is_first: bool
 ) -> Iterator[RenderableType]:
     """Jobs that only a walk over all of them could count are not counted."""
+    if page.unsearched:
+        closed = f"{counted(page.unsearched, 'job')} or more of these are encrypted"
+        advice = "without their keys (HOLDFAST_KEYS) the filter cannot see into them"
+        yield make_text(f"{closed}: {advice}", "yellow")
     if page.jobs:
         yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
     elif page.complete:

@@ -18,6 +18,7 @@ MODULES = {
     "workers": ["workers", "workers_drain"],
     "operations": ["operations"],
     "audit": ["audit"],
+    "keys": ["keys"],
     "migrate": ["migrate"],
     "doctor": ["doctor"],
     "health": ["health"],
@@ -60,3 +61,4 @@ schedules_group = _group("schedules", "Look at schedules, question and change th
 workers_group = _group("workers", "Look at workers, and tell them to leave.")
 operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
 audit_group = _group("audit", "Look at what operators did.")
+keys_group = _group("keys", "Make keys for encryption, and see which are still needed.")

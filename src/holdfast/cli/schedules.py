@@ -18,6 +18,7 @@ from holdfast.clock import utcnow
 from holdfast.errors import BadOption, Unreadable
 from holdfast.job.json_text import shown_value
 from holdfast.job.policy import decode_policy
+from holdfast.job.sealed import shown, shown_json
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.schedule.status import contested, has_ended, next_due, rule_text, undeclared
 from holdfast.store.contract.records import WorkerInfo
@@ -100,8 +101,10 @@ async def show_history(
 def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) -> dict[str, Any]:
     definition = every_field(schedule.definition)
     definition["args"] = shown_value(schedule.definition.args)
+    definition["headers"] = shown_json(schedule.definition.headers)
     definition["policy"], unreadable = _policy(schedule.definition.policy)
-    due, ended, problem = None, False, schedule.error
+    problem = None if schedule.error is None else shown(schedule.error)
+    due, ended = None, False
     try:
         due, ended = next_due(schedule, now), has_ended(schedule, now)
     except BadOption as error:
@@ -131,7 +134,7 @@ def _policy(text: str) -> tuple[Any, str | None]:
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
     """A row of the ledger as a document, with three fields added: the job's duration, the kind of
     its error, and `rows_affected` of its result."""
-    document, result = with_values(entry), entry.result
+    document, result = with_values(_shown(entry)), entry.result
     took = (
         (entry.finished_at - entry.claimed_at).total_seconds()
         if entry.finished_at is not None and entry.claimed_at is not None
@@ -143,3 +146,8 @@ def entry_document(entry: LedgerEntry) -> dict[str, Any]:
         "error_code": None if entry.error is None else entry.error.partition(":")[0],
         "rows_affected": result.get("rows_affected") if isinstance(result, dict) else None,
     }
+
+
+def _shown(entry: LedgerEntry) -> LedgerEntry:
+    error = None if entry.error is None else shown(entry.error)
+    return msgspec.structs.replace(entry, reason=shown(entry.reason), error=error)

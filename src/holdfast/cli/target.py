@@ -74,6 +74,12 @@ class CommandSession:
         return Settings.load().url if locator is None else load_app(locator).settings.url
 
     @property
+    def settings(self) -> Settings:
+        """Those of the app, if the command names one or takes its store from one."""
+        locator = self.given_app if self.given_url is not None else self.locator
+        return Settings.load() if locator is None else load_app(locator).settings
+
+    @property
     def names_store(self) -> bool:
         """Whether somebody chose the store. False if only the default URL is left."""
         chosen = self.given_url is not None or self.locator is not None
@@ -115,7 +121,10 @@ class CommandSession:
         url, may_create = self.url, may_create and self.names_store
         if not may_create:
             require_store_file(url)
-        store = open_store(url, may_create=may_create)
+        chosen = self.settings
+        store = open_store(
+            url, may_create=may_create, keys=chosen.keys, unencrypted=chosen.unencrypted
+        )
         await store.open()
         try:
             yield store

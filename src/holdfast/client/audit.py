@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
+from holdfast.job.sealed import shown
 from holdfast.operations.verbs import VERBS
-from holdfast.store.contract.audit import AuditFilter, AuditPage
+from holdfast.store.contract.audit import AuditEntry, AuditFilter, AuditPage
 from holdfast.store.contract.store import Store
 
 AUDIT_PAGE_LIMIT = 1_000
@@ -46,4 +50,19 @@ class AuditVerbs:
             before=None if until is None else checks.moment("until", until),
         )
         after = None if cursor is None else check_job_id(cursor)
-        return await self._store.audit.page(which, limit, after)
+        page = await self._store.audit.page(which, limit, after)
+        return AuditPage(tuple(map(_shown, page.entries)), page.next_cursor)
+
+
+def _shown(entry: AuditEntry) -> AuditEntry:
+    """The act with "encrypted (key …)" for what this program could not open."""
+    which, error = entry.which, entry.error
+    if which is not None and "$enc" in which:
+        words: dict[str, Any] = msgspec.json.decode(which)
+        told = {
+            word: shown(text) if isinstance(text, str) else text for word, text in words.items()
+        }
+        which = msgspec.json.encode(told).decode()
+    return msgspec.structs.replace(
+        entry, which=which, error=None if error is None else shown(error)
+    )

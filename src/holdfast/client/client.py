@@ -1,9 +1,9 @@
 """The client: every verb of an opened store, for programs, the command line and HTTP.
 
 The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers, the
-audit and operations are methods of `client.queues`, `client.tasks`, `client.schedules`,
-`client.workers`, `client.audit` and `client.operations`. What each verb on jobs does, and in which
-states, is said in `holdfast.operations.verbs`.
+audit, keys and operations are methods of `client.queues`, `client.tasks`, `client.schedules`,
+`client.workers`, `client.audit`, `client.keys` and `client.operations`. What each verb on jobs
+does, and in which states, is said in `holdfast.operations.verbs`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from holdfast.client.audit import AuditVerbs
 from holdfast.client.editing import Editor, names_changed
 from holdfast.client.inserting import Inserter
 from holdfast.client.joining import Ambient
+from holdfast.client.keys import KeyVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.results import ResultWaiter, raise_unless_succeeded
+from holdfast.client.searching import count_unsearched, require_searchable
 from holdfast.client.selection import (
     PAGE_LIMIT,
     BulkCall,
@@ -43,6 +45,7 @@ from holdfast.job import checks
 from holdfast.job.checks import check_job_id, known_job_id
 from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.sealed import require_open, shown_job
 from holdfast.job.state import JobState
 from holdfast.operations.pages import narrowing
 from holdfast.operations.rows import JobVerb
@@ -89,6 +92,7 @@ class Client:
         self.tasks = TaskVerbs(store, self._acts, tasks)
         self.workers = WorkerVerbs(store, self._acts)
         self.audit = AuditVerbs(store)
+        self.keys = KeyVerbs(store)
         self._store = store
         self._providers = providers
         self._jobs = store.jobs
@@ -147,7 +151,7 @@ class Client:
         found = await self._on_jobs(lambda jobs: jobs.get([known]))
         if not found:
             raise UnknownJob(job_id)
-        return found[0]
+        return shown_job(found[0])
 
     async def page(
         self,
@@ -166,11 +170,18 @@ class Client:
         checks.count("limit", limit, most=PAGE_LIMIT)
         bound = None if look is None else checks.count("look", look)
         after = None if cursor is None else check_job_id(cursor)
-        return await self._jobs.page(job_filter(**which), limit, after, bound)
+        meant = job_filter(**which)
+        page = await self._jobs.page(meant, limit, after, bound)
+        unsearched = page.unsearched or await count_unsearched(self._jobs, meant, after)
+        jobs = tuple(map(shown_job, page.jobs))
+        return msgspec.structs.replace(page, jobs=jobs, unsearched=unsearched)
 
     async def count(self, **which: Unpack[FilterWords]) -> dict[JobState, int]:
-        """How many jobs match, by state."""
-        return await self._jobs.count(job_filter(**which))
+        """How many jobs match, by state. Raises `Refused` if some that may match are encrypted
+        with keys that this program does not have."""
+        meant = job_filter(**which)
+        await require_searchable(self._jobs, meant)
+        return await self._jobs.count(meant)
 
     async def result(self, job_id: str, timeout: Seconds | None = None) -> Any:
         """The result as a JSON value, once the job has succeeded; a typed error otherwise. Only
@@ -183,6 +194,8 @@ class Client:
         seconds = None if timeout is None else checks.wait("timeout", timeout)
         outcome = await self._results.wait(known_job_id(job_id), seconds)
         raise_unless_succeeded(outcome)
+        if outcome.result is not None:
+            require_open(outcome.result)
         return outcome.result
 
     async def explain(self, job_id: str) -> Explanation:

@@ -12,6 +12,7 @@ from holdfast.handlers.registry import Handler
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
+from holdfast.job.sealed import require_open
 from holdfast.job.state import WAITING
 from holdfast.store.contract.joining import JobsWithin
 
@@ -49,6 +50,7 @@ class Editor:
         raise Refused(f"job {job_id} keeps moving: nothing was changed")
 
     def _edited(self, job: Job, args: Mapping[str, Any]) -> str:
+        require_open(job.args_json)
         known = self._tasks.get(job.task) if job.task in self._tasks else None
         if known is not None:
             text = known.signature.edit(job.args_json, args)

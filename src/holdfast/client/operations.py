@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import msgspec
 
 from holdfast.client.acting import LONGEST_NAME, Acts
+from holdfast.client.searching import require_searchable
 from holdfast.client.selection import FilterWords, bulk_filter, states_meant
 from holdfast.errors import BadOption, Refused, UnknownOperation
 from holdfast.insights.actions import Noun, Verb
@@ -21,6 +22,7 @@ from holdfast.job import checks
 from holdfast.job.checks import check_job_id
 from holdfast.job.ids import JobId, new_worker_id
 from holdfast.job.record import Job
+from holdfast.job.sealed import shown_job
 from holdfast.job.state import JobState
 from holdfast.operations.auditing import OperationAudit, act_of
 from holdfast.operations.leg import OnOperation
@@ -72,8 +74,9 @@ class OperationVerbs:
         """What `begin` with the same words would touch. Nothing is changed."""
         row = _row(verb)
         meant = states_meant(row, bulk_filter(everything, **which))
+        await require_searchable(self._store.jobs, meant)
         by_state = await self._store.jobs.count(meant)
-        samples = (await self._store.jobs.page(meant, SAMPLES)).jobs
+        samples = tuple(map(shown_job, (await self._store.jobs.page(meant, SAMPLES)).jobs))
         matched = sum(by_state.values())
         by_queue = await self._by_queue(meant, matched) if matched else {}
         return Preview(matched, by_state, by_queue, samples, _can_undo(row, matched))
@@ -112,6 +115,7 @@ class OperationVerbs:
         changes so many jobs and then waits for `go_on`. `pace` is in jobs a second."""
         row = _row(verb)
         checked, meant = row.checked(value), states_meant(row, bulk_filter(everything, **which))
+        await require_searchable(self._store.jobs, meant)
         matched = sum((await self._store.jobs.count(meant)).values())
         if row.verb is Verb.RESCHEDULE and checked:
             checked = await self._moment(checked)

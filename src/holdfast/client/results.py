@@ -31,6 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
+from holdfast.job.sealed import shown
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.records import Outcome
@@ -275,4 +276,4 @@ def raise_unless_succeeded(outcome: Outcome) -> None:
         return
     if outcome.state in LIVE:
         raise ValueError(f"job {outcome.id} is {outcome.state} and has no outcome yet")
-    raise NOT_SUCCEEDED[outcome.state](outcome.id, outcome.reason or "")
+    raise NOT_SUCCEEDED[outcome.state](outcome.id, shown(outcome.reason or ""))

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from holdfast.client.searching import require_searchable
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
@@ -92,6 +93,7 @@ async def change_all(
     because of this very change, is not walked again.
     """
     which = states_meant(row, which)
+    await require_searchable(jobs, which)
     matched = sum((await jobs.count(which)).values())
     if dry_run:
         return BulkReport(matched, 0, dry_run=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -32,6 +32,7 @@ class JobMaker:
         self._delay = None if options.delay is None else checks.wait("delay", options.delay)
         self._deadline_at, self._deadline_in = options.split_deadline()
         self._run_at = None if options.run_at is None else checks.moment("run_at", options.run_at)
+        self.hide_key: Callable[[str], str] | None = None  # of an app that encrypts
 
     def make(self, args: str, headers: Mapping[str, str] | None = None) -> NewJob:
         """The job of one call. Its own options win over `headers`."""
@@ -60,6 +61,8 @@ class JobMaker:
         max_wait = None if by.max_wait is None else checks.wait("max_wait", by.max_wait)
         period = None if by.period is None else checks.wait("unique period", by.period)
         key = f"{by.scope}:{own}:{value}"
+        if self.hide_key is not None:
+            key = self.hide_key(key)
         return Unique(key, by.states, by.on_conflict, max_wait, period)
 
     def _chosen(self, names: tuple[str, ...], args: str) -> str:

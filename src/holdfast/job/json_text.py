@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import Unreadable
+from holdfast.job.sealed import is_sealed, require_open, shown
 
 
 def read_json(what: str, text: str) -> Any:
-    """The value of a JSON text; raises `Unreadable` if the text is no JSON."""
+    """The value of a JSON text. Raises `Unreadable` if the text is no JSON, and `NoKey` if it is
+    still encrypted."""
+    require_open(text)
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -19,7 +22,9 @@ def read_json(what: str, text: str) -> Any:
 
 def shown_value(text: str | None) -> Any:
     """The value of a JSON text, for whoever looks at a job; the text itself if it is no JSON, so
-    that one damaged row spoils no list."""
+    that one damaged row spoils no list. Of a text that is still encrypted it is said that it is."""
+    if is_sealed(text):
+        return shown(text or "")
     try:
         return None if text is None else msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):

@@ -9,11 +9,12 @@ jobs go to the logger `holdfast.jobs`, all others to `holdfast`.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from holdfast.events import Event, Events
+from holdfast.events import Event, Events, Subscriber
 
 logger = logging.getLogger("holdfast")
 jobs_logger = logging.getLogger("holdfast.jobs")
@@ -85,6 +86,58 @@ def log_event(event: Event) -> None:
     into.handle(record)
 
 
+def log_hiding(event: Event) -> None:
+    """The subscriber of an app that encrypts the texts of errors: a log must not tell what the
+    store does not. Kinds of errors are told, and what Holdfast itself says."""
+    hidden = _HIDDEN.get(event.name)
+    if hidden is None:
+        log_event(event)
+        return
+    fields = {
+        name: hidden[name](value) if name in hidden and value is not None else value
+        for name, value in event.fields.items()
+    }
+    log_event(Event(event.name, fields, event.level))
+
+
+def _nothing(value: object) -> None:
+    return None
+
+
+def _that_it_is_hidden(value: object) -> str:
+    return "hidden: errors are encrypted"
+
+
+def _kind(value: object) -> str:
+    """The class in front of an error's text, as in `ValueError: …` or `ValueError(…)`."""
+    found = _CLASS.match(str(value))
+    return "hidden" if found is None else found[0]
+
+
+def _without_searched(value: object) -> object:
+    """The words of a filter without the text of errors that it looks for."""
+    if not isinstance(value, Mapping) or "error_text" not in value:
+        return value
+    return {**value, "error_text": "hidden"}
+
+
+_CLASS = re.compile(r"[\w.]+")
+_OF_ATTEMPTS = {
+    "message": _that_it_is_hidden,
+    "traceback": _nothing,
+    "exception": _nothing,
+}
+_OF_ENDS = {"reason": _that_it_is_hidden}
+_OF_CODE = {"error": _kind}
+_HIDDEN: Mapping[str, Mapping[str, Callable[[object], object]]] = {
+    **dict.fromkeys(("job.attempt_failed", "job.failed", "job.retried"), _OF_ATTEMPTS),
+    **dict.fromkeys(("job.cancelled", "job.snoozed"), _OF_ENDS),
+    **dict.fromkeys(("schedule.evaluation_failed", "finisher.listener_failed"), _OF_CODE),
+    "operator.acted": {"target": _without_searched},
+}
+"""The fields of events that may quote a user, and what is told instead of each."""
+
+
 def _add_traceback(record: logging.LogRecord, fields: Mapping[str, object]) -> None:
     """The exception itself, for whoever reports errors, and its text, which is there already. Of an
     exception in a child process there is only the text."""
@@ -102,8 +155,9 @@ class JobLines:
     made for nobody. Two workers of one app in one process share the lines.
     """
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, log: Subscriber = log_event) -> None:
         self._events = events
+        self._log = log
         self._workers = 0
         self._unsubscribe: list[Callable[[], None]] = []
 
@@ -112,7 +166,7 @@ class JobLines:
         if self._workers == 1:
             for level, names in ((logging.INFO, ENDS), (logging.DEBUG, ("job.started",))):
                 if jobs_logger.isEnabledFor(level):
-                    self._unsubscribe.append(self._events.subscribe(log_event, *names))
+                    self._unsubscribe.append(self._events.subscribe(self._log, *names))
         return self
 
     def __exit__(

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.insights.actions import Verb
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
+from holdfast.job.sealed import is_sealed, require_open, shown
 from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
 from holdfast.operations.verbs import JOB_VERBS
@@ -100,11 +101,15 @@ def value_of(request: OperationRequest) -> Any:
 
 
 def filter_of(request: OperationRequest) -> JobFilter:
-    return msgspec.json.decode(request.which or "{}", type=JobFilter)
+    which = request.which or "{}"
+    require_open(which)  # read as a filter, an encrypted text would mean every job
+    return msgspec.json.decode(which, type=JobFilter)
 
 
 def words_of(request: OperationRequest) -> dict[str, Any]:
     """The words of its filter that narrow anything, for people and for the audit."""
+    if is_sealed(request.which):
+        return {"which": shown(request.which or "")}
     return narrowing(msgspec.json.decode(request.which or "{}"))
 
 

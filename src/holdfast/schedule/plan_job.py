@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import NewJob
+from holdfast.job.sealed import require_open
 from holdfast.schedule.model import Definition
 
 SCHEDULE, SCOPE, PLAN = "holdfast-schedule", "holdfast-scope", "holdfast-plan"
@@ -22,6 +23,8 @@ class PlanJobs:
     def __init__(self, name: str, definition: Definition) -> None:
         self._name = name
         self._definition = definition
+        require_open(definition.args)
+        require_open(definition.headers or "")
         self._takes = bool(definition.scope_as or definition.plan_as)
         self._args: dict[str, Any] = msgspec.json.decode(definition.args) if self._takes else {}
         given = {} if definition.headers is None else msgspec.json.decode(definition.headers)

@@ -8,6 +8,9 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import BadOption, HoldfastError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from holdfast.encryption.keyring import Keyring
     from holdfast.store.contract.store import Store
 
 SCHEMES = "sqlite:///file.db, sqlite:// (in memory), postgres://… or valkey://…"
@@ -27,13 +30,30 @@ def check_url(url: object) -> None:
         raise BadOption("store URL", f"one of {SCHEMES}{_advice(url, scheme)}", _shown(url))
 
 
-def open_store(url: str, *, clock: Clock | None = None, may_create: bool = True) -> Store:
+def open_store(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    may_create: bool = True,
+    keys: Keyring | None = None,
+    unencrypted: Collection[str] = (),
+) -> Store:
     """Choose the backend by the URL's scheme; the store is returned unopened. Without `may_create`,
-    opening a SQLite file that holds no store is an error, and the file is left as it was.
+    opening a SQLite file that holds no store is an error, and the file is left as it was. With
+    `keys` the store encrypts what it is given, but for what `unencrypted` names.
 
     Backends are imported here and only when asked for, so that a program on
     SQLite needs no database driver.
     """
+    store = _backend(url, clock, may_create)
+    if keys is None:
+        return store
+    from holdfast.store.sealed.store import SealedStore
+
+    return SealedStore(store, keys, unencrypted)
+
+
+def _backend(url: str, clock: Clock | None, may_create: bool) -> Store:
     check_url(url)
     clock = clock or SystemClock()
     match url.partition("://")[0]:

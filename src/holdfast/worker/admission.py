@@ -21,12 +21,13 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.errors import Undecipherable
 from holdfast.handlers.registry import Mode
-from holdfast.job.ends import PutOff
+from holdfast.job.ends import PutOff, Raised
 from holdfast.job.ids import JobId
-from holdfast.job.outcome import leave
+from holdfast.job.outcome import Transition, decide, leave
 from holdfast.job.record import Claimed, times_taken
-from holdfast.job.retry import UniformRandom
+from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.attempt import Answers, Attempt
 from holdfast.worker.finisher import Finisher
@@ -77,11 +78,30 @@ class Admission:
         for job in self._still_held(claimed):
             try:
                 attempts.append(Attempt(job, self._registry[job.task], self._answers, now))
+            except Undecipherable as problem:
+                self._permits.give(job.queue)
+                self._finisher.add(None, self._undecipherable(job, problem))
             except Exception as problem:  # noqa: BLE001 - left, visibly, for a worker that can read it
                 self._permits.give(job.queue)
                 self._finisher.add(None, leave(job, problem))
                 self._events.warning("job.left", job_id=job.id, queue=job.queue, error=str(problem))
         return attempts
+
+    def _undecipherable(self, job: Claimed, problem: Undecipherable) -> Transition:
+        """An attempt that fails before it begins. Another worker may have the right key, so it is
+        tried again; but nobody has one for what was altered, so the job's policy ends that."""
+        names = exception_names(type(problem))
+        move = decide(job, Raised(type(problem).__name__, str(problem), names=names))
+        self._events.error(
+            "job.undecipherable",
+            job_id=job.id,
+            task=job.task,
+            queue=job.queue,
+            attempt=job.attempt,
+            error=str(problem),
+            next=move.to,
+        )
+        return move
 
     def _still_held(self, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
         """Leave out the jobs that were handed back before the answer to their claim came."""

@@ -13,6 +13,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy, decode_policy
 from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
+from holdfast.job.sealed import MARK, require_open
 from holdfast.worker.job_events import Observed
 
 NEVER = math.inf
@@ -83,6 +84,8 @@ class Attempt:
         self._answers = answers
         self.since = now
         self.policy: Policy = decode_policy(job.policy)
+        if job.args.startswith(MARK):
+            require_open(job.args)
         self.stop: Stop | None = None
         self.cancel_requested = False
         self.begun = False

@@ -45,7 +45,13 @@ def instrument(
     if any(isinstance(hook, TracedAttempts) for hook in app.hooks.around_attempt):
         raise BadOption("instrument", "called once for each app", "a second call")
     where = _server(app.settings.url)
-    instruments = Instruments(tracer_provider, meter_provider, propagator, where)
+    instruments = Instruments(
+        tracer_provider,
+        meter_provider,
+        propagator,
+        where,
+        hides_errors=app.settings.hides_errors,
+    )
     app.around_enqueue(TracedEnqueues(instruments, create_spans))
     app.around_attempt(TracedAttempts(instruments, trace_parent))
     app.to_child(carry_to_child)

@@ -23,7 +23,8 @@ Attributes = Mapping[str, str | int]
 
 
 class Instruments:
-    """Begins operations. `where` are the attributes of the store."""
+    """Begins operations. `where` are the attributes of the store. With `hides_errors` spans tell
+    the type of an exception and nothing more, as the app encrypts the rest."""
 
     def __init__(
         self,
@@ -31,7 +32,10 @@ class Instruments:
         meter_provider: MeterProvider | None,
         propagator: TextMapPropagator | None,
         where: Attributes,
+        *,
+        hides_errors: bool = False,
     ) -> None:
+        self.hides_errors = hides_errors
         scope = names.SCOPE, holdfast.__version__
         self.tracer = trace.get_tracer(*scope, tracer_provider, names.SCHEMA_URL)
         meter = metrics.get_meter(*scope, meter_provider, names.SCHEMA_URL)
@@ -99,6 +103,7 @@ class Operation:
         attributes: Attributes | None = None,
     ) -> None:
         self._dimensions = dimensions
+        self._hides_errors = instruments.hides_errors
         self._began = time.time_ns()
         self._clock = time.perf_counter_ns()
         self.span: Span = instruments.tracer.start_span(
@@ -120,6 +125,8 @@ class Operation:
             self.span.set_status(StatusCode.ERROR, error_type)
             return
         told = _told(error)
+        if self._hides_errors:
+            told = {names.EXCEPTION_TYPE: told[names.EXCEPTION_TYPE]}
         message = told.get(names.EXCEPTION_MESSAGE, error_type)
         described = error_type if message == error_type else f"{error_type}: {message}"
         self.span.set_status(StatusCode.ERROR, described)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.job.json_text import shown_value
+from holdfast.job.sealed import is_sealed, read_envelope
 from holdfast.store.contract.records import JobFilter, Scalar
 
 SCHEDULE_HEADER = "holdfast-schedule"
@@ -37,19 +38,21 @@ class BodyTest(msgspec.Struct, frozen=True, omit_defaults=True):
     def fits(self, tags: Collection[str], args: str, headers: str | None) -> bool:
         return (
             all(tag in tags for tag in self.tags)
-            and (self.schedule is None or _scheduled_by(headers) == self.schedule)
+            and (self.schedule is None or scheduled_by(headers) == self.schedule)
             and (not self.args or has_values(args, self.args))
         )
 
 
 def has_values(args: str, wanted: dict[str, Scalar]) -> bool:
-    """Whether a JSON text has these values at their paths.
+    """Whether a JSON text has these values at their paths. An encrypted text has none.
 
     >>> has_values('{"order": {"id": 7, "lines": ["a"]}}', {"order.id": 7.0, "order.lines.0": "a"})
     True
     >>> has_values('{"paid": true}', {"paid": 1})
     False
     """
+    if is_sealed(args):
+        return False
     whole = shown_value(args)
     return all(_same(_value_at(whole, path), value) for path, value in wanted.items())
 
@@ -72,7 +75,10 @@ def _same(found: Any, wanted: Scalar) -> bool:
     return bool(found == wanted)
 
 
-def _scheduled_by(headers: str | None) -> str | None:
+def scheduled_by(headers: str | None) -> str | None:
+    """The schedule that a job's headers name. It stays readable where they are encrypted."""
+    if is_sealed(headers):
+        return read_envelope(headers or "").schedule
     value = shown_value(headers)
     return value.get(SCHEDULE_HEADER) if isinstance(value, dict) else None
 

@@ -210,7 +210,9 @@ class Page(msgspec.Struct, frozen=True):
     `next_cursor` is None if there are no more jobs. A page looks at a bounded number of jobs
     (`looked_at`). `complete` is False if it stopped there with fewer jobs than were asked for: it
     may hold no job at all, and the jobs that are missing come after its cursor. `reached` is then
-    when the oldest job that it looked at was created.
+    when the oldest job that it looked at was created. `unsearched`: at least so many of the jobs
+    are encrypted with keys that this program does not have, so nobody knows whether the filter
+    means them.
     """
 
     jobs: tuple[Job, ...]
@@ -218,6 +220,7 @@ class Page(msgspec.Struct, frozen=True):
     looked_at: int = 0
     reached: datetime | None = None
     complete: bool = True
+    unsearched: int = 0
 
 
 RETAINED_BY: Mapping[JobState, str] = {
