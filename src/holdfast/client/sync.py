@@ -22,6 +22,7 @@ from typing import (
 
 from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
+from holdfast.client.keys import KeyVerbs
 from holdfast.client.portal import Pending, Verb
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.tasks import TaskVerbs
@@ -119,6 +120,12 @@ class SyncAuditVerbs(SyncVerbs):
     page = plain(AuditVerbs.page)
 
 
+class SyncKeyVerbs(SyncVerbs):
+    """What is asked about the keys that encrypt."""
+
+    status = plain(KeyVerbs.status)
+
+
 class SyncClient(SyncVerbs):
     """Every verb of `Client`, without `await`."""
 
@@ -128,6 +135,7 @@ class SyncClient(SyncVerbs):
         self.tasks = SyncTaskVerbs(app, lambda client: client.tasks)
         self.workers = SyncWorkerVerbs(app, lambda client: client.workers)
         self.audit = SyncAuditVerbs(app, lambda client: client.audit)
+        self.keys = SyncKeyVerbs(app, lambda client: client.keys)
 
     @cached_property
     def schedules(self) -> SyncScheduleVerbs:

@@ -117,7 +117,7 @@ def shown_job(job: Job) -> Job:
         result_json=shown_json(job.result_json),
         reason=None if job.reason is None else shown(job.reason),
         progress=None if job.progress is None else _shown_progress(job.progress),
-        errors=tuple(map(_shown_error, job.errors)),
+        errors=tuple(map(shown_error, job.errors)),
     )
 
 
@@ -147,6 +147,7 @@ def _shown_progress(progress: Progress) -> Progress:
     return msgspec.structs.replace(progress, message=message, checkpoint_json=saved)
 
 
-def _shown_error(error: ErrorEntry) -> ErrorEntry:
+def shown_error(error: ErrorEntry) -> ErrorEntry:
+    """The error with "encrypted (key …)" for a message and a traceback that did not open."""
     traceback = None if error.traceback is None else shown(error.traceback)
     return msgspec.structs.replace(error, message=shown(error.message), traceback=traceback)
