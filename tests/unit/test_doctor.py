@@ -25,7 +25,7 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import EVERY_QUEUE, JobFilter, Severity, Tally, jobs_of
+from holdfast.store.contract.records import EVERY_QUEUE, JobFilter, Paused, Severity, Tally, jobs_of
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened
@@ -311,7 +311,7 @@ async def test_alarms_are_what_is_wrong_with_workers_and_queues_the_worst_first(
     workforce = await read_workforce(scene.store)
     assert [one.name for one in workforce.lapsed_holders] == ["lost"]
     assert [one.name for one in workforce.unserved] == ["lonely"]
-    found = alarms(workforce)
+    found = alarms(workforce, Paused())
     assert [each.severity for each in found] == [PROBLEM, PROBLEM]
     assert "lost lapsed" in found[0].saw
     assert "'lonely'" in found[1].saw

@@ -22,6 +22,10 @@ class StoreClock:
         self._read = now, (before + self._monotonic()) / 2
         return now
 
+    def heard(self, now: datetime) -> None:
+        """Another answer of the store told its time just now."""
+        self._read = now, self._monotonic()
+
     def estimate(self) -> datetime:
         now, read = self._read
         return now + timedelta(seconds=self._monotonic() - read)

@@ -1,4 +1,4 @@
-"""The doctor's checks of jobs and of what pauses them."""
+"""The doctor's checks of jobs."""
 
 from __future__ import annotations
 
@@ -15,29 +15,12 @@ from holdfast.insights.workforce import Workforce
 from holdfast.job.outcome import LEFT, has_started_in_time
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import EVERY_QUEUE, JobFilter
+from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 
 LONG_AGO = f"by more than {OVERDUE_SECONDS:.0f} s"
 CHECKED_JOBS = 1_000
 """The most jobs that one check reads."""
-
-
-async def check_pauses(store: Store, workforce: Workforce) -> list[Diagnosis]:
-    """Jobs that wait because all queues are paused, or their task is."""
-    paused, found = await store.queues.paused(), []
-    if paused.everything:
-        ready = sum(queue.counts.get(JobState.READY, 0) for queue in workforce.queues)
-        saw = f"every queue is paused, while {ready:,} jobs are ready"
-        resume = Action(Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
-        found.append(
-            Diagnosis("queues", WARNING, saw, "resume them if the pause is over", (resume,))
-        )
-    for task in paused.tasks:
-        resume = Action(Noun.TASKS, Verb.RESUME, task)
-        saw = f"task {task!r} is paused"
-        found.append(Diagnosis("tasks", WARNING, saw, "resume it if the pause is over", (resume,)))
-    return found
 
 
 async def check_tasks(store: Store, workforce: Workforce) -> list[Diagnosis]:

@@ -23,7 +23,6 @@ from holdfast.clock import utcnow
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.checks import (
-    check_pauses,
     check_policies,
     check_running,
     check_tasks,
@@ -32,7 +31,7 @@ from holdfast.insights.checks import (
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
-from holdfast.insights.worker_checks import check_queues, check_workers
+from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
 from holdfast.insights.workforce import read_workforce
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
 from holdfast.store.contract.records import EVERY_QUEUE, Tally
@@ -82,7 +81,7 @@ async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> li
         *([await check_books(store, fix=fix, by=by)] if deep else []),
         *check_workers(workforce),
         *check_queues(workforce),
-        *await check_pauses(store, workforce),
+        *check_pauses(await store.queues.paused(), workforce),
         *await check_tasks(store, workforce),
         *await check_running(store, workforce),
         *await check_waiting(store, workforce),

@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.workforce import Workforce
-from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, Severity, WorkerInfo
+from holdfast.job.state import LIVE, JobState
+from holdfast.store.contract.records import (
+    EVERY_QUEUE,
+    Paused,
+    QueueInfo,
+    Severity,
+    WorkerInfo,
+)
 
 OVERDUE_SECONDS = 60.0
 """After so long a reconciler has plainly not done its work."""
@@ -18,9 +24,13 @@ ROLLOUT_SECONDS = 900.0
 """For so long workers of several releases are no surprise: somebody replaces them one by one."""
 
 
-def alarms(workforce: Workforce) -> list[Diagnosis]:
+def alarms(workforce: Workforce, paused: Paused) -> list[Diagnosis]:
     """What is wrong with workers and queues, the worst first."""
-    found = (*check_workers(workforce), *check_queues(workforce))
+    found = (
+        *check_workers(workforce),
+        *check_queues(workforce),
+        *check_pauses(paused, workforce),
+    )
     wrong = [each for each in found if each.severity is not Severity.OK]
     return sorted(wrong, key=lambda each: each.severity is not Severity.PROBLEM)
 
@@ -44,7 +54,7 @@ def check_workers(workforce: Workforce) -> Iterator[Diagnosis]:
 
 
 def _no_worker(workforce: Workforce) -> Diagnosis:
-    live = sum(sum(queue.counts.values()) for queue in workforce.queues)
+    live = sum(queue.counts.get(state, 0) for queue in workforce.queues for state in LIVE)
     if live:
         return Diagnosis(
             "workers",
@@ -120,3 +130,16 @@ def _about_queue(queue: QueueInfo, workforce: Workforce) -> Iterator[Diagnosis]:
     elif workforce.alive and not queue.paused and (queue.oldest_ready_age or 0) > LAGGING_SECONDS:
         saw = f"queue {name!r} lags: its oldest ready job has waited {queue.oldest_ready_age:.0f} s"
         yield Diagnosis("queues", WARNING, saw, "add workers or slots, or look for slow tasks")
+
+
+def check_pauses(paused: Paused, workforce: Workforce) -> Iterator[Diagnosis]:
+    """Jobs that wait because all queues are paused, or their task is."""
+    if paused.everything:
+        ready = sum(queue.counts.get(JobState.READY, 0) for queue in workforce.queues)
+        saw = f"every queue is paused, while {ready:,} jobs are ready"
+        resume = Action(Noun.QUEUES, Verb.RESUME, EVERY_QUEUE)
+        yield Diagnosis("queues", WARNING, saw, "resume them if the pause is over", (resume,))
+    for task in paused.tasks:
+        resume = Action(Noun.TASKS, Verb.RESUME, task)
+        saw = f"task {task!r} is paused"
+        yield Diagnosis("tasks", WARNING, saw, "resume it if the pause is over", (resume,))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 import pytest
 
+from holdfast.insights.overview import OverviewReader
 from holdfast.job.ids import new_worker_id
+from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.records import JobFilter, Want
 from holdfast.store.postgres.filtering import json_test, parameters
 from holdfast.store.postgres.scripts import load_scripts
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
-from tests.conformance.builders import new_job
+from tests.conformance.builders import FAILED, RETURNED, new_job
 from tests.stores.postgres.shared import claim, connected, hired, opened
 
 
@@ -137,3 +142,51 @@ async def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(url: str
         await store.jobs.insert([new_job(queue="mail") for _ in range(2)])
         found = await store.jobs.page(JobFilter(queues=("mail",)), 10)
     assert (len(found.jobs), found.looked_at, found.next_cursor) == (2, 2, None)
+
+
+JOB_TABLES = {"job", "ready", "scheduled", "suspended", "blocked", "outcome", "happening"}
+"""Tables that grow with jobs. Leases are as many as there are slots."""
+
+
+async def test_an_overview_is_six_statements_and_none_walks_over_jobs(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5,000 jobs wait and 5,000 have ended; a statement looks at less than 1,000 of them."""
+    sent: list[tuple[str, tuple[object, ...]]] = []
+    fetch = asyncpg.Connection.fetch
+
+    def noting(self: asyncpg.Connection[Any], script: str, *values: object) -> Any:
+        sent.append((script, values))
+        return fetch(self, script, *values)
+
+    async with opened(url) as store, connected(url) as connection:
+        worker = await hired(store)
+        for task in range(50):
+            jobs = [new_job(f"task{task}", queue=f"q{task % 5}") for _ in range(200)]
+            await store.jobs.insert(jobs)
+        wants = [Want(f"q{queue}", 1_000) for queue in range(5)]
+        claimed = await store.jobs.claim(worker, wants, [f"task{n}" for n in range(50)])
+        assert len(claimed) == 5_000
+        ends = [decide(job, RETURNED if n % 10 else FAILED) for n, job in enumerate(claimed)]
+        await store.jobs.finish(ends)
+        await connection.execute("analyze")
+        reader = OverviewReader(store)
+        await reader.read()
+        monkeypatch.setattr(asyncpg.Connection, "fetch", noting)
+        await reader.read()
+        monkeypatch.undo()
+        assert len(sent) == 6, [script for script, _ in sent]
+        for script, values in sent:
+            explained = f"explain (analyze, format json) {script}"
+            [plan] = json.loads(await connection.fetchval(explained, *values))
+            looked = dict(rows_read(plan["Plan"]))
+            assert not {name for name in looked if looked[name] > 1_000}, (script, looked)
+
+
+def rows_read(node: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """How many rows each scan of a table of jobs has looked at."""
+    if node.get("Relation Name") in JOB_TABLES:
+        looked = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+        yield f"{node['Node Type']} on {node['Relation Name']}", looked * node["Actual Loops"]
+    for part in node.get("Plans", ()):
+        yield from rows_read(part)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast.clock import ManualClock
+from holdfast.insights.overview import OverviewReader
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE, JobState
@@ -23,7 +28,8 @@ from holdfast.store.sqlite.schema import migrate
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.sweeping import due, promote_due
 from holdfast.store.sqlite.transaction import Transaction
-from tests.conformance.builders import new_job
+from tests.conformance.builders import FAILED, Scene, new_job
+from tests.support.backends import opened
 
 
 @pytest.fixture
@@ -142,3 +148,34 @@ def test_live_jobs_are_found_without_reading_the_history(tx: Transaction, read: 
 
 def ids_ready(tx: Transaction) -> list[str]:
     return [job_id for (job_id,) in tx.rows("select job_id from holdfast_ready")]
+
+
+async def test_no_statement_of_an_overview_walks_over_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases are as many as there are slots; every other table of jobs is entered by an index."""
+    sent: list[tuple[str, Any]] = []
+    rows = Transaction.rows
+
+    def noting(self: Transaction, sql: str, values: Any = ()) -> Any:
+        sent.append((sql, values))
+        return rows(self, sql, values)
+
+    async with opened(f"sqlite:///{tmp_path / 'jobs.db'}") as store:
+        scene = await Scene.on(store, ManualClock())
+        await scene.ended(FAILED)
+        reader = OverviewReader(store)
+        await reader.read()
+        monkeypatch.setattr(Transaction, "rows", noting)
+        await reader.read()
+        monkeypatch.undo()
+    assert len(sent) <= 12
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        for sql, values in sent:
+            explained = connection.execute(f"explain query plan {sql}", values)
+            walked = {step for *_, step in explained if step.startswith("SCAN holdfast_")}
+            tables = {step.split()[1] for step in walked} & {*TABLES.values(), *ENDED_TABLES}
+            assert tables <= {"holdfast_lease"}, (sql, walked)
+
+
+ENDED_TABLES = {"holdfast_job", "holdfast_outcome", "holdfast_happening"}

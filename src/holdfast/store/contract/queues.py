@@ -46,6 +46,6 @@ class Queues(Protocol):
         ...
 
     async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
-        """Every queue that is known or has live jobs, by name; or only those named. `EVERY_QUEUE`
+        """Every queue that is known or has jobs, by name; or only those named. `EVERY_QUEUE`
         and `jobs_of(task)` are no queues, and never listed."""
         ...

@@ -281,8 +281,8 @@ class Paused(msgspec.Struct, frozen=True):
 
 
 class QueueInfo(msgspec.Struct, frozen=True):
-    """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` holds live
-    states only: counting what has ended would read the whole history."""
+    """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` are its jobs
+    by state, also those that have ended: they come from the tallies."""
 
     name: str
     paused: bool

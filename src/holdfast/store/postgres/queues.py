@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.job.state import LIVE
 from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
-
-LIVE_NAMES = sorted(LIVE)
 
 
 class PostgresQueues:
@@ -41,5 +38,5 @@ class PostgresQueues:
         return [row["queue"] for row in await self._connections.fetch("queues/waiting")]
 
     async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
-        found = await self._connections.timed("queues/find", [*names] or None, LIVE_NAMES)
+        found = await self._connections.timed("queues/find", [*names] or None)
         return [rows.queue_info(row) for row in found]

@@ -1,10 +1,10 @@
-"""`Queues` on SQLite: their settings, and how many live jobs each has."""
+"""`Queues` on SQLite: their settings, and how many jobs each has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.job.state import LIVE, JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, Topic
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
@@ -66,9 +66,8 @@ def _list(tx: Transaction, names: Sequence[str]) -> list[QueueInfo]:
     oldest: dict[str, int] = dict(tx.rows(sql["oldest"]))
     counts: dict[str, dict[JobState, int]] = {}
     for tally in tallies(tx, names):
-        if tally.state in LIVE:
-            states = counts.setdefault(tally.queue, {})
-            states[tally.state] = states.get(tally.state, 0) + tally.jobs
+        states = counts.setdefault(tally.queue, {})
+        states[tally.state] = states.get(tally.state, 0) + tally.jobs
     existing = known.keys() | counts.keys()
     shown = existing & set(names) if names else existing
     return [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.job.state import LIVE, JobState
+from holdfast.job.state import JobState
 from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
@@ -45,7 +45,7 @@ class ValkeyQueues(ValkeyVerbs):
 
     async def find(self, names: Sequence[str] = ()) -> list[QueueInfo]:
         rows = await self._rows()
-        counted, oldest = await self._live(names)
+        counted, oldest = await self._counted(names)
         shown = rows.keys() | counted.keys()
         if names:
             shown &= set(names)
@@ -64,16 +64,16 @@ class ValkeyQueues(ValkeyVerbs):
         found = await self._connections.command("HGETALL", self._connections.key(0, "queues"))
         return {name: to_queue_row(row) for name, row in paired(found)}
 
-    async def _live(
+    async def _counted(
         self, names: Sequence[str]
     ) -> tuple[dict[str, dict[JobState, int]], dict[str, int]]:
-        """How many live jobs each queue has by state, and since when its oldest ready job is
+        """How many jobs each queue has by state, and since when its oldest ready job is
         ready."""
         counted: dict[str, dict[JobState, int]] = {}
         lines: list[tuple[int, str, str]] = []
         for partition, by_line in enumerate(await counts(self._connections)):
             for (state, queue, task), number in by_line.items():
-                if state in LIVE and (not names or queue in names):
+                if not names or queue in names:
                     states = counted.setdefault(queue, {})
                     states[state] = states.get(state, 0) + number
                     if state is JobState.READY:

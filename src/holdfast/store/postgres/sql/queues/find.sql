@@ -1,4 +1,4 @@
--- $1 now   $2 names (null: all)   $3 live states
+-- $1 now   $2 names (null: all)
 -- uses: tallied
 -- The oldest ready job of a queue is the first of one of its priorities: two steps of the index for
 -- each, however many jobs wait.
@@ -6,7 +6,7 @@ with recursive {{tallied}},
 counted as materialized (
     select queue, state, sum(jobs)::bigint as jobs
     from tallied
-    where state = any ($3::text[]) and ($2::text[] is null or queue = any ($2::text[]))
+    where $2::text[] is null or queue = any ($2::text[])
     group by queue, state
 ),
 line (queue, priority) as (
