@@ -179,10 +179,10 @@ async def test_jobs_that_cannot_be_changed_are_counted_with_their_reasons(
     jobs = await scene.enqueue_many(5)
     bad, moving = jobs[3], scene.store.jobs.move
 
-    async def move(ids: Sequence[JobId], queue: str) -> list[JobId]:
+    async def move(ids: Sequence[JobId], queue: str, by: str | None = None) -> list[JobId]:
         if bad in ids:
             raise ValueError("this one never")
-        return await moving(ids, queue)
+        return await moving(ids, queue, by)
 
     monkeypatch.setattr(scene.store.jobs, "move", move)
     done = await run(client, "move", "slow", queue=QUEUE)
@@ -395,9 +395,9 @@ async def main() -> None:
         jobs = app.store.jobs
         requeue = jobs.requeue
 
-        async def dies(ids):
+        async def dies(ids, by=None):
             global pages
-            changed = await requeue(ids)
+            changed = await requeue(ids, by)
             pages += 1
             if pages == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
