@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         StoreRefuses,
         StoreUnavailable,
         Undecipherable,
+        UnknownFailure,
         UnknownJob,
         UnknownOperation,
         UnknownSchedule,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
         Schedule,
     )
     from holdfast.store.contract.audit import ActOutcome, AuditEntry
+    from holdfast.store.contract.failures import Failure
     from holdfast.store.contract.operations import Operation, OperationState
     from holdfast.task import JobHandle, Task
 
@@ -123,6 +125,7 @@ __all__ = [
     "Event",
     "Explanation",
     "Fail",
+    "Failure",
     "HoldfastError",
     "IdTaken",
     "Job",
@@ -178,6 +181,7 @@ __all__ = [
     "TryAgain",
     "Undecipherable",
     "UniqueBy",
+    "UnknownFailure",
     "UnknownJob",
     "UnknownOperation",
     "UnknownSchedule",
@@ -222,6 +226,7 @@ _HOMES = {
         "Overlap",
         "Schedule",
     ),
+    "holdfast.store.contract.failures": ("Failure",),
     "holdfast.store.contract.operations": ("Operation", "OperationState"),
     "holdfast.store.contract.audit": ("ActOutcome", "AuditEntry"),
     "holdfast.task": ("JobHandle", "Task"),

@@ -18,6 +18,7 @@
     ├── UnknownSchedule       a name that no schedule of the store has
     ├── UnknownWorker         an id or a name that no registered worker has
     ├── UnknownOperation      an id that no operation of the store has
+    ├── UnknownFailure        a fingerprint that no error of the store has
     ├── JobNotSucceeded       a result was asked of a job that has none
     │   ├── JobFailed
     │   ├── JobCancelled
@@ -264,6 +265,17 @@ class UnknownOperation(HoldfastError):
             "ago is removed"
         )
         self.operation_id = operation_id
+
+
+class UnknownFailure(HoldfastError):
+    """A fingerprint that no error of the store has."""
+
+    def __init__(self, fingerprint: str) -> None:
+        super().__init__(
+            f"no failure {fingerprint!r}: see 'holdfast failures list --muted'; one that was not "
+            "seen for 90 days is removed"
+        )
+        self.fingerprint = fingerprint
 
 
 class JobNotSucceeded(HoldfastError):

@@ -21,6 +21,7 @@ import pytest
 from holdfast import App, BadOption, Refused, StoreUnavailable, UnknownJob, UnknownSchedule
 from holdfast.client import acting
 from holdfast.client.client import Client
+from holdfast.client.failures import FailureVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
@@ -91,6 +92,10 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     await client.operations.follow(operation.id)
     await client.operations.follow((await client.operations.undo(operation.id, by="ann")).id)
     await client.workers.drain(scene.worker, by="ann")
+    [failure, *_] = await scene.store.failures.find()
+    await client.failures.mute(failure.fingerprint, by="ann")
+    await client.failures.unmute(failure.fingerprint, by="ann")
+    await client.failures.note(failure.fingerprint, "seen", by="ann")
     await scene.store.telemetry.correct([Tally("mail", "greet", JobState.READY, 3)])
     await examine(scene.store.sibling(), fix=True, by="ann")
     found = await acts(scene.store)
@@ -305,6 +310,7 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         Noun.SCHEDULES: ScheduleVerbs,
         Noun.OPERATIONS: OperationVerbs,
         Noun.WORKERS: WorkerVerbs,
+        Noun.FAILURES: FailureVerbs,
     }
     for row in VERBS.values():
         assert row.undo is None or (row.noun, row.undo) in VERBS, row.word

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.handlers.exceptions import raised
-from holdfast.job.fingerprint import MOST_SHAPE, fingerprint, is_fingerprint, shape
+from holdfast.job.checks import is_fingerprint
+from holdfast.job.fingerprint import MOST_SHAPE, fingerprint, shape
 from tests.support.causes import CAUSES, errors
 
 FRAME = '  File "{}", line {}, in {}\n    do()\n'

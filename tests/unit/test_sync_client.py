@@ -11,6 +11,7 @@ import pytest
 from holdfast import App, BulkReport, Explanation, Job, JobState
 from holdfast.client.audit import AuditVerbs
 from holdfast.client.client import Client
+from holdfast.client.failures import FailureVerbs
 from holdfast.client.keys import KeyVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
@@ -30,6 +31,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (AuditVerbs, lambda sync: sync.audit),
     (KeyVerbs, lambda sync: sync.keys),
     (OperationVerbs, lambda sync: sync.operations),
+    (FailureVerbs, lambda sync: sync.failures),
     (TelemetryVerbs, lambda sync: sync.telemetry),
 ]
 
@@ -48,7 +50,17 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
 ) -> None:
     found = pick(App("sqlite://").sync)
     public = {name for name in dir(found) if not name.startswith("_")}
-    nouns = {"queues", "tasks", "schedules", "workers", "audit", "keys", "operations", "telemetry"}
+    nouns = {
+        "queues",
+        "tasks",
+        "schedules",
+        "workers",
+        "audit",
+        "keys",
+        "operations",
+        "failures",
+        "telemetry",
+    }
     assert public - nouns == set(verbs(noun))
     for name, signature in verbs(noun).items():
         _, *parameters = signature.parameters.values()

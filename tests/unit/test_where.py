@@ -44,6 +44,7 @@ READ: list[tuple[str, dict[str, Any]]] = [
     ("since:2026-02-01T00:00:00+01:00", {"created_after": datetime(2026, 1, 31, 23, tzinfo=UTC)}),
     ("finished_since:1d", {"finished_after": NOW - timedelta(days=1)}),
     (f"id:{ID.upper()} worker:{ID}", {"ids": (ID,), "worker": ID}),
+    ("fingerprint:0123456789abcdef", {"fingerprint": "0123456789abcdef"}),
     ("schedule:nightly QUEUE:mail", {"schedule": "nightly", "queues": ("mail",)}),
 ]  # fmt: skip
 
@@ -78,6 +79,7 @@ def test_a_text_is_read(text: str, fields: dict[str, Any]) -> None:
         ("since:1h since:2h", "'since' must be given once, got 'since:2h'"),
         ("priority:1 priority:2", "'priority' must be given once"),
         ("args.a:1 args.a:2", "'args.a' must be given once"),
+        ("fingerprint:12AB", "the value of 'fingerprint:12AB' must be a fingerprint: 16 hexad"),
         ("worker:ann", "the value of 'worker:ann' must be a UUID"),
         ("since:999999999999w", "must be how long ago"),
         (" ".join(f"tag:{n}" for n in range(MOST_TERMS + 1)), "at most 50 terms"),
@@ -107,6 +109,7 @@ filters = st.builds(
     tasks=st.lists(names, max_size=2, unique=True).map(tuple),
     tags=st.lists(texts, max_size=3, unique=True).map(tuple),
     args=st.dictionaries(texts, scalars, max_size=3),
+    fingerprint=st.none() | st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
     schedule=st.none() | texts,
     priority=numbers,
     priority_over=numbers,

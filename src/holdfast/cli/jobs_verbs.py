@@ -12,33 +12,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from holdfast.cli.asking import confirm
+from holdfast.cli.bulk import Manner, apply_to_all, manner_options
 from holdfast.cli.enqueue import read_arguments
 from holdfast.cli.filters import JobFilters, all_of, due_option, job_filters, wait_option
-from holdfast.cli.following import document_of, follow, left_lines, lines_of
-from holdfast.cli.output import (
-    ago_text,
-    complain,
-    counted,
-    indented,
-    job_document,
-    make_text,
-    state_text,
-)
+from holdfast.cli.output import make_text, state_text
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
-from holdfast.client.operations import Preview
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
 from holdfast.insights.redaction import redact
 from holdfast.job.checks import check_job_id
 from holdfast.job.state import JobState
 from holdfast.operations.verbs import RESCHEDULE
-from holdfast.store.contract.operations import Operation, OperationState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,18 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options that say which jobs a verb is meant for, and whether to ask first."""
+    """The options that say which jobs a verb is meant for, and how to go about it."""
 
     filters: JobFilters
     ids: tuple[str, ...]
     matching: bool
     everything: bool
-    dry_run: bool
-    yes: bool
-    canary: int | None
-    pace: float | None
-    reason: str | None
-    detach: bool
+    manner: Manner
 
     def __post_init__(self) -> None:
         chosen = (bool(self.ids), self.matching, self.everything)
@@ -66,7 +49,7 @@ class Choice:
             raise UsageProblem(
                 f"give ids of jobs, or --all with filters, or --everything; got {got}"
             )
-        if self.ids and (self.filters.words or self.dry_run or self._of_operations):
+        if self.ids and (self.filters.words or not self.manner.is_plain):
             raise UsageProblem(
                 "filters, --dry-run, --canary, --pace, --reason and --detach go with --all, not "
                 "with ids"
@@ -77,23 +60,13 @@ class Choice:
                 "--everything"
             )
 
-    @property
-    def _of_operations(self) -> bool:
-        given = (self.canary, self.pace, self.reason)
-        return self.detach or any(value is not None for value in given)
-
 
 chosen = all_of(
     job_filters,
     click.argument("ids", metavar="[ID]...", nargs=-1),
     click.option("--all", "matching", is_flag=True, help="All jobs that match the filters."),
     click.option("--everything", is_flag=True, help="All jobs of the store, without a filter."),
-    click.option("--dry-run", is_flag=True, help="Only show what would change."),
-    click.option("--canary", metavar="N", type=int, help="Change N jobs, then wait for go-on."),
-    click.option("--pace", metavar="N", type=float, help="At most N jobs a second."),
-    click.option("--reason", help="Why, for the audit."),
-    click.option("--detach", is_flag=True, help="Return at once: a worker does the work."),
-    click.option("--yes", "-y", is_flag=True, help="Do not ask before changing many."),
+    manner_options,
 )
 
 
@@ -153,10 +126,11 @@ async def edit(
 
 async def _apply(session: CommandSession, command: JobCommand, choice: Choice) -> None:
     async with session.client() as client:
-        if not choice.ids:
-            await _apply_to_all(session, command, choice, client)
-        else:
+        if choice.ids:
             await _apply_to_each(session, command, choice.ids, client)
+        else:
+            words, every = choice.filters.words, choice.everything
+            await apply_to_all(session, client, command, words, choice.manner, everything=every)
 
 
 async def _apply_to_each(
@@ -205,65 +179,3 @@ def _done(command: JobCommand, state: JobState) -> str:
     """A running job is not cancelled yet: its handler was told to stop, and may still return."""
     running = command.row.verb is Verb.CANCEL and state is JobState.RUNNING
     return "told to cancel" if running else command.done
-
-
-async def _apply_to_all(
-    session: CommandSession, command: JobCommand, choice: Choice, client: Client
-) -> None:
-    """Show how many are meant, ask, and work on an operation until it is done or waits."""
-    words, every, verb = choice.filters.words, choice.everything, command.row.verb
-    preview = await client.operations.preview(verb, everything=every, **words)
-    if choice.dry_run or not preview.matched:
-        session.answer(_preview_document(preview), lambda: _draw_preview(command, preview))
-        return
-    what = f"{command.word} {counted(preview.matched, 'job')}"
-    for_good = "" if preview.can_undo else ", which cannot be undone"
-    confirm(session, what + for_good, choice.yes, instead="--dry-run to only look")
-    operation = await client.operations.begin(
-        verb,
-        command.value,
-        everything=every,
-        canary=choice.canary,
-        pace=choice.pace,
-        reason=choice.reason,
-        by=session.by,
-        **words,
-    )
-    if not choice.detach:
-        operation = await follow(session, client, operation)
-    session.answer(_bulk_document(operation), lambda: _draw_bulk(command, operation))
-    if not session.as_json:
-        for line in lines_of(operation):
-            complain(line)
-
-
-def _preview_document(preview: Preview) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(preview)
-    samples = [job_document(job) for job in preview.samples]
-    return document | {"samples": samples, "changed": 0, "dry_run": True}
-
-
-def _draw_preview(command: JobCommand, preview: Preview) -> Iterator[RenderableType]:
-    yield f"{counted(preview.matched, 'job')} would be {command.done}"
-    if not preview.matched:
-        return
-    for about, counts in (("state", preview.by_state), ("queue", preview.by_queue)):
-        shown = ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items()))
-        yield indented(f"by {about}: {shown}", "dim")
-    for job in preview.samples:
-        yield indented(f"{job.id} {job.task} in {job.queue}, {ago_text(job.created_at)}", "dim")
-    if not preview.can_undo:
-        yield indented("this cannot be undone", "yellow")
-
-
-def _bulk_document(operation: Operation) -> dict[str, Any]:
-    return document_of(operation) | {"operation": operation.id, "dry_run": False}
-
-
-def _draw_bulk(command: JobCommand, operation: Operation) -> Iterator[RenderableType]:
-    if operation.state is OperationState.RUNNING:
-        yield f"operation {operation.id} runs: holdfast operations show {operation.id}"
-        return
-    matched, changed = operation.request.matched, operation.progress.changed
-    yield f"{changed:,} of {counted(matched, 'job')} {command.done}"
-    yield from left_lines(operation)

@@ -59,7 +59,7 @@ def draw_job(job: Job) -> Iterator[RenderableType]:
         yield ""
         yield make_text(f"errors ({len(job.errors)} kept, newest last)", "bold")
         for error in job.errors:
-            yield from _draw_error(error)
+            yield from draw_error(error)
 
 
 def _facts(job: Job) -> list[tuple[str, str]]:
@@ -118,11 +118,12 @@ def _policy(job: Job) -> str:
     )
 
 
-def _draw_error(error: ErrorEntry) -> Iterator[RenderableType]:
+def draw_error(error: ErrorEntry) -> Iterator[RenderableType]:
     from rich.padding import Padding
 
     when = time_text(error.at)
-    yield make_text(f"attempt {error.attempt}  {when}", "dim")
+    name = "" if error.fingerprint is None else f"  fingerprint {error.fingerprint}"
+    yield make_text(f"attempt {error.attempt}  {when}{name}", "dim")
     yield Padding(make_text(f"{error.kind}: {error.message}", "red"), (0, 0, 0, 2))
     if error.traceback:
         yield Padding(make_text(error.traceback.rstrip(), "dim"), (0, 0, 0, 2))

@@ -68,5 +68,5 @@ async def _apply_to(client: Client, row: NameVerb, name: str, by: str) -> None:
             await client.tasks.apply(row, name, by=by)
         case Noun.SCHEDULES:
             await client.schedules.apply(row, name, by=by)
-        case Noun.JOBS | Noun.WORKERS | Noun.OPERATIONS | Noun.BOOKS:
+        case Noun.JOBS | Noun.WORKERS | Noun.OPERATIONS | Noun.FAILURES | Noun.BOOKS:
             raise ValueError(f"no {row.noun} are called by a name")

@@ -17,6 +17,7 @@ MODULES = {
     "schedules": ["schedules", "schedules_verbs"],
     "workers": ["workers", "workers_drain"],
     "operations": ["operations"],
+    "failures": ["failures"],
     "audit": ["audit"],
     "keys": ["keys"],
     "migrate": ["migrate"],
@@ -60,5 +61,6 @@ tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
 workers_group = _group("workers", "Look at workers, and tell them to leave.")
 operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
+failures_group = _group("failures", "Look at errors by cause, mute them, run their jobs again.")
 audit_group = _group("audit", "Look at what operators did.")
 keys_group = _group("keys", "Make keys for encryption, and see which are still needed.")

@@ -1,9 +1,10 @@
 """The client: every verb of an opened store, for programs, the command line and HTTP.
 
 The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers, the
-audit, keys and operations are methods of `client.queues`, `client.tasks`, `client.schedules`,
-`client.workers`, `client.audit`, `client.keys` and `client.operations`. What each verb on jobs
-does, and in which states, is said in `holdfast.operations.verbs`.
+audit, keys, operations and failures are methods of `client.queues`, `client.tasks`,
+`client.schedules`, `client.workers`, `client.audit`, `client.keys`, `client.operations` and
+`client.failures`. What each verb on jobs does, and in which states, is said in
+`holdfast.operations.verbs`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
 if TYPE_CHECKING:
+    from holdfast.client.failures import FailureVerbs
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.telemetry import TelemetryVerbs
@@ -115,6 +117,13 @@ class Client:
         from holdfast.client.operations import OperationVerbs
 
         return OperationVerbs(self._store, self._acts)
+
+    @cached_property
+    def failures(self) -> FailureVerbs:
+        """The verbs on failures. They are imported with their first use, as those on operations."""
+        from holdfast.client.failures import FailureVerbs
+
+        return FailureVerbs(self._store, self._acts, self.operations)
 
     @cached_property
     def telemetry(self) -> TelemetryVerbs:

@@ -92,6 +92,8 @@ class OperationVerbs:
             return dict(sorted(books.items()))
         found: dict[str, int] = {}
         for name, _ in books.most_common(MOST_QUEUES):
+            if sum(found.values()) >= matched:
+                break
             narrowed = msgspec.structs.replace(meant, queues=(name,))
             if number := sum((await self._store.jobs.count(narrowed)).values()):
                 found[name] = number

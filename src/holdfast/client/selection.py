@@ -12,7 +12,7 @@ import msgspec
 from holdfast.client.searching import require_searchable
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.checks import check_job_id
+from holdfast.job.checks import check_fingerprint, check_job_id
 from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
 from holdfast.store.contract.jobs import Jobs
@@ -47,6 +47,7 @@ class FilterWords(TypedDict, total=False):
     tags: Texts
     args: Mapping[str, Scalar] | None
     worker: str | None
+    fingerprint: str | None
     schedule: str | None
     priority: int | None
     priority_over: int | None
@@ -217,5 +218,6 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "tags": lambda tags: tuple(filter(None, _many(tags))),
     "args": _args,
     "worker": _worker,
+    "fingerprint": check_fingerprint,
 }
 """How the value of a word is read, where it is not taken as it is."""

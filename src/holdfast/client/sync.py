@@ -32,6 +32,7 @@ from holdfast.errors import ResultTimeout
 from holdfast.job import checks
 
 if TYPE_CHECKING:
+    from holdfast.client.sync_failures import SyncFailureVerbs
     from holdfast.client.sync_operations import SyncOperationVerbs
     from holdfast.client.sync_schedules import SyncScheduleVerbs
     from holdfast.client.sync_telemetry import SyncTelemetryVerbs
@@ -150,6 +151,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_operations import SyncOperationVerbs
 
         return SyncOperationVerbs(self._app, lambda client: client.operations)
+
+    @cached_property
+    def failures(self) -> SyncFailureVerbs:
+        """The verbs on failures, imported with their first use as `Client.failures` is."""
+        from holdfast.client.sync_failures import SyncFailureVerbs
+
+        return SyncFailureVerbs(self._app, lambda client: client.failures)
 
     @cached_property
     def telemetry(self) -> SyncTelemetryVerbs:

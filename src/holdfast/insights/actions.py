@@ -22,6 +22,7 @@ class Noun(StrEnum):
     SCHEDULES = "schedules"
     WORKERS = "workers"
     OPERATIONS = "operations"
+    FAILURES = "failures"
     BOOKS = "books"
 
 
@@ -47,6 +48,9 @@ class Verb(StrEnum):
     GO_ON = "go_on"
     UNDO = "undo"
     CORRECT = "correct"
+    MUTE = "mute"
+    UNMUTE = "unmute"
+    NOTE = "note"
 
 
 class Action(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from holdfast.clock import utcnow
 from holdfast.errors import BadOption
 from holdfast.insights.when import parse_moment
 from holdfast.job import checks
-from holdfast.job.checks import check_job_id, check_priority
+from holdfast.job.checks import check_job_id, check_priority, is_fingerprint
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import JobFilter, Scalar
 
@@ -147,6 +147,12 @@ def _id(term: Term, now: datetime | None = None) -> str:
         raise term.refused("a UUID") from None
 
 
+def _fingerprint(term: Term, now: datetime) -> str:
+    if not is_fingerprint(term.value):
+        raise term.refused("a fingerprint: 16 hexadecimal digits")
+    return term.value
+
+
 def _moment(term: Term, now: datetime) -> datetime:
     found = parse_moment(term.value, now)
     if found is None:
@@ -204,6 +210,7 @@ READERS: dict[str, Reader] = {
     "tag": _many("tags", _text),
     "args": _argument,
     "worker": _once("worker", _id),
+    "fingerprint": _once("fingerprint", _fingerprint),
     "schedule": _once("schedule", _text),
     "priority": _priority,
     "attempts": _attempts,
@@ -226,7 +233,12 @@ def _written(which: JobFilter) -> Iterator[str]:
         yield from (f"{word}:{_quoted(value)}" for value in values)
     for path, value in which.args.items():
         yield f"args.{_quoted(path, plain=_PLAIN_PATH)}:{_value_text(value)}"
-    texts = (("worker", which.worker), ("schedule", which.schedule), ("error", which.error_text))
+    texts = (
+        ("worker", which.worker),
+        ("fingerprint", which.fingerprint),
+        ("schedule", which.schedule),
+        ("error", which.error_text),
+    )
     yield from (f"{word}:{_quoted(text)}" for word, text in texts if text)
     numbers = (
         ("priority:", which.priority),

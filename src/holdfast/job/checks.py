@@ -17,6 +17,7 @@ from uuid import UUID
 from holdfast.errors import BadOption, UnknownJob
 from holdfast.job.ids import JobId
 
+_HEXADECIMAL = frozenset("0123456789abcdef")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}\Z")
 PRIORITY_LIMIT = 32_767
 LONGEST_WAIT = 36_500 * 86_400.0  # a hundred years: every store's clock can count that far
@@ -151,6 +152,17 @@ def check_name(what: str, name: object) -> None:
         raise BadOption(
             what, "1 to 128 letters, digits or _ . : / - (not starting with a sign)", name
         )
+
+
+def check_fingerprint(fingerprint: object) -> str:
+    if is_fingerprint(fingerprint):
+        return str(fingerprint)
+    raise BadOption("fingerprint", "16 hexadecimal digits", fingerprint)
+
+
+def is_fingerprint(text: object) -> bool:
+    """Whether a text could be what `holdfast.job.fingerprint` makes."""
+    return isinstance(text, str) and len(text) == 16 and set(text) <= _HEXADECIMAL
 
 
 def check_job_id(job_id: object) -> JobId:

@@ -29,7 +29,7 @@ MOST_ERRORS = 16
 LONGEST_WORD = 40
 """A longer word is no word of a language: it is a key, a token, or encoded data."""
 
-_HEX_CHARACTERS = 16
+DIGEST_BYTES = 8
 
 
 def fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
@@ -37,11 +37,7 @@ def fingerprint(task: str, kind: str, message: str, traceback: str | None = None
     parts = [task, kind, "" if kind == "RecursionError" else shape(message)]
     parts += _errors_of(_within_bounds(traceback or ""), kind)
     whole = "\x1f".join(parts).encode("utf-8", "replace")
-    return blake2b(whole, digest_size=_HEX_CHARACTERS // 2).hexdigest()
-
-
-def is_fingerprint(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{16}", text) is not None
+    return blake2b(whole, digest_size=DIGEST_BYTES).hexdigest()
 
 
 # The message --------------------------------------------------------------------------------
@@ -151,6 +147,14 @@ def _error(text: str) -> str:
     if summary is None:
         return _places(text, "")
     return f"{summary[1]} {shape(summary[2] or '')} {_places(text, summary[1])}"
+
+
+def places(traceback: str) -> list[str]:
+    """Where an error happened in the user's own code, innermost first: `mail.py in send`. Of a
+    chain only the last error counts, as its message does."""
+    last = _OTHER_ERROR.split(_within_bounds(traceback))[-1]
+    found = dict.fromkeys(f"{name} in {function or '?'}" for name, function in reversed(_own(last)))
+    return list(found)[:MOST_FRAMES]
 
 
 def _places(text: str, kind: str) -> str:

@@ -33,7 +33,6 @@ from holdfast.job.ends import (
     WasThrottled,
     WorkerLost,
 )
-from holdfast.job.fingerprint import fingerprint
 from holdfast.job.ids import JobId
 from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
@@ -239,7 +238,7 @@ def unwritable(refused: Transition, problem: Exception) -> Transition:
     reason = clean(f"{UNWRITABLE} ({refused.to}): {describe(problem)}", 2_000)
     message = reason.encode("ascii", "replace").decode()
     attempt = 0 if refused.error is None else refused.error.attempt
-    name = fingerprint("", "Unwritable", message)
+    name = _fingerprint("", "Unwritable", message)
     return Transition(
         refused.id,
         refused.fence,
@@ -376,8 +375,16 @@ def _entry(
         clean(kind, 256),
         clean(message, MESSAGE_LIMIT),
         None if traceback is None else clean(traceback, TRACEBACK_LIMIT, keep_end=True),
-        fingerprint=fingerprint(job.task, kind, message, traceback),
+        fingerprint=_fingerprint(job.task, kind, message, traceback),
     )
+
+
+def _fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
+    """Imported with the first error: a program that only enqueues never has one, and its start
+    would pay for the patterns."""
+    from holdfast.job.fingerprint import fingerprint
+
+    return fingerprint(task, kind, message, traceback)
 
 
 def _wait(seconds: float | None) -> float:

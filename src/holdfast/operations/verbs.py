@@ -311,6 +311,28 @@ _METHOD_ROWS = (
         arguments=(Parameter("reason", "Why.", str),),
     ),
     OperatorVerb(
+        noun=Noun.FAILURES,
+        verb=Verb.MUTE,
+        about="Hide failures for a while: nobody wants to hear of them.",
+        done="muted",
+        arguments=(Parameter("until", "Until this time.", datetime),),
+        undo=Verb.UNMUTE,
+    ),
+    OperatorVerb(
+        noun=Noun.FAILURES,
+        verb=Verb.UNMUTE,
+        about="Show muted failures again.",
+        done="unmuted",
+        undo=Verb.MUTE,
+    ),
+    OperatorVerb(
+        noun=Noun.FAILURES,
+        verb=Verb.NOTE,
+        about="Write a note on a failure, for whoever looks next.",
+        done="noted",
+        arguments=(Parameter("note", "The note; none removes it.", str),),
+    ),
+    OperatorVerb(
         noun=Noun.BOOKS,
         verb=Verb.CORRECT,
         about="Recount all jobs and correct the books: the doctor's `fix`.",

@@ -97,9 +97,12 @@ class ValkeyReading(ValkeyVerbs):
         return walk.page(jobs[:limit], await self._created_at(walk.stopped_at))
 
     async def count(self, which: JobFilter) -> dict[JobState, int]:
-        """From the counters where they suffice, else by reading every job in question."""
+        """From the counters where they suffice, or from the size of a set; else by reading every
+        job in question."""
         if which.is_tallied:
             return which.counted(await tallies(self._connections, which.queues_by_name))
+        if which == JobFilter(fingerprint=which.fingerprint, states=which.states):
+            return await self._counted_dead(which)
         counted: Counter[JobState] = Counter()
         test, cursor = await self._filtering(which), None
         while test and (ids := await self._newest(test, cursor, READ_BATCH)):
@@ -110,6 +113,15 @@ class ValkeyReading(ValkeyVerbs):
                 counted.update(passed.values())
             cursor = ids[-1]
         return dict(counted)
+
+    async def _counted_dead(self, which: JobFilter) -> dict[JobState, int]:
+        """The jobs that failed with one fingerprint have a set of their own."""
+        reads = [
+            ("ZCARD", self._connections.key(partition, f"dead:{which.fingerprint}"))
+            for partition in self._connections.partitions
+        ]
+        dead = sum(await self._connections.commands(reads)) if which.states_possible else 0
+        return {JobState.FAILED: dead} if dead else {}
 
     async def _ready_lines(self, queue: str) -> dict[int, list[str]]:
         """The lines of a queue that are not empty, by partition."""
