@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from holdfast.job.policy import Retention
     from holdfast.job.record import Job
     from holdfast.job.retry import Retry
+    from holdfast.job.secret import Secret
     from holdfast.job.state import JobState
     from holdfast.job.unique import UniqueBy
     from holdfast.resources import Depends, Shared
@@ -166,6 +167,7 @@ __all__ = [
     "SchemaOutdated",
     "SchemaTampered",
     "SchemaTooNew",
+    "Secret",
     "Shared",
     "SlotsLost",
     "Snooze",
@@ -212,6 +214,7 @@ _HOMES = {
     "holdfast.job.policy": ("Retention",),
     "holdfast.job.record": ("Job",),
     "holdfast.job.retry": ("Retry",),
+    "holdfast.job.secret": ("Secret",),
     "holdfast.job.state": ("JobState",),
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),

@@ -107,6 +107,7 @@ EVENTS: Mapping[str, str] = {
     "operation.over": "An operation is done, waits after its canary, or was stopped.",
     "operation.taken_over": "A page that a runner left in hand was brought to its end.",
     "operation.leg_failed": "Work on an operation broke off; it goes on later.",
+    "catalogue.publish_failed": "The tasks of a worker could not be published; it is repeated.",
     # Schedules
     "schedule.declare_failed": "Schedules declared in code could not be written; it is repeated.",
     "schedule.evaluation_failed": "One schedule could not be evaluated; it is tried again later.",

@@ -7,13 +7,15 @@ here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.service import Loop, Service
 from holdfast.events import Events
+from holdfast.handlers.registry import Handler
+from holdfast.insights.publishing import CatalogueService
 from holdfast.operations.service import OperationService
 from holdfast.reconcile.standard import ReconcileService
 from holdfast.schedule.model import Definition
@@ -33,6 +35,9 @@ class ServiceHost(Protocol):
     def schedules(self) -> Mapping[str, Definition]: ...
     @property
     def providers(self) -> Providers: ...
+    def tasks_with_queues(self) -> Iterable[tuple[Handler, str]]:
+        """Every task of the app, with the queue that its jobs go to."""
+        ...
 
 
 class BackgroundService(Service, Protocol):
@@ -71,8 +76,14 @@ def _operations(
     return OperationService(host.store, host.events, options, replicas=replicas)
 
 
+def _catalogue(
+    host: ServiceHost, options: ReconcileOptions, replicas: Replicas
+) -> BackgroundService:
+    return CatalogueService(host.store, host.events, host.tasks_with_queues, options)
+
+
 # Schedules come first: a plan that fires makes a job, and the same pass can still promote the job.
-SERVICES: tuple[MakeService, ...] = (_schedules, _reconcilers, _operations)
+SERVICES: tuple[MakeService, ...] = (_schedules, _reconcilers, _operations, _catalogue)
 
 
 def make_services(

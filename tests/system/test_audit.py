@@ -77,6 +77,7 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
         job = await scene.in_state(state, queue=f"for-{row.verb}")
         await client.apply(row, job, VALUES.get(row.verb), by="ann")
     await client.edit(await scene.enqueue(), tags=["mended"], by="ann")
+    await client.reveal(await scene.enqueue(), reason="a customer asks", by="ann")
     await client.queues.tune("mail", by="ann", throttle_cap=30.0)
     now = await scene.store.now()
     await client.schedules.create("mail", definition(), by="ann")
@@ -102,7 +103,7 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     assert {entry.verb for entry in found} == {row.word for row in VERBS.values()}
     assert {(entry.by, entry.outcome) for entry in found} == {("ann", ActOutcome.DONE)}
     fired = {entry.verb for entry in found if entry.changed == 0}
-    assert fired == {"schedules.backfill"}
+    assert fired == {"schedules.backfill", "jobs.reveal"}
 
 
 async def test_a_program_that_acts_for_itself_writes_nothing(client: Client, scene: Scene) -> None:

@@ -138,7 +138,7 @@ async def test_a_requeue_that_would_break_a_unique_key_is_refused(
 ) -> None:
     first = await scene.ended(unique=Unique("k"))
     await scene.enqueue(unique=Unique("k"))
-    with pytest.raises(Refused, match=r"another job, or .* holds its unique key 'k'"):
+    with pytest.raises(Refused, match=r"another job, or .* holds its unique key"):
         await client.requeue(first.id)
 
 

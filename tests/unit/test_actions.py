@@ -10,7 +10,7 @@ import pytest
 import holdfast.insights
 from holdfast.cli.advice import advice_text, command_text
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
-from holdfast.insights.redaction import redact
+from holdfast.job.redaction import redact
 from tests.unit.cli import Desk, desk_in
 
 JOB = "01a1e540-7899-732e-a343-0b5536664571"

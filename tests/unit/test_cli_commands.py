@@ -35,7 +35,7 @@ def test_a_job_is_enqueued_by_name_alone_with_its_options(desk: Desk) -> None:
     options = ["--queue", "mail", "--priority", "-2", "--tag", "a", "--tag", "b", "--delay", "1h"]
     made = desk.json("enqueue", "greet", '{"name": "Ada"}', *options, "--unique", "ada")
     again = desk.json("enqueue", "greet", '{"name": "Ada"}', *options, "--unique", "ada")
-    job = desk.json("jobs", "show", made["id"])
+    job = desk.reveal(made["id"])
     assert again == {"id": made["id"], "how": "existing"}
     assert job["args"] == {"name": "Ada"}
     assert (job["queue"], job["priority"], job["tags"]) == ("mail", -2, ["a", "b"])
@@ -67,7 +67,7 @@ def test_a_queue_that_no_worker_of_the_task_serves_is_told_beside_the_id(desk: D
 def test_with_an_app_text_stays_text_and_the_tasks_own_options_hold(desk: Desk) -> None:
     app = f"{desk.shop()}:app"
     answer = desk.run("enqueue", "send", "-a", "to=007", "-a", "copies=3", "--app", app, "--json")
-    job = desk.json("jobs", "show", answer.json["id"])
+    job = desk.reveal(answer.json["id"])
     assert job["args"] == {"to": "007", "copies": 3}
     assert (job["queue"], job["priority"]) == ("mail", 3)
 
@@ -85,7 +85,7 @@ def test_a_module_with_tasks_is_imported_before_its_task_is_looked_for(desk: Des
 
 def test_with_an_app_a_list_binds_by_position(desk: Desk) -> None:
     answer = desk.run("enqueue", "send", '["ann", 2]', "--app", f"{desk.shop()}:app", "--json")
-    assert desk.json("jobs", "show", answer.json["id"])["args"] == {"to": "ann", "copies": 2}
+    assert desk.reveal(answer.json["id"])["args"] == {"to": "ann", "copies": 2}
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_list_keeps_ids_and_states_whole_at_any_width(desk: Desk, width: int) 
 
 def test_a_job_is_shown_with_its_whole_error_history(desk: Desk) -> None:
     job = desk.seed(lambda scene: scene.in_state(JobState.FAILED, tags=("red",)))
-    shown = desk.json("jobs", "show", job)
+    shown = desk.reveal(job)
     assert shown["args"] == {"name": "Ada"}
     assert [error["message"] for error in shown["errors"]] == ["give up"]
     assert shown["policy"]["retry"]["max_attempts"] == 5
@@ -334,7 +334,7 @@ def test_a_job_is_made_due_at_a_time(desk: Desk) -> None:
 def test_a_waiting_job_is_edited(desk: Desk) -> None:
     job = desk.seed(lambda scene: scene.enqueue(args='{"name":"Ada","times":1}'))
     desk.json("jobs", "edit", job, "--arg", "name=Grace", "--tag", "mended")
-    shown = desk.json("jobs", "show", job)
+    shown = desk.reveal(job)
     assert (shown["args"], shown["tags"]) == ({"name": "Grace", "times": 1}, ["mended"])
     desk.json("jobs", "edit", job, "--no-tags")
     assert desk.json("jobs", "show", job)["tags"] == []

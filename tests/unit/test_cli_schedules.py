@@ -94,7 +94,7 @@ def test_with_an_app_the_arguments_are_checked(desk: Desk) -> None:
     words = ("schedules", "create", "x", "--task", "send", "--cron", "@daily", "--app", shop)
     assert desk.run(*words, "--args", '{"to": 5}').code == 2
     assert desk.run(*words, "--args", '{"to": "ann"}').code == 0
-    made = desk.json("schedules", "show", "x")["definition"]
+    made = desk.json("schedules", "show", "x", "--app", shop)["definition"]
     assert (made["queue"], made["priority"], made["args"]) == ("mail", 3, {"to": "ann"})
 
 

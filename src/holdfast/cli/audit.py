@@ -13,6 +13,7 @@ from holdfast.cli.filters import moment_option
 from holdfast.cli.output import ago_text, indented, make_text
 from holdfast.cli.program import audit_group
 from holdfast.cli.target import CommandSession
+from holdfast.job.redaction import redact, redact_value
 from holdfast.operations.verbs import VERBS
 from holdfast.store.contract.audit import ActOutcome, AuditEntry, AuditPage
 
@@ -66,11 +67,13 @@ async def list_acts(
 
 def _document(entry: AuditEntry) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(entry)
-    return document | {"which": _value(entry.which), "arguments": _value(entry.arguments)}
+    error = None if entry.error is None else redact(entry.error)
+    values = {"which": _value(entry.which), "arguments": _value(entry.arguments)}
+    return document | values | {"error": error}
 
 
 def _value(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+    return None if text is None else redact_value(msgspec.json.decode(text))
 
 
 def _draw(page: AuditPage) -> Iterator[RenderableType]:
@@ -90,7 +93,7 @@ def _draw(page: AuditPage) -> Iterator[RenderableType]:
         if entry.arguments is not None:
             yield indented(_words(entry.arguments), "dim")
         if entry.error is not None:
-            yield indented(entry.error, "red")
+            yield indented(redact(entry.error), "red")
     if page.next_cursor is not None:
         yield make_text(f"more: --cursor {page.next_cursor}", "dim")
 

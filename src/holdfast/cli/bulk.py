@@ -77,6 +77,8 @@ async def apply_to_all(
     verb = command.row.verb
     preview = await client.operations.preview(verb, everything=everything, **words)
     if manner.dry_run or not preview.matched:
+        samples = tuple(await client.shown.jobs(preview.samples))
+        preview = msgspec.structs.replace(preview, samples=samples)
         session.answer(_preview_document(preview), lambda: _draw_preview(command, preview))
         return
     what = f"{command.word} {counted(preview.matched, 'job')}"

@@ -124,4 +124,8 @@ def _errors_told(ctx: click.Context) -> Iterator[None]:
         ctx.exit(INTERRUPTED)
     except HoldfastError as error:
         complain(f"error: {error}")
-        ctx.exit(2 if isinstance(error, USAGE) else 1)
+        ctx.exit(exit_code(error))
+
+
+def exit_code(error: HoldfastError) -> int:
+    return 2 if isinstance(error, USAGE) else 1

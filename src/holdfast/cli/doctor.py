@@ -14,7 +14,7 @@ from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, require_store_file
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
-from holdfast.insights.redaction import redact
+from holdfast.job.redaction import redact
 from holdfast.store.contract.records import Severity
 from holdfast.store.open import open_store
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from holdfast.cli.command import exit_code
 from holdfast.cli.filters import due_option, imports_option, wait_option
 from holdfast.cli.output import complain
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import JobOptions
-from holdfast.errors import PayloadTooLarge
+from holdfast.errors import HoldfastError, PayloadTooLarge
 from holdfast.job.checks import check_name
+from holdfast.job.json_text import shown_text
 from holdfast.job.record import Inserted
+from holdfast.job.redaction import Redactor
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -84,11 +88,11 @@ async def _checked(
 ) -> None:
     text = _json(arguments)
     task.handler.signature.check(text)  # before the store is opened, which may create it
-    with session.on_store(app):
+    with session.on_store(app), _errors_shown(Redactor(task.handler.rules, text)) as redactor:
         async with app:
             handle = await task.enqueue_json(text)
             inserted = Inserted(handle.id, handle.how)
-            await _answer(session, handle.result_json, inserted, patience)
+            await _answer(session, handle.result_json, inserted, patience, redactor)
 
 
 async def _by_name(
@@ -108,10 +112,23 @@ async def _by_name(
         raise PayloadTooLarge(f"task {task!r}: the arguments", len(text.encode()), limit)
     job = JobMaker(task, JobOptions().using(options)).make(text)
     async with session.client(may_create=True) as client:
-        inserted = await client.insert(job)
-        if not session.as_json:
-            await _note_unserved(client, task, job.queue)
-        await _answer(session, partial(client.result_json, inserted.id), inserted, patience)
+        with _errors_shown(await client.shown.redactor(task, text)) as redactor:
+            inserted = await client.insert(job)
+            if not session.as_json:
+                await _note_unserved(client, task, job.queue)
+            result_json = partial(client.result_json, inserted.id)
+            await _answer(session, result_json, inserted, patience, redactor)
+
+
+@contextmanager
+def _errors_shown(redactor: Redactor) -> Iterator[Redactor]:
+    """Show an error without the secrets among the arguments: the job may have failed with words
+    that repeat them."""
+    try:
+        yield redactor
+    except HoldfastError as error:
+        complain(f"error: {redactor.text(str(error))}")
+        raise click.exceptions.Exit(exit_code(error)) from None
 
 
 async def _note_unserved(client: Client, task: str, queue: str) -> None:
@@ -131,13 +148,15 @@ async def _answer(
     result_json: Callable[[float], Awaitable[str | None]],
     inserted: Inserted,
     patience: float | None,
+    redactor: Redactor,
 ) -> None:
     document: dict[str, Any] = {"id": inserted.id, "how": inserted.how}
     lines: list[str] = [inserted.id]
     if patience is not None:
         result = await result_json(patience)
-        document["result"] = None if result is None else msgspec.json.decode(result)
-        lines = [result or "null"]
+        shown = "null" if result is None else redactor.result(result)
+        document["result"] = shown_text(shown)
+        lines = [shown]
     elif inserted.how != "created" and not session.as_json:
         complain(_NOTES[inserted.how])
     session.answer(document, lambda: lines)
@@ -154,7 +173,7 @@ def read_arguments(
     try:
         given = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise UsageProblem(f"the arguments must be JSON: {error}; got {text!r}") from None
+        raise UsageProblem(f"the arguments must be JSON: {error}") from None
     match given:
         case dict():
             return given
@@ -163,7 +182,7 @@ def read_arguments(
         case _:
             raise UsageProblem(
                 'the arguments must be a JSON object such as {"to": "a@b.org"}'
-                f"{'' if task else ' (a list needs --app)'}; got {text}"
+                f"{'' if task else ' (a list needs --app)'}; got {type(given).__name__}"
             )
 
 
@@ -172,7 +191,7 @@ def _pair(pair: str, takes_text: Callable[[str], bool]) -> tuple[str, Any]:
     a `str` parameter a value is always text."""
     name, equals, value = pair.partition("=")
     if not equals or not name.isidentifier():
-        raise UsageProblem(f"--arg must be NAME=VALUE, got {pair!r}")
+        raise UsageProblem(f"--arg must be NAME=VALUE, got {len(pair)} other characters")
     if takes_text(name):
         return name, value
     try:
@@ -185,7 +204,12 @@ def _takes_text(task: Task[..., Any] | None) -> Callable[[str], bool]:
     if task is None:
         return lambda name: False
     parameters = task.handler.signature.parameters.parameters
-    return lambda name: name in parameters and parameters[name].annotation is str
+    return lambda name: name in parameters and _is_text(parameters[name].annotation)
+
+
+def _is_text(annotation: Any) -> bool:
+    """Whether a parameter takes text, also if it is marked: `Annotated[str, Secret]`."""
+    return getattr(annotation, "__origin__", annotation) is str
 
 
 def _by_position(task: Task[..., Any], given: list[Any]) -> Arguments:

@@ -16,6 +16,7 @@ from holdfast.cli.output import ago_text, counted, indented, make_text, time_tex
 from holdfast.cli.program import failures_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.cli.words import JOB_COMMANDS
+from holdfast.client.client import Client
 from holdfast.client.failures import MUTED_FOR, FailurePage
 from holdfast.client.selection import FilterWords
 from holdfast.clock import utcnow
@@ -51,11 +52,19 @@ async def list_failures(
         page = await client.failures.page(
             since=since, task=task, muted=muted, limit=limit, cursor=cursor
         )
+        shown = tuple(await client.shown.failures(page.failures))
+        page = msgspec.structs.replace(page, failures=shown)
     document = {
         "failures": [_document(failure) for failure in page.failures],
         "next_cursor": page.next_cursor,
     }
     session.answer(document, lambda: _draw_list(page))
+
+
+async def _get(client: Client, fingerprint: str) -> Failure:
+    """The failure as it may be shown: its sample may repeat arguments."""
+    [shown] = await client.shown.failures([await client.failures.get(fingerprint)])
+    return shown
 
 
 def _document(failure: Failure) -> dict[str, Any]:
@@ -103,7 +112,7 @@ def _headline(failure: Failure) -> str:
 async def show_failure(session: CommandSession, fingerprint: str) -> None:
     """Show one of the errors, where it happens, and what can be done."""
     async with session.client() as client:
-        failure = await client.failures.get(fingerprint)
+        failure = await _get(client, fingerprint)
         dead = await client.count(fingerprint=fingerprint)
     found = places(failure.sample.traceback or "")
     jobs = dead.get(JobState.FAILED, 0)
@@ -159,7 +168,7 @@ async def mute(
     async with session.client() as client:
         wait = MUTED_FOR if duration is None else duration
         await client.failures.mute(fingerprint, wait, until=until, by=session.by)
-        muted = await client.failures.get(fingerprint)
+        muted = await _get(client, fingerprint)
     shown = f"{fingerprint} muted until {time_text(muted.muted_until)}"
     session.answer(_document(muted), lambda: [shown])
 
@@ -170,7 +179,7 @@ async def unmute(session: CommandSession, fingerprint: str) -> None:
     """Show a muted failure in the list again."""
     async with session.client() as client:
         await client.failures.unmute(fingerprint, by=session.by)
-        failure = await client.failures.get(fingerprint)
+        failure = await _get(client, fingerprint)
     session.answer(_document(failure), lambda: [f"{fingerprint} unmuted"])
 
 
@@ -184,5 +193,5 @@ async def note(session: CommandSession, fingerprint: str, text: str | None, remo
         raise UsageProblem("give the text of the note, or --remove")
     async with session.client() as client:
         await client.failures.note(fingerprint, text, by=session.by)
-        failure = await client.failures.get(fingerprint)
+        failure = await _get(client, fingerprint)
     session.answer(_document(failure), lambda: [f"{fingerprint} noted"])

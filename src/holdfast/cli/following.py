@@ -10,7 +10,7 @@ from holdfast.cli.output import complain, counted
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.errors import Refused
-from holdfast.job.sealed import shown
+from holdfast.job.redaction import redact, redact_value
 from holdfast.operations.pages import row_of, words_of
 from holdfast.store.contract.operations import Operation, OperationState
 
@@ -45,7 +45,7 @@ async def _stop(session: CommandSession, client: Client, operation: Operation) -
 def document_of(operation: Operation) -> dict[str, Any]:
     """The operation for programs."""
     request, progress = operation.request, operation.progress
-    return {
+    document = {
         "id": operation.id,
         "verb": request.verb,
         "which": words_of(request) if request.undoes is None else None,
@@ -59,10 +59,12 @@ def document_of(operation: Operation) -> dict[str, Any]:
         "matched": request.matched,
         "changed": progress.changed,
         "failed": progress.failed,
-        "errors": list(map(shown, progress.errors)),
+        "errors": progress.errors,
         "begun_at": operation.begun_at,
         "advanced_at": operation.advanced_at,
     }
+    shown: dict[str, Any] = redact_value(document)
+    return shown
 
 
 def lines_of(operation: Operation) -> list[str]:
@@ -88,7 +90,7 @@ def left_lines(operation: Operation) -> list[str]:
     were = "it was" if progress.failed == 1 else "they were"
     return [
         f"{counted(progress.failed, 'job')} left as {were}:",
-        *(f"  {shown(error)}" for error in progress.errors),
+        *(f"  {redact(error)}" for error in progress.errors),
         *([f"  and {more:,} more"] if more > 0 else []),
     ]
 

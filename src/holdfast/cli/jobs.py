@@ -24,7 +24,7 @@ from holdfast.cli.output import (
     time_text,
 )
 from holdfast.cli.program import jobs_group
-from holdfast.cli.target import CommandSession
+from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
@@ -56,6 +56,7 @@ async def list_jobs(
     words = filters.words
     async with session.client() as client:
         page = await client.page(limit=limit, cursor=cursor, look=look, **words)
+        page = await client.shown.page(page)
         counts = await client.count(**words) if job_filter(**words).is_tallied else None
     document = {
         "jobs": [job_document(job) for job in page.jobs],
@@ -122,10 +123,18 @@ def _stacked(page: Page) -> Iterator[RenderableType]:
 
 @jobs_group.command("show")
 @job_id_argument
-async def show_job(session: CommandSession, job_id: str) -> None:
-    """Show everything that is known about a job, with its error history."""
+@click.option("--reveal", is_flag=True, help="Also what is hidden; the audit keeps it.")
+@click.option("--reason", help="Why it is revealed, for the audit.")
+async def show_job(session: CommandSession, job_id: str, reveal: bool, reason: str | None) -> None:
+    """Show everything that is known about a job, with its error history. Values that are secret
+    are hidden, unless they are revealed."""
+    if reveal != (reason is not None):
+        raise UsageProblem("--reveal and --reason go together")
     async with session.client() as client:
-        job = await client.get(job_id)
+        if reason is None:
+            job = await client.shown.job(await client.get(job_id))
+        else:
+            job = await client.reveal(job_id, reason=reason, by=session.by)
     session.answer(job_document(job), lambda: draw_job(job))
 
 
@@ -134,7 +143,7 @@ async def show_job(session: CommandSession, job_id: str) -> None:
 async def explain_job(session: CommandSession, job_id: str) -> None:
     """Say why a job is not running now, and who can change it."""
     async with session.client() as client:
-        explanation = await client.explain(job_id)
+        explanation = await client.shown.explanation(await client.explain(job_id))
     document: dict[str, Any] = {
         "job": job_document(explanation.job),
         "reasons": [_reason_document(reason) for reason in explanation.reasons],

@@ -23,8 +23,8 @@ from holdfast.cli.words import JOB_COMMANDS, JobCommand
 from holdfast.client.client import Client
 from holdfast.errors import BadOption, HoldfastError, StoreError
 from holdfast.insights.actions import Verb
-from holdfast.insights.redaction import redact
 from holdfast.job.checks import check_job_id
+from holdfast.job.redaction import redact
 from holdfast.job.state import JobState
 from holdfast.operations.verbs import RESCHEDULE
 

@@ -14,6 +14,7 @@ from holdfast.cli.target import CommandSession
 from holdfast.cli.words import JOB_COMMANDS
 from holdfast.client.client import Client
 from holdfast.insights.actions import Verb
+from holdfast.job.redaction import redact, redact_value
 from holdfast.operations.pages import words_of
 from holdfast.store.contract.operations import Operation, OperationState
 
@@ -83,7 +84,8 @@ def _draw(operation: Operation, outcomes: dict[str, int]) -> Iterator[Renderable
     done = f"{progress.changed:,} of {counted(request.matched, 'job')} changed"
     yield f"{operation.state}, {done}, begun {ago_text(operation.begun_at)}"
     if request.by or request.reason:
-        yield f"by {request.by or 'a program'}{f': {request.reason}' if request.reason else ''}"
+        why = f": {redact(request.reason)}" if request.reason else ""
+        yield f"by {request.by or 'a program'}{why}"
     if outcomes:
         shown = ", ".join(f"{number:,} {state}" for state, number in outcomes.items())
         yield f"its first jobs are now: {shown}"
@@ -150,7 +152,8 @@ def _meant(operation: Operation) -> str:
     request = operation.request
     if request.undoes is not None:
         return f"(takes back {request.undoes})"
-    words = [f"{word}={_text(value)}" for word, value in words_of(request).items()]
+    shown = redact_value(words_of(request))
+    words = [f"{word}={_text(value)}" for word, value in shown.items()]
     return " ".join([*words, *([f"to {request.value}"] if request.value else [])])
 
 

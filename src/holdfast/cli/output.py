@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.clock import utcnow
-from holdfast.insights.redaction import redact
-from holdfast.job.json_text import shown_value
+from holdfast.job.json_text import shown_text
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Job
+from holdfast.job.redaction import redact
 from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
@@ -168,10 +168,11 @@ def counted(number: int, thing: str) -> str:
 
 def job_document(job: Job) -> dict[str, Any]:
     """A job as a document with stable field names. Fields that the store holds as JSON text
-    (arguments, result, headers, policy, checkpoint) are JSON here."""
+    (arguments, result, headers, policy, checkpoint) are JSON here, number for number as stored."""
     document = with_values(job)
+    document["headers"] = {} if job.headers_json is None else document["headers"]
     read = job.unreadable is None
-    document["policy"] = every_field(decode_policy(job.policy)) if read else shown_value(job.policy)
+    document["policy"] = every_field(decode_policy(job.policy)) if read else shown_text(job.policy)
     document["progress"] = None if job.progress is None else with_values(job.progress)
     return document | {"max_attempts": job.max_attempts}
 
@@ -194,10 +195,10 @@ def every_field(record: msgspec.Struct) -> dict[str, Any]:
 
 
 def with_values(record: msgspec.Struct) -> dict[str, Any]:
-    """A record as a dictionary, with the value of each field that holds JSON text."""
+    """A record as a dictionary. A field that holds JSON text is JSON there."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
     named = {field: field.removesuffix("_json") for field in fields}
     return {
-        name: fields[field] if name == field else getattr(record, name)
+        name: fields[field] if name == field else shown_text(fields[field])
         for field, name in named.items()
     }

@@ -16,9 +16,8 @@ from holdfast.cli.schedules_view import draw_history, draw_list, draw_preview, d
 from holdfast.cli.target import CommandSession
 from holdfast.clock import utcnow
 from holdfast.errors import BadOption, Unreadable
-from holdfast.job.json_text import shown_value
+from holdfast.job.json_text import shown_text
 from holdfast.job.policy import decode_policy
-from holdfast.job.sealed import shown, shown_json
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.schedule.status import contested, has_ended, next_due, rule_text, undeclared
 from holdfast.store.contract.records import WorkerInfo
@@ -43,7 +42,8 @@ async def list_schedules(session: CommandSession, names: tuple[str, ...]) -> Non
     """List schedules with their next plan and what is wrong with them."""
     async with session.store() as store:
         now, workers = await store.now(), await store.workers.find()
-        found = await store.schedules.find(names)
+        shown = session.redaction(store)
+        found = [await shown.schedule(one) for one in await store.schedules.find(names)]
     documents = [document_of(schedule, workers, now) for schedule in found]
     session.answer({"schedules": documents}, lambda: draw_list(documents, now))
 
@@ -56,6 +56,8 @@ async def show_schedule(session: CommandSession, name: str) -> None:
         found = await client.schedules.get(name)
         workers = await client.workers.all()
         rows = await client.schedules.history(name, limit=5)
+        rows = await client.shown.history(found, rows)
+        found = await client.shown.schedule(found)
     document = document_of(found, workers, utcnow())
     document["newest"] = [entry_document(row) for row in rows]
 
@@ -94,16 +96,16 @@ async def show_history(
     """What was decided about each plan and what became of its job, newest first."""
     async with session.client() as client:
         rows = await client.schedules.history(name, scope=scope, limit=limit, before=before)
+        rows = await client.shown.history(await client.schedules.get(name), rows)
     documents = [entry_document(row) for row in rows]
     session.answer({"schedule": name, "history": documents}, lambda: draw_history(documents))
 
 
 def document_of(schedule: Schedule, workers: list[WorkerInfo], now: datetime) -> dict[str, Any]:
     definition = every_field(schedule.definition)
-    definition["args"] = shown_value(schedule.definition.args)
-    definition["headers"] = shown_json(schedule.definition.headers)
+    definition["args"] = shown_text(schedule.definition.args)
     definition["policy"], unreadable = _policy(schedule.definition.policy)
-    problem = None if schedule.error is None else shown(schedule.error)
+    problem = schedule.error
     due, ended = None, False
     try:
         due, ended = next_due(schedule, now), has_ended(schedule, now)
@@ -128,13 +130,13 @@ def _policy(text: str) -> tuple[Any, str | None]:
     try:
         return every_field(decode_policy(text)), None
     except Unreadable as error:
-        return shown_value(text), str(error)
+        return shown_text(text), str(error)
 
 
 def entry_document(entry: LedgerEntry) -> dict[str, Any]:
     """A row of the ledger as a document, with three fields added: the job's duration, the kind of
     its error, and `rows_affected` of its result."""
-    document, result = with_values(_shown(entry)), entry.result
+    document, result = with_values(entry), entry.result
     took = (
         (entry.finished_at - entry.claimed_at).total_seconds()
         if entry.finished_at is not None and entry.claimed_at is not None
@@ -146,8 +148,3 @@ def entry_document(entry: LedgerEntry) -> dict[str, Any]:
         "error_code": None if entry.error is None else entry.error.partition(":")[0],
         "rows_affected": result.get("rows_affected") if isinstance(result, dict) else None,
     }
-
-
-def _shown(entry: LedgerEntry) -> LedgerEntry:
-    error = None if entry.error is None else shown(entry.error)
-    return msgspec.structs.replace(entry, reason=shown(entry.reason), error=error)

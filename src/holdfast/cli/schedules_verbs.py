@@ -78,6 +78,7 @@ async def create_schedule(
         definition = known.scheduled(cron, args=given, **words)
     async with session.client() as client:
         made = await client.schedules.create(name, definition, by=session.by)
+        made = await client.shown.schedule(made)
     session.answer(msgspec.to_builtins(made), lambda: [f"created {name}"])
 
 
@@ -95,6 +96,7 @@ async def edit_schedule(
         raise UsageProblem("nothing to change: give at least one option")
     async with session.client() as client:
         made = await client.schedules.edit(name, by=session.by, **changes)
+        made = await client.shown.schedule(made)
     session.answer(msgspec.to_builtins(made), lambda: [f"edited {name}"])
 
 
@@ -172,9 +174,9 @@ def _json_object(text: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise UsageProblem(f"--args must be a JSON object: {error}; got {text!r}") from None
+        raise UsageProblem(f"--args must be a JSON object: {error}") from None
     if not isinstance(found, dict):
-        raise UsageProblem(f"--args must be a JSON object, got {text!r}")
+        raise UsageProblem(f"--args must be a JSON object, got {type(found).__name__}")
     return found
 
 

@@ -20,6 +20,7 @@ from holdfast.cli.output import answer
 from holdfast.client.client import Client
 from holdfast.config import Settings
 from holdfast.errors import BadImport, HoldfastError
+from holdfast.insights.redaction import Redaction
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 
@@ -116,6 +117,13 @@ class CommandSession:
         """Use the app with the store of `--url`, if that option was given."""
         return app.using_store(self.given_url) if self.given_url else nullcontext()
 
+    def redaction(self, store: Store, app: App | None = None) -> Redaction:
+        """What may be shown of the store. An app that was named, or that was loaded for the URL of
+        its store, says what is hidden of its jobs also before a worker has published that."""
+        locator = self.given_app if self.given_url is not None else self.locator
+        known = app or (None if locator is None else load_app(locator))
+        return Redaction(store, None if known is None else known.registry)
+
     @asynccontextmanager
     async def store(self, *, may_create: bool = False) -> AsyncIterator[Store]:
         url, may_create = self.url, may_create and self.names_store
@@ -140,6 +148,7 @@ class CommandSession:
             tasks = None if app is None else app.registry
             limit = None if app is None else app.settings.max_payload
             client = Client(store, tasks=tasks, max_payload=limit)
+            client.shown = self.redaction(store, app)
             try:
                 yield client
             finally:

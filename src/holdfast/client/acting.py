@@ -20,8 +20,8 @@ import msgspec
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.events import Events
 from holdfast.insights.actions import Noun, Verb
-from holdfast.insights.redaction import redact
 from holdfast.job import checks
+from holdfast.job.redaction import redact, redact_value
 from holdfast.job.text import describe
 from holdfast.logs.records import log_event
 from holdfast.operations.verbs import VERBS
@@ -34,6 +34,7 @@ from holdfast.store.contract.audit import (
 )
 
 LONGEST_NAME = 200
+LONGEST_REASON = 1_000
 
 
 class Audited(Protocol):
@@ -183,4 +184,4 @@ def _named(noun: Noun, verb: Verb, value: object) -> Mapping[str, Any]:
 
 
 def _json(value: object) -> str:
-    return redact(msgspec.json.encode(value).decode())
+    return msgspec.json.encode(redact_value(value)).decode()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.client.acting import Acts
+from holdfast.client.acting import LONGEST_REASON, Acts
 from holdfast.client.audit import AuditVerbs
 from holdfast.client.editing import Editor, names_changed
 from holdfast.client.inserting import Inserter
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.insights.explain import Explanation
+    from holdfast.insights.redaction import Redaction
     from holdfast.schedule.providers import Providers
 
 T = TypeVar("T")
@@ -96,6 +97,7 @@ class Client:
         self.audit = AuditVerbs(store)
         self.keys = KeyVerbs(store)
         self._store = store
+        self._tasks = tasks
         self._providers = providers
         self._jobs = store.jobs
         self._inserter = inserter or Inserter(store.jobs)
@@ -109,6 +111,14 @@ class Client:
         from holdfast.client.schedules import ScheduleVerbs
 
         return ScheduleVerbs(self._store, self._providers, self._acts)
+
+    @cached_property
+    def shown(self) -> Redaction:
+        """How jobs may be shown to people: `await client.shown.job(await client.get(job_id))`.
+        What a client answers has every value, because its caller is trusted."""
+        from holdfast.insights.redaction import Redaction
+
+        return Redaction(self._store, self._tasks)
 
     @cached_property
     def operations(self) -> OperationVerbs:
@@ -212,6 +222,14 @@ class Client:
         from holdfast.insights.explain import explain
 
         return await explain(self._store, await self.get(job_id))
+
+    async def reveal(self, job_id: str, *, reason: str, by: str | None = None) -> Job:
+        """The same as `get`, for a person who needs to see what is hidden. `by` says for whom, and
+        the audit keeps the reason."""
+        why = {"reason": checks.text("reason", reason, LONGEST_REASON)}
+        meant = known_job_id(job_id)
+        async with self._acts.act(self._store, by, Noun.JOBS, Verb.REVEAL, meant, value=why):
+            return await self.get(meant)
 
     # Operators' verbs, on one job -----------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import msgspec
 
-from holdfast.client.acting import LONGEST_NAME, Acts
+from holdfast.client.acting import LONGEST_NAME, LONGEST_REASON, Acts
 from holdfast.client.searching import require_searchable
 from holdfast.client.selection import FilterWords, bulk_filter, states_meant
 from holdfast.errors import BadOption, Refused, UnknownOperation
@@ -46,7 +46,6 @@ MOST_QUEUES = 50
 """A preview counts in so many queues at most; the rest of the jobs is shown as one number."""
 WATCH_SECONDS = 0.5
 MOST_LISTED = 1_000
-LONGEST_REASON = 1_000
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -54,6 +54,7 @@ class Signature:
     ) -> None:
         self.task = task
         self.parameters = inspect.Signature(parameters)
+        self.returns = returns
         self.takes_context = filled_in.context is not None
         self.resources: Mapping[str, Resource] = filled_in.resources
         self._filled_in = filled_in
@@ -111,6 +112,12 @@ class Signature:
     def check(self, text: str | bytes) -> None:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
         self._take(text, f"it takes {self.parameters}")
+
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the arguments; None where they have none."""
+        from holdfast.codec.schema import schema_of  # only workers publish it
+
+        return schema_of(self._sent)
 
     def edit(self, text: str | bytes, changes: Mapping[str, Any]) -> str:
         """The same call with some arguments replaced, as JSON that is proven to fit."""

@@ -18,7 +18,7 @@ declared in a set is declared in everything that includes it. Including never re
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, Unpack, overload
@@ -100,6 +100,7 @@ class Tasks:
         name: str | None = None,
         process: bool = False,
         also: Iterable[str] = (),
+        redact: Iterable[str] = (),
         **options: Unpack[EnqueueOptions],
     ) -> TaskDecorator: ...
     def task(
@@ -110,18 +111,21 @@ class Tasks:
         name: str | None = None,
         process: bool = False,
         also: Iterable[str] = (),
+        redact: Iterable[str] = (),
         **options: Unpack[EnqueueOptions],
     ) -> TaskDecorator | AnyTask:
         """Make a function a task: `@app.task`, or `@app.task(queue="mail", timeout=30)`.
 
         Without `name` the task is called `module.qualname`. `also` has names that it had before:
         jobs of these names are run too. `process=True` runs the function in a child process, which
-        a timeout can kill.
+        a timeout can kill. `redact` has paths of arguments that nobody is shown, such as
+        `("card.*", "customer.email")`; a path of the result begins with `return`.
         """
         checks.flag("process", process)
         former = checks.texts("also", also, 128, "old name of a task")
+        hidden = checks.texts("redact", redact, 500, "path of redact")
         chosen = self._options.using(options)
-        declare = TaskDecorator(partial(self._declare, name, process, former, chosen))
+        declare = TaskDecorator(partial(self._declare, name, process, former, hidden, chosen))
         return declare if fn is None else declare(fn)
 
     def _declare(
@@ -129,13 +133,15 @@ class Tasks:
         name: str | None,
         process: bool,
         also: tuple[str, ...],
+        redact: tuple[str, ...],
         options: JobOptions,
         fn: Callable[..., Any],
     ) -> AnyTask:
         fn = fn.function if isinstance(fn, Task) else fn  # a task of another app, declared here too
         name = task_name(fn, self._prefix, name)
         check_old_names(name, also)
-        handler = Handler.of(name, fn, process=process, keep_result=options.keep_result, also=also)
+        kept = options.keep_result
+        handler = Handler.of(name, fn, process=process, keep_result=kept, also=also, redact=redact)
         owners = self._lineage()
         for owner in owners:
             owner.registry.require_free(handler)
@@ -149,6 +155,11 @@ class Tasks:
     def _add(self, task: AnyTask) -> None:
         self.registry.add(task.handler)
         self.tasks[task.name] = task
+
+    def tasks_with_queues(self) -> Iterator[tuple[Handler, str]]:
+        """Every task, with the queue that its jobs go to."""
+        for task in list(self.tasks.values()):
+            yield task.handler, task.options.queue
 
     # Schedules ---------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class InlineAttempt:
     def __init__(
         self, handler: Handler, job: NewJob, *, number: int = 1, checkpoint: str | None = None
     ) -> None:
-        self._handler = handler
+        self.handler = handler
         self.claimed = _claimed(job, utcnow(), number, checkpoint)
         self.reports: list[Progress] = []
         self._finished: list[object] = []
@@ -108,7 +108,7 @@ class InlineAttempt:
             raise
 
     async def _run(self, plainly: Plainly) -> str:
-        handler, function, around = self._handler, self._function(), self._handler.surroundings
+        handler, function, around = self.handler, self._function(), self.handler.surroundings
 
         async def call(resources: Mapping[str, Any]) -> Any:
             bound = partial(function, **resources)
@@ -123,7 +123,7 @@ class InlineAttempt:
     def run_plain(self) -> str:
         """The same without a loop, for a plain function that takes no resources and whose app has
         no hooks but those in threads. It has all the time it takes."""
-        function, around = self._function(), self._handler.surroundings
+        function, around = self._function(), self.handler.surroundings
         with self._being_current():
             value = (function if around is None else around.inside(self._context, function))()
         return self._encoded(value)
@@ -131,12 +131,12 @@ class InlineAttempt:
     def _encoded(self, value: object) -> str:
         """The result as JSON text: what the handler finished with counts before its return."""
         [value] = self._finished or [value]
-        return self._handler.signature.encode_result(value)
+        return self.handler.signature.encode_result(value)
 
     def _function(self) -> Callable[..., Any]:
         """The function with its arguments as they come back from JSON."""
-        args, kwargs = self._handler.signature.call_arguments(self.claimed.args, self._context)
-        return partial(self._handler.function, *args, **kwargs)
+        args, kwargs = self.handler.signature.call_arguments(self.claimed.args, self._context)
+        return partial(self.handler.function, *args, **kwargs)
 
     @contextmanager
     def _being_current(self) -> Iterator[None]:

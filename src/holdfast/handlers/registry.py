@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from holdfast.errors import BadTask, UnknownTask
 if TYPE_CHECKING:
     from holdfast.handlers.resources import Recipe
     from holdfast.handlers.surroundings import Surroundings
+    from holdfast.job.redacted_json import Path
+    from holdfast.job.redaction import Rules
 
 
 class Mode(StrEnum):
@@ -33,16 +35,17 @@ class Mode(StrEnum):
     PROCESS = "process"
 
 
-class Handler(msgspec.Struct, frozen=True):
+class Handler(msgspec.Struct, frozen=True, dict=True):
     """One registered function with its compiled signature. `also` has the names that its task had
-    before; jobs of these names are run too. A worker may put `surroundings` around the function:
-    hooks, and resources that are made for each attempt."""
+    before; jobs of these names are run too. `redact` are paths that are never shown. A worker may
+    put `surroundings` around the function: hooks, and resources that are made for each attempt."""
 
     name: str
     function: Callable[..., Any]
     signature: Signature
     mode: Mode
     also: tuple[str, ...] = ()
+    redact: tuple[Path, ...] = ()
     surroundings: Surroundings | None = None
 
     @classmethod
@@ -54,13 +57,14 @@ class Handler(msgspec.Struct, frozen=True):
         process: bool = False,
         keep_result: bool = True,
         also: tuple[str, ...] = (),
+        redact: tuple[str, ...] = (),
     ) -> Handler:
         is_async = inspect.iscoroutinefunction(function)
         if process and is_async:
             raise BadTask(name, "process=True needs a plain function, not 'async def'")
         mode = Mode.PROCESS if process else Mode.LOOP if is_async else Mode.THREAD
         signature = Signature.of(function, task=name, context_type=Context, keep_result=keep_result)
-        handler = cls(name, function, signature, mode, also)
+        handler = cls(name, function, signature, mode, also, _paths(signature, redact))
         if signature.resources:
             if process:
                 problem = "a child process cannot use the resources of its worker"
@@ -74,6 +78,13 @@ class Handler(msgspec.Struct, frozen=True):
 
         return recipes(self.name, self.signature.resources)
 
+    @cached_property
+    def rules(self) -> Rules:
+        """What is hidden of the jobs of the task wherever they are shown."""
+        from holdfast.codec.secrets import rules_of
+
+        return rules_of(self.redact, self.signature.parameters.parameters, self.signature.returns)
+
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.also)
@@ -81,6 +92,14 @@ class Handler(msgspec.Struct, frozen=True):
     @property
     def place(self) -> str:
         return place_of(self.function)
+
+
+def _paths(signature: Signature, redact: tuple[str, ...]) -> tuple[Path, ...]:
+    if not redact:
+        return ()
+    from holdfast.codec.secrets import declared_paths  # few tasks declare any
+
+    return declared_paths(signature.task, redact, signature.parameters.parameters)
 
 
 def place_of(function: Callable[..., Any]) -> str:

@@ -48,6 +48,7 @@ class Verb(StrEnum):
     GO_ON = "go_on"
     UNDO = "undo"
     CORRECT = "correct"
+    REVEAL = "reveal"
     MUTE = "mute"
     UNMUTE = "unmute"
     NOTE = "note"

@@ -1,16 +1,155 @@
-"""What must not be shown: one function for the command line, logs and web pages."""
+"""Jobs as they may be shown to people: on the command line, on a page, in an export.
+
+What is hidden is said in `holdfast.job.redaction`. Here it is asked for by task: of the program's
+own code where there is some, and of the catalogue that workers publish. Of a job whose task is in
+neither only the types of its values are shown.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping, Sequence
 
-_PASSWORD = re.compile(r"(?P<user>(?://|\b)[^\s:/@]*):[^\s@/]+@")
+import msgspec
+
+from holdfast.handlers.registry import Handler
+from holdfast.insights.catalogue import Catalogue
+from holdfast.insights.explain import Explanation
+from holdfast.job.happening import Happening
+from holdfast.job.record import ErrorEntry, Job, Progress
+from holdfast.job.redaction import Redactor, Rules, redact
+from holdfast.schedule.model import LedgerEntry, Schedule
+from holdfast.store.contract.failures import Failure
+from holdfast.store.contract.records import Page
+from holdfast.store.contract.store import Store
 
 
-def redact(text: str) -> str:
-    """The text without the password of any URL that stands in it.
+class Redaction:
+    """Shows jobs of one store. `tasks` are those that this program knows."""
 
-    >>> redact("cannot reach postgres://ann:secret@db/jobs")
-    'cannot reach postgres://ann:***@db/jobs'
-    """
-    return _PASSWORD.sub(r"\g<user>:***@", text)
+    def __init__(self, store: Store, tasks: Mapping[str, Handler] | None = None) -> None:
+        self._store = store
+        self._catalogue = Catalogue(store.shelf, tasks)
+
+    async def job(self, job: Job) -> Job:
+        """The same job, with everything that it may not show hidden."""
+        [shown] = await self.jobs([job])
+        return shown
+
+    async def jobs(self, jobs: Sequence[Job]) -> list[Job]:
+        rules = await self._catalogue.rules({job.task for job in jobs})
+        return [shown_job(job, rules[job.task]) for job in jobs]
+
+    async def page(self, page: Page) -> Page:
+        return msgspec.structs.replace(page, jobs=tuple(await self.jobs(page.jobs)))
+
+    async def explanation(self, explanation: Explanation) -> Explanation:
+        job, show = explanation.job, (await self.redactor_of(explanation.job)).text
+        reasons = [
+            msgspec.structs.replace(reason, fact=show(reason.fact))
+            for reason in explanation.reasons
+        ]
+        return Explanation(await self.job(job), tuple(reasons))
+
+    async def life(self, job: Job, happenings: Sequence[Happening]) -> list[Happening]:
+        """What happened to a job."""
+        redactor = await self.redactor_of(job)
+        return [_shown_happening(one, redactor) for one in happenings]
+
+    async def failures(self, failures: Sequence[Failure]) -> list[Failure]:
+        """Failures with their samples, each by the arguments of the job that it is of. If that job
+        is gone, and its task hides arguments, nobody can say what the sample repeats: then the
+        sample is not shown."""
+        jobs = {job.id: job for job in await self._store.jobs.get([one.job_id for one in failures])}
+        rules = await self._catalogue.rules({one.task for one in failures})
+        return [_shown_failure(one, rules[one.task], jobs.get(one.job_id)) for one in failures]
+
+    async def schedule(self, schedule: Schedule) -> Schedule:
+        """The schedule without the secrets among the arguments and headers of its jobs."""
+        definition, redactor = schedule.definition, await self._redactor_for(schedule)
+        shown = msgspec.structs.replace(
+            definition,
+            args=redactor.args(),
+            headers=redactor.headers(),
+            tags=tuple(map(redactor.text, definition.tags)),
+        )
+        error = None if schedule.error is None else redactor.text(schedule.error)
+        return msgspec.structs.replace(schedule, definition=shown, error=error)
+
+    async def history(self, schedule: Schedule, rows: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+        """Rows of the ledger of a schedule, with the results and errors of their jobs."""
+        redactor = await self._redactor_for(schedule)
+        return [_shown_entry(row, redactor) for row in rows]
+
+    async def _redactor_for(self, schedule: Schedule) -> Redactor:
+        definition = schedule.definition
+        return await self.redactor(definition.task, definition.args, definition.headers)
+
+    async def redactor_of(self, job: Job) -> Redactor:
+        """For texts about a job that stand elsewhere."""
+        return await self.redactor(job.task, job.args_json, job.headers_json)
+
+    async def redactor(self, task: str, args: str | None, headers: str | None = None) -> Redactor:
+        """For the texts of a job of this task, with these arguments and headers as JSON."""
+        return Redactor((await self._catalogue.rules([task]))[task], args, headers)
+
+
+def shown_job(job: Job, rules: Rules) -> Job:
+    """The job as it may be shown under these rules."""
+    redactor = Redactor(rules, job.args_json, job.headers_json)
+    show = redactor.text
+    return msgspec.structs.replace(
+        job,
+        args_json=redactor.args(),
+        headers_json=redactor.headers(),
+        result_json=None if job.result_json is None else redactor.result(job.result_json),
+        reason=None if job.reason is None else show(job.reason),
+        unique_key=None if job.unique_key is None else show(job.unique_key),
+        tags=tuple(map(show, job.tags)),
+        progress=None if job.progress is None else _shown_progress(job.progress, redactor),
+        errors=tuple(_shown_error(error, redactor) for error in job.errors),
+    )
+
+
+def _shown_happening(happening: Happening, redactor: Redactor) -> Happening:
+    message, traceback = happening.message, happening.traceback
+    return msgspec.structs.replace(
+        happening,
+        message=None if message is None else redactor.text(message),
+        traceback=None if traceback is None else redactor.text(traceback),
+    )
+
+
+def _shown_failure(failure: Failure, rules: Rules, job: Job | None) -> Failure:
+    redactor = Redactor(rules, None)
+    if job is not None:
+        redactor = Redactor(rules, job.args_json, job.headers_json)
+    note = None if failure.note is None else redact(failure.note)
+    sample = _shown_error(failure.sample, redactor)
+    return msgspec.structs.replace(failure, sample=sample, note=note)
+
+
+def _shown_entry(entry: LedgerEntry, redactor: Redactor) -> LedgerEntry:
+    result, error = entry.result_json, entry.error
+    return msgspec.structs.replace(
+        entry,
+        reason=redactor.text(entry.reason),
+        result_json=None if result is None else redactor.result(result),
+        error=None if error is None else redactor.text(error),
+    )
+
+
+def _shown_progress(progress: Progress, redactor: Redactor) -> Progress:
+    message, checkpoint = progress.message, progress.checkpoint_json
+    return msgspec.structs.replace(
+        progress,
+        message=None if message is None else redactor.text(message),
+        checkpoint_json=None if checkpoint is None else redactor.json(checkpoint),
+    )
+
+
+def _shown_error(error: ErrorEntry, redactor: Redactor) -> ErrorEntry:
+    return msgspec.structs.replace(
+        error,
+        message=redactor.text(error.message),
+        traceback=None if error.traceback is None else redactor.text(error.traceback),
+    )

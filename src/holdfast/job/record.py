@@ -2,6 +2,9 @@
 
 Records that cross the hot path are msgspec Structs: they cost a third of a
 dataclass to make, and thousands are made every second.
+
+A record that carries arguments or a result does not say them in its `repr`, which stands in logs
+and tracebacks. Who holds the record reads its fields.
 """
 
 from __future__ import annotations
@@ -56,6 +59,9 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             and self.deadline_at is None
             and self.deadline_in is None
         )
+
+    def __repr__(self) -> str:
+        return f"<new job {self.id} of {self.task} for {self.queue}>"
 
     def repeats(self, task: str, args: str) -> Inserted:
         """What to answer where the id is there already, with this task and these arguments: the
@@ -113,6 +119,9 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     checkpoint: str | None
     ahead: bool = False
     ties: int = NO_TIES
+
+    def __repr__(self) -> str:
+        return f"<job {self.id} of {self.task}, attempt {self.attempt}>"
 
     @property
     def attempt(self) -> int:
@@ -201,6 +210,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     reason: str | None = None
     progress: Progress | None = None
     errors: tuple[ErrorEntry, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<job {self.id} of {self.task} in {self.queue}, {self.state}>"
 
     @cached_property
     def args(self) -> Any:

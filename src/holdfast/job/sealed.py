@@ -16,6 +16,8 @@ from holdfast.errors import HoldfastError, NoKey, Undecipherable, Unreadable
 if TYPE_CHECKING:
     from holdfast.job.record import ErrorEntry, Job, Progress
 
+SHOWN = "encrypted (key "
+"""How the words begin that people see instead."""
 MARK = '{"$enc":'
 """How every encrypted text begins. No parameter of a function can have that name."""
 
@@ -96,7 +98,7 @@ def shown(text: str) -> str:
     envelope = read_envelope(mark + rest)
     if before and envelope.version == ALTERED:
         return text  # words of somebody else that happen to look alike
-    return f"{before}encrypted (key {envelope.kid}{', altered' * (envelope.version == ALTERED)})"
+    return f"{before}{SHOWN}{envelope.kid}{', altered' * (envelope.version == ALTERED)})"
 
 
 def shown_json(text: str | None) -> str | None:

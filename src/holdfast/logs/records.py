@@ -4,6 +4,9 @@ A record has one vocabulary: `event` is the name, `job_id`, `task`, `queue`, `at
 `worker` are attributes where the event has them, and `fields` has the rest. The message is the
 event's name and its fields as text, which is made only if somebody writes the record. Events of
 jobs go to the logger `holdfast.jobs`, all others to `holdfast`.
+
+Texts and mappings among the fields are redacted. What an event says about a single job was redacted
+by the rules of its task before it was told.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ VOCABULARY = ("job_id", "task", "queue", "attempt", "fence", "worker", "trace_id
 _VOCABULARY = frozenset(VOCABULARY)
 _AS_EXCEPTION = frozenset({"exception", "traceback"})
 """Fields that a record carries as its exception."""
+
+_NEVER_SECRET = frozenset({int, float, bool, type(None)})
+_AS_IT_IS = _VOCABULARY | {"exception"}
 
 ENDS = (
     *("job.succeeded", "job.snoozed", "job.suspended"),
@@ -71,7 +77,10 @@ def log_event(event: Event) -> None:
     into = jobs_logger if name.startswith("job.") else logger
     if not into.isEnabledFor(level):
         return
-    fields = event.fields
+    fields = {
+        key: value if type(value) in _NEVER_SECRET or key in _AS_IT_IS else _redacted(value)
+        for key, value in event.fields.items()
+    }
     # The caller's place in the source would be a line of Holdfast, and finding it is dear.
     record = into.makeRecord(into.name, level, "", 0, f"{name} %s", (Shown(fields),), None)
     known, rest = record.__dict__, dict[str, object]()
@@ -84,6 +93,13 @@ def log_event(event: Event) -> None:
     if "traceback" in fields and (level >= logging.ERROR or into.isEnabledFor(logging.DEBUG)):
         _add_traceback(record, fields)
     into.handle(record)
+
+
+def _redacted(value: object) -> object:
+    # Not every program that logs has a text to hide, and its patterns take a while to compile.
+    from holdfast.job.redaction import redact_value
+
+    return redact_value(value)
 
 
 def log_hiding(event: Event) -> None:

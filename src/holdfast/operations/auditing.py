@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from holdfast.insights.redaction import redact
+from holdfast.job.redaction import redact_value
 from holdfast.operations.pages import row_of, words_of
 from holdfast.store.contract.audit import INTERRUPTED_AFTER_SECONDS, Act, ActId, ActOutcome
 from holdfast.store.contract.operations import (
@@ -68,4 +68,4 @@ def act_of(operation_id: OperationId, request: OperationRequest) -> Act | None:
 
 
 def _json(value: object) -> str:
-    return redact(msgspec.json.encode(value).decode())
+    return msgspec.json.encode(redact_value(value)).decode()

@@ -49,6 +49,7 @@ class Scope(StrEnum):
     """What a principal must be allowed to use a verb."""
 
     OPERATE = "operate"
+    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ class JobVerb(OperatorVerb):
             return f"job {job.id} is {job.state}: only {self.fits} can be {self.done}"
         if self.verb is Verb.REQUEUE and job.unique_key is not None:
             holder = "another job, or a transaction that is still open,"
-            return f"job {job.id}: {holder} holds its unique key {job.unique_key!r}"
+            return f"job {job.id}: {holder} holds its unique key"
         return f"job {job.id} was {job.state} and has moved meanwhile: nothing was changed"
 
 

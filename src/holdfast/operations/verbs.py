@@ -9,8 +9,8 @@ uses such a row on one job, `Client.apply_all` on every job of a filter, with a 
 counts; an operation uses it page by page.
 
 A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
-more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`, `trigger`, `backfill`)
-is carried out by the client's method of its name.
+more than one value (`jobs.edit`, `queues.tune`, `schedules.create`, `edit`, `trigger`, `backfill`),
+or that changes nothing (`jobs.reveal`), is carried out by the client's method of its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Live
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
-from holdfast.operations.rows import JobVerb, NameVerb, OperatorVerb, Parameter
+from holdfast.operations.rows import JobVerb, NameVerb, OperatorVerb, Parameter, Scope
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import jobs_of
 
@@ -240,6 +240,14 @@ _METHOD_ROWS = (
             Parameter("args", "Arguments by name; those not named stay.", dict),
             Parameter("tags", "All its tags from now on.", list),
         ),
+    ),
+    OperatorVerb(
+        noun=Noun.JOBS,
+        verb=Verb.REVEAL,
+        about="Show a job with everything that is hidden.",
+        done="revealed",
+        arguments=(Parameter("reason", "Why.", str),),
+        scope=Scope.ADMIN,
     ),
     OperatorVerb(
         noun=Noun.QUEUES,

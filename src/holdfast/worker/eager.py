@@ -106,8 +106,9 @@ class EagerRunner:
         claimed, seen.over, seen.error = attempt.claimed, time.monotonic(), error
         move = decide(claimed, end)
         policy = decode_policy(claimed.policy)
-        self._events.tell_attempt_failed(claimed, policy, None, move, seen.error)
-        self._events.tell_ended(claimed, policy, None, move, seen)
+        handler = attempt.handler
+        self._events.tell_attempt_failed(claimed, handler, policy, None, move, seen.error)
+        self._events.tell_ended(claimed, handler, policy, None, move, seen)
         return EagerRun(_record(attempt, job, move), error)
 
 

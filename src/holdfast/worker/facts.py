@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.background.counters import LoopCounters
 from holdfast.background.service import Service
-from holdfast.insights.redaction import redact
+from holdfast.job.redaction import redact
 from holdfast.job.serving import choice_of
 from holdfast.job.text import clean, describe
 from holdfast.store.contract.facts import NO_FACTS, OF_RECONCILERS, SlotFacts, WorkerFacts

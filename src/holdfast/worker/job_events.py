@@ -1,6 +1,7 @@
 """What is told of single attempts: that one began, how it ended, and that an error ended it.
 
-A worker tells it of the jobs that it claims, and an app of the jobs that it runs eagerly.
+A worker tells it of the jobs that it claims, and an app of the jobs that it runs eagerly. What the
+task hides is hidden here too: a message or a traceback may repeat arguments.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import time
 from typing import Any
 
 from holdfast.events import Events
+from holdfast.handlers.registry import Handler
 from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.record import Claimed
+from holdfast.job.redaction import Redactor
 from holdfast.job.state import JobState
 
 NAMES = {
@@ -56,6 +59,7 @@ class JobEvents:
     def tell_ended(
         self,
         job: Claimed,
+        handler: Handler,
         policy: Policy,
         worker: WorkerId | None,
         transition: Transition,
@@ -63,18 +67,22 @@ class JobEvents:
     ) -> None:
         facts, seconds = _facts(job, policy, worker), seen.seconds
         if transition.to is JobState.FAILED:
-            why = _why(transition, seen.error)
+            why = _why(job, handler, transition, seen.error)
             self._events.error("job.failed", **facts, **why, seconds=seconds)
         elif transition.to is JobState.SCHEDULED and transition.error is not None:
-            why, retry_in = _why(transition, seen.error), transition.delay
+            why = _why(job, handler, transition, seen.error)
+            retry_in = transition.delay
             self._events.warning("job.retried", **facts, **why, seconds=seconds, retry_in=retry_in)
         else:
             name, reason = NAMES[transition.to], transition.reason
+            if reason is not None:
+                reason = _redactor(job, handler).text(reason)
             self._events.info(name, **facts, seconds=seconds, reason=reason)
 
     def tell_attempt_failed(
         self,
         job: Claimed,
+        handler: Handler,
         policy: Policy,
         worker: WorkerId | None,
         transition: Transition,
@@ -84,7 +92,7 @@ class JobEvents:
         failed for good, as a warning if it is tried again."""
         if transition.error is None:
             return
-        facts, why = _facts(job, policy, worker), _why(transition, error)
+        facts, why = _facts(job, policy, worker), _why(job, handler, transition, error)
         report = self._events.error if transition.to is JobState.FAILED else self._events.warning
         report("job.attempt_failed", **facts, **why, next=transition.to, retry_in=transition.delay)
 
@@ -101,11 +109,19 @@ def _facts(job: Claimed, policy: Policy, worker: WorkerId | None) -> dict[str, A
     }
 
 
-def _why(transition: Transition, exception: BaseException | None) -> dict[str, Any]:
-    error = transition.error
+def _why(
+    job: Claimed, handler: Handler, transition: Transition, exception: BaseException | None
+) -> dict[str, Any]:
+    error, show = transition.error, _redactor(job, handler).text
+    message = transition.reason if error is None else error.message
+    traceback = None if error is None else error.traceback
     return {
         "error": None if error is None else error.kind,
-        "message": transition.reason if error is None else error.message,
-        "traceback": None if error is None else error.traceback,
+        "message": None if message is None else show(message),
+        "traceback": None if traceback is None else show(traceback),
         "exception": exception,
     }
+
+
+def _redactor(job: Claimed, handler: Handler) -> Redactor:
+    return Redactor(handler.rules, job.args, job.headers)

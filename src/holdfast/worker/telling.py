@@ -74,10 +74,18 @@ class Telling:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
         seen.error, attempt.error = attempt.error, None
-        self._told.tell_ended(attempt.job, attempt.policy, self._identity.id, transition, seen)
+        self._told.tell_ended(
+            attempt.job, attempt.handler, attempt.policy, self._identity.id, transition, seen
+        )
 
     def failed(self, attempt: Attempt, transition: Transition) -> None:
         """Tell everybody at once that an error ended this attempt. Whether the store accepts that
         is not known yet."""
-        job, worker = attempt.job, self._identity.id
-        self._told.tell_attempt_failed(job, attempt.policy, worker, transition, attempt.error)
+        self._told.tell_attempt_failed(
+            attempt.job,
+            attempt.handler,
+            attempt.policy,
+            self._identity.id,
+            transition,
+            attempt.error,
+        )

@@ -17,11 +17,13 @@ from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace import INVALID_SPAN, Link, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from holdfast.context import Context
+from holdfast.context import HOLDER, Context
 from holdfast.contrib.otel import names
 from holdfast.contrib.otel.instruments import Instruments, Operation
 from holdfast.errors import ChildRaised
+from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Cancel, Snooze, Suspend, Throttled
+from holdfast.job.redaction import BY_NAME, Redactor, redact
 from holdfast.logs.formats import add_fields
 from holdfast.schedule.plan_job import SCHEDULE
 
@@ -49,8 +51,12 @@ TO_CHILD = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropa
 class TracedAttempts:
     """A hook around every attempt. The span links to the context that the job's headers carry."""
 
-    def __init__(self, instruments: Instruments, trace_parent: bool) -> None:
+    def __init__(
+        self, instruments: Instruments, tasks: Mapping[str, Handler], trace_parent: bool
+    ) -> None:
+        """`tasks` say what is hidden of their jobs."""
         self._instruments = instruments
+        self._tasks = tasks
         self._trace_parent = trace_parent
 
     async def __call__(self, ctx: Context, run: Callable[[], Awaitable[Any]]) -> Any:
@@ -62,12 +68,21 @@ class TracedAttempts:
         except BaseException as error:
             end, error_type = _end(ctx, error)
             if error_type is not None:
-                operation.failed(error_type, error)
+                operation.failed(error_type, error, self._show)
             raise
         finally:
             detach(token)
             operation.span.set_attribute(names.END, end)
             operation.end(self._instruments.consumed, self._instruments.process_duration)
+
+    def _show(self, text: str) -> str:
+        """A text of an error as it may be shown: it may repeat the arguments of the job."""
+        holder = HOLDER.get(None)
+        job = None if holder is None else holder.job
+        if job is None:
+            return redact(text)
+        rules = self._tasks[job.task].rules if job.task in self._tasks else BY_NAME
+        return Redactor(rules, job.args, job.headers).text(text)
 
     def _begin(self, ctx: Context) -> tuple[Operation, TraceContext]:
         """The operation, and the context that the handler runs in: with the baggage of the job, and

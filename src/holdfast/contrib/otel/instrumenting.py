@@ -53,7 +53,7 @@ def instrument(
         hides_errors=app.settings.hides_errors,
     )
     app.around_enqueue(TracedEnqueues(instruments, create_spans))
-    app.around_attempt(TracedAttempts(instruments, trace_parent))
+    app.around_attempt(TracedAttempts(instruments, app.registry, trace_parent))
     app.to_child(carry_to_child)
     app.in_thread(continue_in_child)
     add_fields(trace_fields)

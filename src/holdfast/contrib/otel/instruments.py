@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.context import Context
@@ -16,7 +16,7 @@ import holdfast
 from holdfast.contrib.otel import names
 from holdfast.errors import ChildRaised
 from holdfast.handlers.exceptions import raised
-from holdfast.insights.redaction import redact
+from holdfast.job.redaction import redact
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean
 
 Attributes = Mapping[str, str | int]
@@ -115,8 +115,11 @@ class Operation:
             self._began,
         )
 
-    def failed(self, error_type: str, error: BaseException) -> None:
-        """Say that an error ended the operation. Its measurements have the type too."""
+    def failed(
+        self, error_type: str, error: BaseException, show: Callable[[str], str] = redact
+    ) -> None:
+        """Say that an error ended the operation. Its measurements have the type too. `show` gives
+        the texts of the error as they may be shown."""
         self._dimensions[names.ERROR_TYPE] = error_type
         if not self.span.is_recording():
             return
@@ -124,7 +127,7 @@ class Operation:
         if isinstance(error, CancelledError):  # how it was stopped, not what went wrong
             self.span.set_status(StatusCode.ERROR, error_type)
             return
-        told = _told(error)
+        told = _told(error, show)
         if self._hides_errors:
             told = {names.EXCEPTION_TYPE: told[names.EXCEPTION_TYPE]}
         message = told.get(names.EXCEPTION_MESSAGE, error_type)
@@ -141,15 +144,15 @@ class Operation:
         duration.record(took / 1e9, self._dimensions)
 
 
-def _told(error: BaseException) -> dict[str, str]:
-    """What a span tells of an exception, as the history of a job does, and without passwords. An
+def _told(error: BaseException, show: Callable[[str], str]) -> dict[str, str]:
+    """What a span tells of an exception, as the history of a job does, and without secrets. An
     exception whose text cannot be made is told too."""
     known = error if isinstance(error, ChildRaised) else raised(error)
     told = {
         names.EXCEPTION_TYPE: known.kind if known is error else _full_name(type(error)),
-        names.EXCEPTION_MESSAGE: clean(redact(known.message), MESSAGE_LIMIT),
+        names.EXCEPTION_MESSAGE: clean(show(known.message), MESSAGE_LIMIT),
         names.EXCEPTION_STACKTRACE: clean(
-            redact(known.traceback or ""), TRACEBACK_LIMIT, keep_end=True
+            show(known.traceback or ""), TRACEBACK_LIMIT, keep_end=True
         ),
     }
     return {name: text for name, text in told.items() if text}
