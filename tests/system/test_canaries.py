@@ -28,8 +28,10 @@ from holdfast.cli.program import program
 from holdfast.client.client import Client
 from holdfast.contrib.otel import instrument
 from holdfast.insights.actions import Verb
+from holdfast.insights.overview import OverviewReader
 from holdfast.logs import JsonLines, TextLines
 from holdfast.store.contract.audit import AuditFilter
+from holdfast.store.contract.operations import Operation
 from tests.conformance.builders import new_job
 from tests.support.backends import Backend, opened
 
@@ -263,16 +265,14 @@ def test_every_command_is_asked() -> None:
     assert set(commands()) == {*SHOWN, *NOT_ASKED, "jobs show"}
 
 
-async def test_no_command_shows_a_canary(place: Place) -> None:
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["for people", "as JSON"])
+async def test_no_command_shows_a_canary(place: Place, more: tuple[str, ...]) -> None:
     for state in ("fails", "is cancelled", "succeeds", "waits", "unknown"):
-        for more in ((), ("--json",)):
-            told = await asyncio.to_thread(place.run, "jobs", "show", place.jobs[state], *more)
-            assert state == "unknown" or "Ada" in told, told
-            assert hits(told) == []
+        told = await asyncio.to_thread(place.run, "jobs", "show", place.jobs[state], *more)
+        assert state == "unknown" or "Ada" in told, told
+        assert hits(told) == []
     for command in SHOWN:
-        for more in ((), ("--json",)):
-            told = await asked(place, command, *more)
-            assert hits(told) == [], command
+        assert hits(await asked(place, command, *more)) == [], command
 
 
 async def test_no_log_and_no_span_has_a_canary(place: Place) -> None:
@@ -307,6 +307,11 @@ async def test_only_a_reveal_shows_them_and_the_audit_has_its_reason(place: Plac
     assert hits(await asyncio.to_thread(place.run, *words[:-2])) == []  # without a reason: refused
 
 
+def _said(operation: Operation) -> str:
+    """What an operation shows. Its filter is shown by its paths alone."""
+    return f"{operation.request.reason} {operation.progress.errors}"
+
+
 async def test_the_life_of_a_job_and_the_samples_of_failures_are_shown_without_them(
     place: Place,
 ) -> None:
@@ -319,5 +324,9 @@ async def test_the_life_of_a_job_and_the_samples_of_failures_are_shown_without_t
         assert {type(one).__name__ for one in shown} == {"Happening", "Failure"}
         assert hits(str(shown)) == []
         assert "cannot pay: ***" in str(shown)
+        overview = await client.shown.overview(await OverviewReader(store).read())
+        assert overview.failures
+        assert overview.operations
+        assert hits(str([*overview.failures, *[_said(one) for one in overview.operations]])) == []
         assert hits(str([*life, *found])) != [], "they are stored as they came"
         await client.aclose()

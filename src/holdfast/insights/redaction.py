@@ -14,11 +14,13 @@ import msgspec
 from holdfast.handlers.registry import Handler
 from holdfast.insights.catalogue import Catalogue
 from holdfast.insights.explain import Explanation
+from holdfast.insights.overview import Overview
 from holdfast.job.happening import Happening
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.store.contract.failures import Failure
+from holdfast.store.contract.operations import Operation
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
 
@@ -62,6 +64,12 @@ class Redaction:
         jobs = {job.id: job for job in await self._store.jobs.get([one.job_id for one in failures])}
         rules = await self._catalogue.rules({one.task for one in failures})
         return [_shown_failure(one, rules[one.task], jobs.get(one.job_id)) for one in failures]
+
+    async def overview(self, overview: Overview) -> Overview:
+        """Everything of the first page: of its parts only failures and operations quote jobs."""
+        failures = await self.failures(overview.failures)
+        operations = list(map(_shown_operation, overview.operations))
+        return msgspec.structs.replace(overview, failures=failures, operations=operations)
 
     async def schedule(self, schedule: Schedule) -> Schedule:
         """The schedule without the secrets among the arguments and headers of its jobs."""
@@ -126,6 +134,17 @@ def _shown_failure(failure: Failure, rules: Rules, job: Job | None) -> Failure:
     note = None if failure.note is None else redact(failure.note)
     sample = _shown_error(failure.sample, redactor)
     return msgspec.structs.replace(failure, sample=sample, note=note)
+
+
+def _shown_operation(operation: Operation) -> Operation:
+    request, progress = operation.request, operation.progress
+    reason = None if request.reason is None else redact(request.reason)
+    errors = tuple(map(redact, progress.errors))
+    return msgspec.structs.replace(
+        operation,
+        request=msgspec.structs.replace(request, reason=reason),
+        progress=msgspec.structs.replace(progress, errors=errors),
+    )
 
 
 def _shown_entry(entry: LedgerEntry, redactor: Redactor) -> LedgerEntry:
