@@ -150,6 +150,8 @@ async def test_a_program_without_the_keys_sees_that_there_is_something(url: str)
             assert resting.progress is not None
             assert resting.progress.checkpoint == "encrypted (key 2026-05)"
             assert resting.progress.message == "encrypted (key 2026-05)"
+            failures = (await client.failures.page()).failures
+            assert {one.sample.message for one in failures} == {"encrypted (key 2026-05)"}
             [listed] = (await client.page(ids=[sung.id])).jobs
             assert listed.result == "encrypted (key 2026-05)"
             with pytest.raises(NoKey, match="key 2026-05"):

@@ -70,6 +70,7 @@ def test_commands_show_plain_values_only_with_the_key(
         ("schedules", "list", "--json"),
         ("schedules", "show", "dawn"),
         ("schedules", "history", "dawn", "--json"),
+        ("failures", "list", "--json"),
         ("operations", "list", "--json"),
         ("audit", "list", "--json"),
         ("doctor", "--json"),

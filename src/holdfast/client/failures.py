@@ -18,6 +18,7 @@ from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_fingerprint, is_fingerprint
 from holdfast.job.policy import DAY
+from holdfast.job.sealed import shown_error
 from holdfast.job.state import JobState
 from holdfast.store.contract.failures import Behind, Failure
 from holdfast.store.contract.operations import Operation
@@ -63,13 +64,13 @@ class FailureVerbs:
             behind=None if cursor is None else _read_cursor(cursor),
         )
         more = _write_cursor(found[-1]) if len(found) == limit else None
-        return FailurePage(tuple(found), more)
+        return FailurePage(tuple(map(_shown, found)), more)
 
     async def get(self, fingerprint: str) -> Failure:
         """One failure; raises `UnknownFailure` if the store has none of this fingerprint."""
         if is_fingerprint(fingerprint):
             for found in await self._store.failures.find([fingerprint], limit=1):
-                return found
+                return _shown(found)
         raise UnknownFailure(fingerprint)
 
     async def mute(
@@ -137,6 +138,11 @@ class FailureVerbs:
             reason=reason,
             by=by,
         )
+
+
+def _shown(failure: Failure) -> Failure:
+    """The failure with "encrypted (key …)" for a sample that this program could not open."""
+    return msgspec.structs.replace(failure, sample=shown_error(failure.sample))
 
 
 def _write_cursor(last: Failure) -> str:
