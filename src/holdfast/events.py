@@ -46,6 +46,10 @@ EVENTS: Mapping[str, str] = {
     "heartbeat.failed": "A heartbeat failed; told once, until one is answered again.",
     "heartbeat.recovered": "A heartbeat is answered again.",
     "heartbeat.ended": "The thread that keeps the lease ended: the worker's own loop is closed.",
+    # Its measures
+    "telemetry.not_written": "The store did not take times of jobs; they are kept and sent again.",
+    "telemetry.dropped": "Times of these attempts are lost: they came too late, or were too many.",
+    "telemetry.not_measured": "A defect kept attempts from being measured; their ends are written.",
     # Its event loop and its handlers
     "worker.loop_blocked": "A handler keeps the event loop; the stack shows where.",
     "worker.loop_turns_again": "The event loop that was blocked turns again.",

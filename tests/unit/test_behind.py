@@ -17,6 +17,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.finisher import Finisher
+from holdfast.worker.meter import Meter
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
 from tests.support.waiting import wait_until
@@ -39,7 +40,8 @@ def finisher_on(jobs: SlowJobs) -> Finisher:
     events = Events()
     store = cast("Any", SimpleNamespace(jobs=jobs))
     options = WorkerOptions({"default": 1}, batch=10, max_unwritten=100)
-    return Finisher(WorkerSetup(store, Registry(), options, events, Outage(events), Replicas()))
+    setup = WorkerSetup(store, Registry(), options, events, Outage(events), Replicas())
+    return Finisher(setup, Meter(store, events))
 
 
 def end(name: str) -> Transition:

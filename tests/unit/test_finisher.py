@@ -18,6 +18,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.finisher import Finisher
+from holdfast.worker.meter import Meter
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.setup import WorkerSetup
 
@@ -46,7 +47,7 @@ class Scene:
         store = cast("Any", SimpleNamespace(jobs=self.jobs))
         options = WorkerOptions({"default": 1})
         setup = WorkerSetup(store, Registry(), options, events, Outage(events), Replicas())
-        self.finisher = Finisher(setup)
+        self.finisher = Finisher(setup, Meter(setup.store, setup.events))
         self.told: list[tuple[Attempt | None, Transition, Verdict]] = []
         self.stop_listening = self.finisher.listen(self.listen)
 
@@ -54,8 +55,8 @@ class Scene:
         self.told.append((attempt, transition, verdict))
 
 
-def attempt() -> Attempt:
-    return cast("Attempt", object())
+def attempt(*, begun: bool = False, weight: int = 1) -> Attempt:
+    return cast("Attempt", SimpleNamespace(begun=begun, weight=weight))
 
 
 def end(name: str) -> Transition:
@@ -134,3 +135,41 @@ async def test_who_stopped_listening_is_told_nothing() -> None:
     scene.finisher.add(None, end("a"))
     await scene.finisher.settled()
     assert scene.told == []
+
+
+class Measured(Meter):
+    """A meter that keeps which ends it was told of."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("Any", None), Events())
+        self.told: list[str] = []
+
+    def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
+        if transition.id == "broken":
+            raise ValueError("a defect")
+        self.told.append(transition.id)
+
+
+async def test_an_end_is_measured_once_the_store_has_accepted_it_and_a_refused_one_never() -> None:
+    scene, meter = Scene(), Measured()
+    scene.finisher._meter = meter
+    scene.jobs.verdicts["b"] = Verdict(JobId("b"), False, JobState.RUNNING, 2)
+    scene.jobs.gate.clear()
+    for name in ("a", "b", "c"):
+        scene.finisher.add(attempt(begun=True), end(name))
+    scene.finisher.add(attempt(begun=True, weight=0), end("another stands for it"))
+    scene.finisher.add(attempt(), end("never began"))
+    scene.finisher.add(None, end("nobody's"))
+    assert meter.told == []
+    scene.jobs.gate.set()
+    await scene.finisher.settled()
+    assert (meter.told, scene.finisher._measured) == (["a", "c"], {})
+
+
+async def test_a_meter_that_raises_harms_neither_ends_nor_listeners() -> None:
+    scene = Scene()
+    scene.finisher._meter = Measured()
+    scene.finisher.add(attempt(begun=True), end("broken"))
+    await scene.finisher.settled()
+    assert (scene.finisher.counters.ended, len(scene.told)) == (1, 1)
+    assert [event.name for event in scene.seen] == ["telemetry.not_measured"]

@@ -356,6 +356,7 @@ HEALTH: dict[str, Any] = {
     "ended": 30,
     "refused": 1,
     "discarded": 0,
+    "telemetry_dropped": 6,
     "handed_back": 4,
     "loop_lag": 0.25,
     "last_beat_age": 1.5,

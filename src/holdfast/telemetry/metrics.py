@@ -151,6 +151,12 @@ WORKER_REFUSED = Metric(
 WORKER_UNWRITTEN = Metric(
     "holdfast_worker_unwritten", G, "Ends that the store has not answered yet.", PROCESS
 )
+WORKER_TELEMETRY_DROPPED = Metric(
+    "holdfast_worker_telemetry_dropped_total",
+    C,
+    "Attempts whose times it could not write down: no count is missing, only their times.",
+    PROCESS,
+)
 WORKER_BEAT_AGE = Metric(
     "holdfast_worker_last_beat_age_seconds", G, "Since its last good heartbeat.", PROCESS
 )
@@ -181,7 +187,8 @@ WORKER_RECONCILER_ERRORS = Metric(
 
 WORKER_METRICS = (
     *(BUILD_INFO, WORKER_LIVE, WORKER_READY, WORKER_SLOTS, WORKER_HELD, WORKER_CLAIMS),
-    *(WORKER_ENDED, WORKER_HANDED_BACK, WORKER_REFUSED, WORKER_UNWRITTEN, WORKER_BEAT_AGE),
-    *(WORKER_CLAIM_AGE, WORKER_LOOP_LAG, WORKER_OUTAGE, WORKER_RECONCILER_ITEMS),
+    *(WORKER_ENDED, WORKER_HANDED_BACK, WORKER_REFUSED, WORKER_UNWRITTEN),
+    *(WORKER_TELEMETRY_DROPPED, WORKER_BEAT_AGE, WORKER_CLAIM_AGE),
+    *(WORKER_LOOP_LAG, WORKER_OUTAGE, WORKER_RECONCILER_ITEMS),
     WORKER_RECONCILER_ERRORS,
 )

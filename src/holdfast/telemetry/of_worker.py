@@ -25,6 +25,7 @@ FIELDS: Mapping[Metric, str] = {
     metrics.WORKER_HANDED_BACK: "handed_back",
     metrics.WORKER_REFUSED: "refused",
     metrics.WORKER_UNWRITTEN: "unwritten",
+    metrics.WORKER_TELEMETRY_DROPPED: "telemetry_dropped",
     metrics.WORKER_BEAT_AGE: "last_beat_age",
     metrics.WORKER_CLAIM_AGE: "last_claim_age",
     metrics.WORKER_LOOP_LAG: "loop_lag",

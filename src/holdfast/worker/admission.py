@@ -32,6 +32,7 @@ from holdfast.reconcile.ruling import SUSPECT_SECONDS
 from holdfast.worker.attempt import Answers, Attempt
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.lost_claims import LostClaims
+from holdfast.worker.meter import Meter
 from holdfast.worker.permits import Permits
 from holdfast.worker.runner import Runner
 from holdfast.worker.setup import WorkerSetup
@@ -54,7 +55,9 @@ class Admission:
         finisher: Finisher,
         lost_claims: LostClaims,
         answers: Answers,
+        meter: Meter,
     ) -> None:
+        self._meter = meter
         self._registry = setup.registry
         self._events = setup.events
         self._permits = permits
@@ -71,6 +74,7 @@ class Admission:
         now = self._loop.time()
         attempts = self._in_time(self._attempts(claimed, now))
         if attempts:
+            self._meter.thin(attempts)
             self._begin(admit(attempts, self._runner.running.values(), now))
 
     def _attempts(self, claimed: Sequence[Claimed], now: float) -> list[Attempt]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from enum import Enum
 from typing import Protocol
 
@@ -51,16 +52,20 @@ class Attempt:
 
     `since` is when the job came from the store, and `ends_by` when its time is over; both are on
     the loop's clock. `task` is the slot that runs the handler, while it does. `begun` says that the
-    function was called: before that, the attempt may wait for a slot, a thread or a child. `stuck`
-    says that the attempt was ended while its handler still holds its slot. `on_loop` says that a
-    plain function is not running: hooks or resources around it are, on the loop. `observed` is
-    there only while somebody subscribes to job events. `taken` is the end that the
-    handler itself has written in a transaction of its own, which may be open still. `error` is what
-    the handler raised in this process, until its failure is reported.
+    function was called: before that, the attempt may wait for a slot, a thread or a child.
+    `weight` is how many attempts this one stands for when it is measured, 0 if another one stands
+    for it. `began_at` and `over_at` are when the function was called and when it ended, on the
+    monotonic clock, if somebody wants to know. `stuck` says that the attempt was ended while its
+    handler still holds its slot. `on_loop` says that a plain function is not running: hooks or
+    resources around it are, on the loop. `observed` is there only while somebody subscribes to job
+    events. `taken` is the end that the handler itself has written in a transaction of its own,
+    which may be open still. `error` is what the handler raised in this process, until its failure
+    is reported.
     """
 
     __slots__ = (
         "_answers",
+        "began_at",
         "begun",
         "cancel_requested",
         "ended",
@@ -70,12 +75,14 @@ class Attempt:
         "job",
         "observed",
         "on_loop",
+        "over_at",
         "policy",
         "since",
         "stop",
         "stuck",
         "taken",
         "task",
+        "weight",
     )
 
     def __init__(self, job: Claimed, handler: Handler, answers: Answers, now: float) -> None:
@@ -89,6 +96,8 @@ class Attempt:
         self.stop: Stop | None = None
         self.cancel_requested = False
         self.begun = False
+        self.weight = 1
+        self.began_at = self.over_at = 0.0
         self.ended = False
         self.stuck = False
         self.on_loop = False
@@ -109,7 +118,8 @@ class Attempt:
 
     def begin(self) -> None:
         """The function is called now. A deadline that bounds only the start is met by that."""
-        self.begun = True
+        if not self.begun:
+            self.begun, self.began_at = True, time.monotonic()
         if self.job.deadline_at is not None and self.policy.start_only:
             timeout = self.policy.timeout
             self.ends_by = NEVER if timeout is None else self.since + timeout

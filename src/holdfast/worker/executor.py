@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.context import Context
@@ -73,8 +73,8 @@ class Executor:
             attempt.error = error
         if forks.process != self._process:
             forks.leave(None)
-        if attempt.observed is not None:
-            attempt.observed.over = time.monotonic()
+        if attempt.weight or attempt.observed is not None:
+            attempt.over_at = monotonic()
         return settle(attempt, end)
 
     def resize(self, slots: int) -> None:
@@ -105,6 +105,8 @@ class Executor:
             value = await self._surrounded(attempt, handler.surroundings, args, kwargs)
         elif handler.mode is Mode.LOOP:
             attempt.begun = True
+            if attempt.weight:
+                attempt.began_at = monotonic()
             if self.on_begin is not None:
                 self.on_begin(attempt)
             value = await handler.function(*args, **kwargs)

@@ -108,6 +108,7 @@ def _counted(pipeline: Pipeline) -> dict[str, int]:
         "handed_back": ends.handed_back,
         "refused_writes": ends.refused,
         "discarded": pipeline.runner.discarded,
+        "telemetry_dropped": pipeline.meter.dropped,
     }
 
 

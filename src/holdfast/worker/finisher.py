@@ -6,7 +6,8 @@ to write an end late, and it saves a second run of a job whose end is known. So 
 again after every error of the store but one: `RowRefused` is about a value of the end itself and
 would come again for ever. Such an end is replaced by a plain failure that says so.
 
-When the store has answered, the finisher tells its listeners `(attempt, transition, verdict)`.
+When the store has answered, the finisher tells its listeners `(attempt, transition, verdict)`, and
+the meter of each accepted end of an attempt that is measured.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from holdfast.job.state import ENDED, JobState
 from holdfast.job.text import describe
 from holdfast.store.contract.records import Verdict
 from holdfast.worker.attempt import Attempt
+from holdfast.worker.meter import Meter
 from holdfast.worker.setup import WorkerSetup
 
 UNKNOWN_TRIES = 3
@@ -66,7 +68,7 @@ class Finisher:
     called when an end could not be written at all, so that its job may look as if it still ran.
     """
 
-    def __init__(self, setup: WorkerSetup) -> None:
+    def __init__(self, setup: WorkerSetup, meter: Meter) -> None:
         self._store = setup.store
         self._events = setup.events
         self._outage = setup.outage
@@ -76,6 +78,8 @@ class Finisher:
         self.on_given_up: Callable[[], None] = _nobody
         self._pending: list[Transition] = []
         self._flying: Sequence[Transition] = ()
+        self._meter = meter
+        self._measured: dict[tuple[JobId, int], Attempt] = {}
         self._listeners: tuple[Listener, ...] = ()
         self._attempts: dict[tuple[JobId, int], Attempt] = {}
         self._taken: dict[tuple[JobId, int], Transition] = {}
@@ -103,8 +107,11 @@ class Finisher:
         if not self._pending:
             self._since = time.monotonic()
         self._pending.append(transition)
-        if self._listeners and attempt is not None:
-            self._attempts[transition.id, transition.fence] = attempt
+        if attempt is not None:
+            if attempt.weight and attempt.begun:
+                self._measured[transition.id, transition.fence] = attempt
+            if self._listeners:
+                self._attempts[transition.id, transition.fence] = attempt
         if self._flush is None:
             self._settled.clear()
             self._start_flush()
@@ -230,6 +237,7 @@ class Finisher:
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
             self._attempts.pop((transition.id, transition.fence), None)
+            self._measured.pop((transition.id, transition.fence), None)
             self.on_given_up()
             return
         await self._write([unwritable(transition, error)])
@@ -254,9 +262,24 @@ class Finisher:
             else:
                 counters.moved += 1
                 counters.handed_back += transition.to is JobState.READY
+        if self._measured:
+            self._measure(batch, verdicts)
         if self._listeners:
             for transition, verdict in zip(batch, verdicts, strict=True):
                 self._tell(transition, verdict)
+
+    def _measure(self, batch: Sequence[Transition], verdicts: Sequence[Verdict]) -> None:
+        now, measured, observe = time.monotonic(), self._measured, self._meter.observe
+        try:
+            for transition, verdict in zip(batch, verdicts, strict=True):
+                if verdict.accepted:
+                    attempt = measured.pop((transition.id, transition.fence), None)
+                    if attempt is not None:
+                        observe(attempt, transition, now)
+                elif not _is_held(transition, verdict):
+                    measured.pop((transition.id, transition.fence), None)
+        except Exception as error:  # noqa: BLE001 - a meter may harm neither ends nor listeners
+            self._events.error("telemetry.not_measured", error=describe(error))
 
     def _as_taken(self, transition: Transition, verdict: Verdict) -> tuple[Transition, Verdict]:
         """What became of an attempt whose handler wrote the end in a transaction of its own. A

@@ -43,6 +43,7 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
         "handed_back": counters.handed_back,
         "refused": counters.refused,
         "discarded": pipeline.runner.discarded,
+        "telemetry_dropped": pipeline.meter.dropped,
     }
 
 

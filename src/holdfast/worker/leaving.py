@@ -2,7 +2,7 @@
 
     stop claiming → hand back what has not started → wait for what runs, up to the grace
     → tell the rest to stop, wait a little → hand back what would not → write all ends
-    → stop services and heartbeats → leave the store's list
+    → write measures → stop services and heartbeats → leave the store's list
 
 Heartbeats go on until the last end is written, so no job is reclaimed from a worker that is only
 slow to leave. Every step has a limit, whatever the store does: a first signal is obeyed within the
@@ -26,6 +26,8 @@ LAST_CLAIM_SECONDS = 0.5
 """For the answer to a claim that was on its way."""
 WRITING_SECONDS = 2.0
 """For writing ends when the grace is over."""
+MEASURES_SECONDS = 0.5
+"""For writing down the last times of jobs: they are worth no more."""
 CLOSING_SECONDS = 1.0
 """For what is left: services, pools, the heartbeat."""
 LEAST_SECONDS = 0.1
@@ -56,8 +58,10 @@ class Departure:
         await self._hand_back_the_rest()
         await self._write_ends(max(grace_ends, self._loop.time() + WRITING_SECONDS))
         closed = self._loop.time() + CLOSING_SECONDS
+        measures = asyncio.create_task(self._pipeline.meter.close(MEASURES_SECONDS))
         await self._step("services", services, closed)
         await self._step("pools", self._close_pools(), closed)
+        await self._step("measures", measures, closed)
         await self._step("heartbeat", self._pipeline.identity.end(), closed)
 
     def _stop_claiming(self) -> None:

@@ -25,6 +25,7 @@ from holdfast.worker.fetcher import Fetcher
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
+from holdfast.worker.meter import Meter
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.poller import Poller
 from holdfast.worker.rescue import Rescue
@@ -53,7 +54,8 @@ class Pipeline:
         self.setup = setup
         self.permits = Permits(setup.options.queues, time.monotonic)
         self.answering = Answering(setup)
-        self.finisher = Finisher(setup)
+        self.meter = Meter(setup.store, setup.events)
+        self.finisher = Finisher(setup, self.meter)
         self.executor = Executor(setup.options)
         self.runner = Runner(setup, self.permits, self.executor, self.finisher, on_exhausted)
         rescue = Rescue(self.runner, self.finisher, setup.events, on_frozen)
@@ -65,7 +67,13 @@ class Pipeline:
             setup, self.permits, self.identity, self.runner, self.finisher
         )
         self.admission = Admission(
-            setup, self.permits, self.runner, self.finisher, self.lost_claims, self.answering
+            setup,
+            self.permits,
+            self.runner,
+            self.finisher,
+            self.lost_claims,
+            self.answering,
+            self.meter,
         )
         watch = Watch(setup.replicas, self.permits.slots, self._doze)
         held = (self.runner.running.values(), self.runner.stuck)

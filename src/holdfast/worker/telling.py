@@ -73,6 +73,7 @@ class Telling:
             if transition.to is JobState.READY:
                 return  # it went back before it began
             seen = Observed(time.monotonic())
+        seen.over = attempt.over_at or None
         seen.error, attempt.error = attempt.error, None
         self._told.tell_ended(
             attempt.job, attempt.handler, attempt.policy, self._identity.id, transition, seen

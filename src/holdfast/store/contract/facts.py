@@ -49,7 +49,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     store has not answered yet. `leaving`: it claims no more. `last_errors`: by reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
-    `discarded`, and those of its reconcilers.
+    `discarded`, `telemetry_dropped`, and those of its reconcilers.
     """
 
     slots: dict[str, SlotFacts] | None = None

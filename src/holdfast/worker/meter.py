@@ -1,0 +1,269 @@
+"""Measures how long jobs wait and run, and writes it down every two seconds.
+
+An attempt is measured when the store has accepted its end. What a minute has come to so far is
+written whole, again and again, so a flush whose answer was lost is simply followed by the next one.
+A worker that is killed loses what it measured since its last flush, and no count: those are in the
+books.
+
+A meter must never harm jobs. It writes on its own time and within a bound, keeps a bounded number
+of rows while the store is away, and counts what it has to drop. If a task ends thousands of jobs a
+second, it measures only some of them, each of which stands for several. While nothing ends it asks
+nothing of the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from holdfast.events import Events
+from holdfast.job.ids import new_worker_id
+from holdfast.job.outcome import Transition
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.text import describe
+from holdfast.store.contract.measures import JobTimes, Measure, Pair, named
+from holdfast.store.contract.store import Store
+from holdfast.worker.attempt import Attempt
+
+FLUSH_SECONDS = 2.0
+PATIENCE_SECONDS = 5.0
+"""How long a flush may take. What it could not write is written by the next one."""
+LONGEST_PAUSE_SECONDS = 30.0
+"""Between two flushes while the store does not take them."""
+MOST_MEASURED = 500
+"""So many attempts of one pair a second are measured one by one."""
+MOST_ROWS = 5_000
+"""So many rows are kept while the store does not take them."""
+MINUTES_KEPT = 2
+"""So many minutes before the newest one are kept although they are written: an end may still belong
+to one of them."""
+
+
+class MinuteRow:
+    """The times of one pair within one minute. `written` is how many attempts the store is known
+    to have."""
+
+    __slots__ = ("dirty", "times", "written")
+
+    def __init__(self) -> None:
+        self.times = JobTimes.none()
+        self.dirty = False
+        self.written = 0
+
+    @property
+    def unwritten(self) -> int:
+        return self.times.observed - self.written
+
+
+class PairPace:
+    """How fast the attempts of one pair end, and which of them are measured: each, or every
+    `every`-th. `row` is where the last one was counted."""
+
+    __slots__ = ("claimed", "ended", "every", "minute", "pair", "row")
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.claimed = self.ended = 0
+        self.every = 1
+        self.minute = -1
+        self.row = MinuteRow()
+
+    def adapt(self, seconds: float) -> None:
+        """Begin a new span after one of so many seconds."""
+        self.every = max(1, math.ceil(self.ended / (MOST_MEASURED * seconds)))
+        self.ended = 0
+
+
+class Meter:
+    """The times of the attempts of one worker. `dropped` counts the attempts whose times nobody
+    will ever hear of."""
+
+    def __init__(self, store: Store, events: Events) -> None:
+        self._store = store
+        self._events = events
+        self._source = new_worker_id()
+        self._paces: dict[Pair, PairPace] = {}
+        self._thinned: dict[Pair, PairPace] = {}
+        self._minutes: dict[int, dict[Pair, MinuteRow]] = {}
+        self._oldest = 0
+        self._number = 0
+        self._claimed_at = datetime(1970, 1, 1, tzinfo=UTC)
+        self._claimed_seconds = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        self._pause = FLUSH_SECONDS
+        self._adapted = time.monotonic()
+        self._closed = False
+        self.dropped = 0
+
+    # Measuring ------------------------------------------------------------------------------
+
+    def thin(self, attempts: Iterable[Attempt]) -> None:
+        """Choose which attempts of a claim are measured. Mostly all are, and nothing is to be
+        done."""
+        if not self._thinned:
+            return
+        thinned = self._thinned
+        for attempt in attempts:
+            job = attempt.job
+            if (pace := thinned.get((job.queue, job.task))) is not None:
+                pace.claimed += 1
+                attempt.weight = 0 if pace.claimed % pace.every else pace.every
+
+    def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
+        """The store has accepted this end, now by the monotonic clock. An attempt that was handed
+        back will be made anew: it is measured then."""
+        to, job, weight = transition.to, attempt.job, attempt.weight
+        if to is JobState.READY:
+            return
+        claimed_at, since, began = job.claimed_at, attempt.since, attempt.began_at
+        over = attempt.over_at or now
+        if claimed_at is not self._claimed_at:  # the jobs of one claim share it
+            self._claimed_at, self._claimed_seconds = claimed_at, claimed_at.timestamp()
+        minute = int(self._claimed_seconds + now - since) // 60
+        pace = self._paces.get((job.queue, job.task)) or self._new_pace((job.queue, job.task))
+        pace.ended += weight
+        row = pace.row if pace.minute == minute else self._row(pace, minute)
+        times = row.times
+        waited = (claimed_at - job.ready_at).total_seconds()
+        times.wait.observe(waited + began - since if began > since else waited, weight)
+        times.run.observe(over - began, weight)
+        if to in ENDED:
+            held = (claimed_at - job.created_at).total_seconds()
+            times.total.observe(held + over - since if over > since else held, weight)
+        row.dirty = True
+        if self._timer is None and self._flushing is None:
+            self._flush_in(self._pause)
+
+    def _new_pace(self, pair: Pair) -> PairPace:
+        pace = self._paces[pair] = PairPace(pair)
+        return pace
+
+    def _row(self, pace: PairPace, minute: int) -> MinuteRow:
+        """Where to count from now on. A minute that is forgotten here would be written anew and
+        replace what the store has of it, so what comes that late counts in the next one."""
+        minute = max(minute, self._oldest)
+        rows = self._minutes.get(minute)
+        if rows is None:
+            self._make_room()
+            rows = self._minutes[minute] = {}
+        row = rows.setdefault(named(pace.pair, rows), MinuteRow())
+        pace.minute, pace.row = minute, row
+        return row
+
+    def _make_room(self) -> None:
+        while len(self._minutes) > 1 and sum(map(len, self._minutes.values())) > MOST_ROWS:
+            oldest = min(self._minutes)
+            self._drop(self._minutes[oldest].values(), "the store did not take them for too long")
+            self._forget(oldest)
+
+    def _forget(self, minute: int) -> None:
+        del self._minutes[minute]
+        self._oldest = max(self._oldest, minute + 1)
+        for pace in self._paces.values():
+            if pace.minute == minute:
+                pace.minute = -1
+
+    def _drop(self, rows: Iterable[MinuteRow], reason: str) -> None:
+        if dropped := sum(row.unwritten for row in rows):
+            self.dropped += dropped
+            self._events.warning("telemetry.dropped", attempts=dropped, reason=reason)
+
+    # Writing --------------------------------------------------------------------------------
+
+    async def close(self, patience: float) -> None:
+        """Write what is left, for at most so many seconds."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            async with asyncio.timeout(patience):
+                if self._flushing is not None:
+                    await asyncio.wait((self._flushing,))
+                await self._flush()
+        except TimeoutError:
+            pass  # what is left is counted as dropped
+        finally:
+            if self._flushing is not None:
+                self._flushing.cancel()
+        left = (row for rows in self._minutes.values() for row in rows.values())
+        self._drop(left, "the worker has left")
+        self._minutes.clear()
+
+    def _flush_in(self, seconds: float) -> None:
+        if not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._start_flush)
+
+    def _start_flush(self) -> None:
+        self._timer = None
+        self._flushing = asyncio.create_task(self._flush(), name="holdfast-meter")
+        self._flushing.add_done_callback(self._flushed)
+
+    def _flushed(self, flush: asyncio.Task[None]) -> None:
+        """Flush again if there is more to write, or if only some attempts are measured: whether
+        that is still right is decided then."""
+        self._flushing = None
+        if flush.cancelled():
+            return
+        rows = (row for rows in self._minutes.values() for row in rows.values())
+        if any(row.dirty for row in rows) or self._thinned:
+            self._flush_in(self._pause)
+
+    async def _flush(self) -> None:
+        self._adapt()
+        self._number += 1
+        sent = list(self._news())
+        if not sent:
+            return
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                open_from = await self._store.telemetry.record([one for one, _ in sent])
+        except BaseException as error:
+            for _, row in sent:
+                row.dirty = True
+            if not isinstance(error, Exception):
+                raise
+            self._put_off(error)
+        else:
+            self._pause = FLUSH_SECONDS
+            self._taken(sent, open_from)
+
+    def _put_off(self, error: Exception) -> None:
+        """Whatever it is, it must not harm jobs: what was not written is kept for the next
+        flush. It is told once for each time that the store does not take measures."""
+        if self._pause == FLUSH_SECONDS:
+            self._events.warning("telemetry.not_written", error=describe(error))
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+    def _news(self) -> Iterator[tuple[Measure, MinuteRow]]:
+        for minute, rows in self._minutes.items():
+            at = datetime.fromtimestamp(minute * 60, UTC)
+            for (queue, task), row in rows.items():
+                if row.dirty:
+                    row.dirty = False
+                    # A copy: the row goes on while the store writes.
+                    times = JobTimes.none()
+                    times.merge(row.times)
+                    yield Measure(at, self._source, queue, task, self._number, times), row
+
+    def _taken(self, sent: list[tuple[Measure, MinuteRow]], open_from: datetime) -> None:
+        late = [row for measure, row in sent if measure.minute < open_from]
+        self._drop(late, "their minute was closed when the store heard of them")
+        for measure, row in sent:
+            row.written = measure.times.observed
+        newest = max(self._minutes)
+        for minute in [minute for minute in self._minutes if minute < newest - MINUTES_KEPT]:
+            if not any(row.dirty for row in self._minutes[minute].values()):
+                self._forget(minute)
+
+    def _adapt(self) -> None:
+        """Decide anew which attempts are measured; forget pairs of which nothing has ended."""
+        now = time.monotonic()
+        seconds, self._adapted = max(now - self._adapted, 0.001), now
+        self._paces = {pair: pace for pair, pace in self._paces.items() if pace.ended}
+        for pace in self._paces.values():
+            pace.adapt(max(seconds, 1.0))
+        self._thinned = {pair: pace for pair, pace in self._paces.items() if pace.every > 1}
