@@ -14,6 +14,13 @@ from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction
 
+KEPT = {
+    "first": FIRST_KEPT,
+    "newest": NEWEST_KEPT,
+    "errors": ERRORS_KEPT,
+    "few": min(FIRST_KEPT + NEWEST_KEPT, ERRORS_KEPT),
+}
+
 
 class NewHappening(msgspec.Struct, frozen=True, kw_only=True):
     """A happening as its row has it, but for its time and its number."""
@@ -58,5 +65,5 @@ def tell(tx: Transaction, happened: Sequence[NewHappening]) -> None:
         return
     sql = steps("parts/happening")
     tx.each(sql["tell"], [{"at": tx.now, **msgspec.structs.asdict(told)} for told in happened])
-    kept = {"first": FIRST_KEPT, "newest": NEWEST_KEPT, "errors": ERRORS_KEPT}
-    tx.run(sql["forget"], {"ids": to_json({told.job_id for told in happened}), **kept})
+    ids = to_json({told.job_id for told in happened})
+    tx.run(sql["forget"], {"ids": ids, **KEPT})
