@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from holdfast.insights.actions import Action
     from holdfast.insights.explain import Explanation, Reason, Who
     from holdfast.insights.key_use import KeyStatus, KeyUse
+    from holdfast.insights.life import Life, Moment
     from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
     from holdfast.job.ids import JobId
     from holdfast.job.policy import Retention
@@ -143,6 +144,8 @@ __all__ = [
     "KeyUse",
     "Keyring",
     "LedgerEntry",
+    "Life",
+    "Moment",
     "NoKey",
     "NoTransaction",
     "NotCapable",
@@ -209,6 +212,7 @@ _HOMES = {
     "holdfast.hooks": ("Enqueue",),
     "holdfast.insights.actions": ("Action",),
     "holdfast.insights.explain": ("Explanation", "Reason", "Who"),
+    "holdfast.insights.life": ("Life", "Moment"),
     "holdfast.job.ends": ("Cancel", "Fail", "Snooze", "Suspend", "Throttled", "TryAgain"),
     "holdfast.job.ids": ("JobId",),
     "holdfast.job.policy": ("Retention",),

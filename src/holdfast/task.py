@@ -46,6 +46,7 @@ from holdfast.job.state import JobState
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.sync import SyncClient
+    from holdfast.insights.life import Life
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
     from holdfast.store.contract.store import Store
@@ -149,6 +150,12 @@ class JobHandle(Generic[R]):
         """Everything the store holds about the job."""
         return self._ran or await self._task.client.get(self.id)
 
+    async def life(self) -> Life:
+        """Everything that happened to the job."""
+        if (ran := self._ran) is not None:
+            return _life_at_once(ran)
+        return await self._task.client.life(self.id)
+
     async def cancel(self) -> JobState:
         """Cancel the job: a waiting job ends now, a running job is told to. Returns its state."""
         if (ran := self._ran) is not None:
@@ -164,6 +171,11 @@ class JobHandle(Generic[R]):
     def get_sync(self) -> Job:
         """`get` for programs without an event loop."""
         return self._ran or self._task.app.sync.get(self.id)
+
+    def life_sync(self) -> Life:
+        """`life` for programs without an event loop."""
+        ran = self._ran
+        return self._task.app.sync.life(self.id) if ran is None else _life_at_once(ran)
 
     def cancel_sync(self) -> JobState:
         """`cancel` for programs without an event loop."""
@@ -181,6 +193,12 @@ def _result_at_once(ran: Job) -> str | None:
     from holdfast.client.results import result_at_once
 
     return result_at_once(ran)
+
+
+def _life_at_once(ran: Job) -> Life:
+    from holdfast.insights.life import life_of
+
+    return life_of(ran, ())
 
 
 class Task(Generic[P, R]):

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import SchemaTampered, SchemaTooNew
+from holdfast.job.ids import new_job_id
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
@@ -119,3 +120,54 @@ async def test_a_store_may_be_opened_and_closed_again_and_again(inspectable: Ins
         await store.close()
     async with opened(url) as store:
         assert len(await store.jobs.get([job.id])) == 1
+
+
+async def test_errors_that_were_kept_before_happenings_are_told_as_such(
+    inspectable: Inspectable,
+) -> None:
+    url, failed, tried = inspectable.fresh(), new_job_id(), new_job_id()
+    before, _, _ = open_store(url).migration_sql().partition("-- The life of a job:")
+    await inspectable.run(url, f"{before}commit;" if before.startswith("begin;") else before)
+    names = {name.rpartition(".")[2].strip('"'): name for name in await inspectable.tables(url)}
+    sqlite = "holdfast_job" in names
+    job, outcome, scheduled, error = (
+        names[f"holdfast_{name}" if sqlite else name]
+        for name in ("job", "outcome", "scheduled", "error")
+    )
+    now, seq, number = ("0", ", seq", ", 1") if sqlite else ("now()", "", "")
+    narrow = f"job_id, queue, priority, task, attempts, crashes, fence, ties{seq}"
+    values = f"'q', 0, 'greet', 2, 0, 2, 0{number}"
+    told = (
+        "job_id, n, attempt, at, kind, message" if sqlite else "job_id, attempt, at, kind, message"
+    )
+    for job_id in (failed, tried):
+        await inspectable.query(
+            url,
+            f"insert into {job} (id, task, args, policy, created_at)"
+            f" values ('{job_id}', 'greet', '{{}}', '{{}}', {now})",
+        )
+        for attempt, kind in ((1, "TimedOut"), (2, "ValueError")):
+            count = f"{attempt}, " if sqlite else ""
+            await inspectable.query(
+                url,
+                f"insert into {error} ({told})"
+                f" values ('{job_id}', {count}{attempt}, {now}, '{kind}', 'no')",
+            )
+    await inspectable.query(
+        url,
+        f"insert into {outcome} ({narrow}, state, finished_at)"
+        f" values ('{failed}', {values}, 'failed', {now})",
+    )
+    await inspectable.query(
+        url, f"insert into {scheduled} ({narrow}, due_at) values ('{tried}', {values}, {now})"
+    )
+    await migrated(url)
+    async with opened(url) as store:
+        lives = {job_id: await store.jobs.life([job_id]) for job_id in (failed, tried)}
+        assert [one.what.value for one in lives[failed]] == ["timed_out", "failed"]
+        assert [one.what.value for one in lives[tried]] == ["timed_out", "retried"]
+        [kept] = await store.jobs.get([failed])
+        assert [(error.attempt, error.kind) for error in kept.errors] == [
+            (1, "TimedOut"),
+            (2, "ValueError"),
+        ]

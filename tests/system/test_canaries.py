@@ -178,6 +178,7 @@ async def _acted(app: App, jobs: dict[str, str]) -> None:
 SHOWN: dict[str, tuple[str, ...]] = {
     "jobs list": ("--where", "task:pay"),
     "jobs explain": ("{waits}",),
+    "jobs life": ("{fails}",),
     "jobs retry": ("{fails}", "{waits}"),
     "jobs cancel": ("--all", "--queue", "ghosts", "--dry-run"),
     "jobs resume": ("{waits}",),
@@ -317,16 +318,14 @@ async def test_the_life_of_a_job_and_the_samples_of_failures_are_shown_without_t
 ) -> None:
     async with opened(place.url) as store:
         client = Client(store)
-        job = await client.get(place.jobs["fails"])
-        life = await store.jobs.life([job.id])
+        life = await client.life(place.jobs["fails"])
         found = await store.failures.find()
-        shown = [*await client.shown.life(job, life), *await client.shown.failures(found)]
-        assert {type(one).__name__ for one in shown} == {"Happening", "Failure"}
+        shown = [await client.shown.life(life), *await client.shown.failures(found)]
         assert hits(str(shown)) == []
         assert "cannot pay: ***" in str(shown)
         overview = await client.shown.overview(await OverviewReader(store).read())
         assert overview.failures
         assert overview.operations
         assert hits(str([*overview.failures, *[_said(one) for one in overview.operations]])) == []
-        assert hits(str([*life, *found])) != [], "they are stored as they came"
+        assert hits(str([life, *found])) != [], "they are stored as they came"
         await client.aclose()

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from holdfast.cli.words import JOB_COMMANDS
+from holdfast.job.ends import Raised
 from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
@@ -168,6 +169,40 @@ def test_an_explanation_gives_reasons_and_who_can_change_them(desk: Desk) -> Non
     people = desk.on_store("jobs", "explain", job).out
     assert "no live worker serves queue 'lonely'" in people
     assert "who can change it: an operator" in people
+
+
+def test_the_life_of_a_job_is_told_line_by_line(desk: Desk) -> None:
+    async def moved_and_retried(scene: Scene) -> JobId:
+        job = await scene.enqueue(queue="mail")
+        await scene.store.jobs.move([job], "slow", "ann@desk")
+        end = Raised("ValueError", "no such user\nnor any other", "Traceback …")
+        await scene.finish(await scene.claim_one("slow"), end)
+        return job
+
+    job = desk.seed(moved_and_retried)
+    document = desk.json("jobs", "life", job)
+    moments = document["moments"]
+    assert [one["what"] for one in moments] == ["enqueued", "moved", "claimed", "retried"]
+    assert (moments[1]["by"], moments[1]["note"]) == ("ann@desk", "from mail to slow")
+    assert moments[3]["error"]["message"] == "no such user\nnor any other"
+    people = desk.on_store("jobs", "life", job).out
+    assert "by ann@desk, from mail to slow" in people
+    assert "ValueError: no such user, due in 10 s" in people
+    assert "nor any other" not in people
+    assert f"holdfast jobs life {job}" in desk.on_store("jobs", "show", job).out
+
+
+def test_a_life_fits_into_eighty_columns(desk: Desk) -> None:
+    async def busy(scene: Scene) -> JobId:
+        job = (await scene.running()).id
+        await scene.store.jobs.request_cancel([job], "somebody.with.a.long.name@a-long-host")
+        await scene.finish(await scene.live(job), Raised("VeryLongNameOfAnError", "e" * 200))
+        return job
+
+    lines = desk.on_store("jobs", "life", desk.seed(busy), width=80).out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    words = ("enqueued", "claimed", "cancel asked", "cancelled")
+    assert all(any(f" {word} " in line for line in lines) for word in words)
 
 
 def test_a_failed_job_is_retried_and_a_waiting_one_cancelled(desk: Desk) -> None:

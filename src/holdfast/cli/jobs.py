@@ -1,4 +1,4 @@
-"""`holdfast jobs list|show|explain`: what is read about jobs."""
+"""`holdfast jobs list|show|life|explain`: what is read about jobs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from holdfast.cli.advice import advice_text, command_text
 from holdfast.cli.filters import JobFilters, job_filters
 from holdfast.cli.jobs_view import draw_job, job_note
+from holdfast.cli.life_view import draw_life, life_document
 from holdfast.cli.output import (
     ago_text,
     counted,
@@ -136,6 +137,15 @@ async def show_job(session: CommandSession, job_id: str, reveal: bool, reason: s
         else:
             job = await client.reveal(job_id, reason=reason, by=session.by)
     session.answer(job_document(job), lambda: draw_job(job))
+
+
+@jobs_group.command("life")
+@job_id_argument
+async def tell_life(session: CommandSession, job_id: str) -> None:
+    """Tell everything that happened to a job, in order, and who did it."""
+    async with session.client() as client:
+        life = await client.shown.life(await client.life(job_id))
+    session.answer(life_document(life), lambda: draw_life(life))
 
 
 @jobs_group.command("explain")

@@ -55,6 +55,7 @@ def draw_job(job: Job) -> Iterator[RenderableType]:
         if value and value != "–":
             grid.add_row(name, value)
     yield grid
+    yield make_text(f"what happened to it: holdfast jobs life {job.id}", "dim")
     if job.errors:
         yield ""
         yield make_text(f"errors ({len(job.errors)} kept, newest last)", "bold")

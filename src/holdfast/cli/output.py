@@ -145,11 +145,11 @@ def time_text(moment: datetime | None, now: datetime | None = None) -> str:
     """Local time, to compare with logs, and how long ago that was."""
     if moment is None:
         return "–"
-    local = _local(moment).isoformat(sep=" ", timespec="milliseconds")
+    local = local_time(moment).isoformat(sep=" ", timespec="milliseconds")
     return f"{local}  ({ago_text(moment, now)})"
 
 
-def _local(moment: datetime) -> datetime:
+def local_time(moment: datetime) -> datetime:
     """The moment in local time; in UTC if the local time is past the end of the calendar."""
     try:
         return moment.astimezone()

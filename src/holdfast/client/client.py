@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.insights.explain import Explanation
+    from holdfast.insights.life import Life
     from holdfast.insights.redaction import Redaction
     from holdfast.schedule.providers import Providers
 
@@ -230,6 +231,20 @@ class Client:
         meant = known_job_id(job_id)
         async with self._acts.act(self._store, by, Noun.JOBS, Verb.REVEAL, meant, value=why):
             return await self.get(meant)
+
+    async def life(self, job_id: str) -> Life:
+        """Everything that happened to the job, from its enqueue to now or to its end."""
+        from holdfast.insights.life import life_of
+
+        known = known_job_id(job_id)
+
+        async def read(jobs: JobsWithin) -> Life:
+            found = await jobs.get([known])
+            if not found:
+                raise UnknownJob(job_id)
+            return life_of(shown_job(found[0]), await jobs.life([known]))
+
+        return await self._on_jobs(read)
 
     # Operators' verbs, on one job -----------------------------------------------------------
 

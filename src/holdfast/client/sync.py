@@ -172,6 +172,7 @@ class SyncClient(SyncVerbs):
     page = plain(Client.page)
     count = plain(Client.count)
     explain = plain(Client.explain)
+    life = plain(Client.life)
     reveal = plain(Client.reveal)
     apply = plain(Client.apply)
     cancel = plain(Client.cancel)

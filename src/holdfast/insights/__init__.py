@@ -1,6 +1,7 @@
 """The read side of the command line and the console: why a job waits, and what is wrong.
 
 - `explain`: every reason why one job is not running
+- `life`: everything that happened to one job
 - `doctor`: the examination of a whole store; `checks`, `schedule_checks`: its checks; `diagnosis`:
   what a check says
 - `actions`: the words for a remedy, which the command line shows as a command

@@ -14,8 +14,8 @@ import msgspec
 from holdfast.handlers.registry import Handler
 from holdfast.insights.catalogue import Catalogue
 from holdfast.insights.explain import Explanation
+from holdfast.insights.life import Life, Moment
 from holdfast.insights.overview import Overview
-from holdfast.job.happening import Happening
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
 from holdfast.schedule.model import LedgerEntry, Schedule
@@ -52,10 +52,11 @@ class Redaction:
         ]
         return Explanation(await self.job(job), tuple(reasons))
 
-    async def life(self, job: Job, happenings: Sequence[Happening]) -> list[Happening]:
+    async def life(self, life: Life) -> Life:
         """What happened to a job."""
-        redactor = await self.redactor_of(job)
-        return [_shown_happening(one, redactor) for one in happenings]
+        redactor = await self.redactor_of(life.job)
+        moments = tuple([_shown_moment(one, redactor) for one in life.moments])
+        return msgspec.structs.replace(life, job=await self.job(life.job), moments=moments)
 
     async def failures(self, failures: Sequence[Failure]) -> list[Failure]:
         """Failures with their samples, each by the arguments of the job that it is of. If that job
@@ -118,12 +119,12 @@ def shown_job(job: Job, rules: Rules) -> Job:
     )
 
 
-def _shown_happening(happening: Happening, redactor: Redactor) -> Happening:
-    message, traceback = happening.message, happening.traceback
+def _shown_moment(moment: Moment, redactor: Redactor) -> Moment:
+    note, error = moment.note, moment.error
     return msgspec.structs.replace(
-        happening,
-        message=None if message is None else redactor.text(message),
-        traceback=None if traceback is None else redactor.text(traceback),
+        moment,
+        note=None if note is None else redactor.text(note),
+        error=None if error is None else _shown_error(error, redactor),
     )
 
 
