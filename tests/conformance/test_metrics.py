@@ -14,6 +14,7 @@ from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import RAISED, TASK, Scene
 from tests.conformance.planning import NAME, Diary
+from tests.conformance.test_measures import measure
 from tests.support.backends import siblings
 from tests.unit.test_metrics import by, read
 
@@ -65,20 +66,24 @@ async def test_no_counter_goes_down_whatever_happens_to_jobs_and_programs(scene:
     seen: dict[tuple[tuple[str, str], ...], float] = {}
 
     async def look(scene: Scene) -> None:
-        found = (await told(scene))["holdfast_jobs_total"]
+        every = await told(scene)
+        found = every["holdfast_jobs_total"] | every.get("holdfast_job_run_seconds_bucket", {})
         assert [at for at, number in seen.items() if found.get(at, 0) < number] == []
         seen.update(found)
 
     for state in JobState:
         await scene.in_state(state, queue=state)
+        await scene.store.telemetry.record([measure(scene, 0.1, 20.0, queue=state)])
         await look(scene)
-    scene.clock.advance(minutes=2)
-    while await scene.store.telemetry.fold(7):
+    assert len(seen) > 100
+    scene.clock.advance(minutes=3)
+    while await scene.store.telemetry.fold(7) or await scene.store.telemetry.roll_up(1):
         await look(scene)
     async with siblings(scene.store, 1) as [other]:
         await look(scene.through(other))
     scene.clock.advance(hours=24 * 400)
     await scene.store.jobs.prune(100)
+    await scene.store.telemetry.prune_measures(1000)
     while await scene.store.telemetry.fold(7):
         await look(scene)
     await look(scene)
@@ -120,6 +125,7 @@ async def test_a_scrape_asks_the_same_few_questions_however_much_there_is(scene:
     assert counted.asked == [
         *("now", "schedules.find", "schedules.own_cursors", "telemetry.totals"),
         *("telemetry.tallies", "queues.find", "queues.paused", "workers.find", "workers.counts"),
+        "telemetry.times",
     ]
 
 

@@ -18,7 +18,18 @@ from holdfast.telemetry.of_store import RESULTS
 from tests.support.source import ROOT
 
 GRAFANA = ROOT / "docs/grafana"
+SUFFIXES = ("_bucket", "_sum", "_count")
 KNOWN = {metric.name: metric for metric in (*STORE_METRICS, *WORKER_METRICS)}
+SAMPLES = {
+    name: metric
+    for metric in KNOWN.values()
+    for name in (
+        [metric.name + suffix for suffix in SUFFIXES]
+        if metric.kind is Kind.HISTOGRAM
+        else [metric.name]
+    )
+}
+"""The metrics by the names of their samples, which expressions name."""
 NAME = re.compile(r"\bholdfast_\w+")
 SELECTED = re.compile(r"(holdfast_\w+)(?:\{([^}]*)\})?(\[)?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"')
@@ -63,18 +74,19 @@ def test_an_expression_names_only_what_there_is(where: str, expression: str) -> 
     assert expression.count("(") == expression.count(")")
     found = SELECTED.findall(expression)
     assert found
-    assert {name for name, *_ in found} <= KNOWN.keys()
+    assert {name for name, *_ in found} <= SAMPLES.keys()
     for name, matchers, ranged in found:
-        metric = KNOWN[name]
-        assert bool(ranged) == (metric.kind is Kind.COUNTER), "a counter is read by its rate"
+        metric = SAMPLES[name]
+        assert bool(ranged) == (metric.kind is not Kind.GAUGE), "a counter is read by its rate"
         for label, how, value in MATCHER.findall(matchers):
             assert label in metric.labels
             if value != "$queue":
                 one_of = STATES[name] if label == "state" else VALUES[label]
                 assert set(value.split("|") if "~" in how else [value]) <= one_of
     grouped = {one.strip() for group in GROUPED.findall(expression) for one in group.split(",")}
-    labels = {label for name, *_ in found for label in KNOWN[name].labels}
-    assert grouped - {""} <= labels | SET_BY_PROMETHEUS
+    labels = {label for name, *_ in found for label in SAMPLES[name].labels}
+    of_buckets = {"le"} if "_bucket" in expression else set()
+    assert grouped - {""} <= labels | SET_BY_PROMETHEUS | of_buckets
 
 
 def test_each_trouble_has_its_alert() -> None:
@@ -108,7 +120,7 @@ def test_the_dashboard_is_whole() -> None:
 
 
 def test_every_metric_of_the_store_is_on_the_dashboard_or_told_why_not() -> None:
-    shown = {name for _, expression in EACH for name in NAME.findall(expression)}
+    shown = {SAMPLES[name].name for _, each in EACH for name in NAME.findall(each)}
     unused = {metric.name for metric in STORE_METRICS} - shown
     assert unused == {"holdfast_build_info"}, "it says what answers, and nothing to watch"
 
@@ -135,4 +147,4 @@ def test_the_reference_explains_every_word_by_which_moves_are_counted() -> None:
     explained = set(re.findall(r"^\| `(\w+)` \| [^|]+\|$", page, re.MULTILINE))
     counted = {what.value for what in set(What) - IN_PLACE}
     assert counted == explained & {what.value for what in What}
-    assert set(NAME.findall(page)) <= KNOWN.keys()
+    assert set(NAME.findall(page)) <= KNOWN.keys() | SAMPLES.keys()

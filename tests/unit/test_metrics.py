@@ -19,6 +19,7 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.facts import SlotFacts, WorkerFacts
+from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, JobTimes, PairTimes
 from holdfast.store.contract.records import (
     Paused,
     QueueInfo,
@@ -30,14 +31,13 @@ from holdfast.store.contract.records import (
 from holdfast.telemetry import metrics, of_store
 from holdfast.telemetry.metrics import STORE_METRICS, WORKER_METRICS, Family, Kind, Metric
 from holdfast.telemetry.of_store import (
-    MOST_PAIRS,
-    OTHERS,
     Figures,
     ScheduleFigures,
     store_families,
 )
 from holdfast.telemetry.of_worker import FIELDS, worker_families
 from holdfast.telemetry.scale import scale
+from holdfast.telemetry.sketch import Sketch
 from holdfast.telemetry.text import to_text
 
 Labels = tuple[tuple[str, str], ...]
@@ -87,6 +87,7 @@ def figures(**parts: Any) -> Figures:
         "workers": [],
         "schedules": {},
         "counts": {},
+        "times": [],
     }
     return Figures(**(plain | parts))
 
@@ -337,6 +338,33 @@ def test_queues_beyond_the_bound_share_the_worst_value() -> None:
     assert (len(lag), lag[by(queue=OTHERS)]) == (MOST_PAIRS + 1, MOST_PAIRS + 4)
     ready = found["holdfast_queue_jobs"][by(queue=OTHERS, state="ready")]
     assert ready == 5 * 2
+
+
+def pair_times(queue: str, task: str, *runs: float) -> PairTimes:
+    return PairTimes(queue, task, JobTimes(Sketch.of([0.5]), Sketch.of(runs), Sketch.of(runs)))
+
+
+def test_times_are_told_as_histograms_whose_buckets_are_exact() -> None:
+    runs = (0.0005, 0.25, 0.2500001, 3.0, 100_000.0)
+    found = told(times=[pair_times("mail", "send", *runs)])
+    buckets = found["holdfast_job_run_seconds_bucket"]
+    for bound in metrics.BOUNDS:
+        expected = sum(seconds <= bound for seconds in runs)
+        assert buckets[by(queue="mail", task="send", le=repr(bound))] == expected
+    assert buckets[by(queue="mail", task="send", le="+Inf")] == 5
+    assert found["holdfast_job_run_seconds_count"] == {by(queue="mail", task="send"): 5}
+    [total] = found["holdfast_job_run_seconds_sum"].values()
+    assert total == pytest.approx(sum(runs), abs=1e-5)
+    assert found["holdfast_job_wait_seconds_count"] == {by(queue="mail", task="send"): 1}
+    assert found["holdfast_job_total_seconds_count"] == {by(queue="mail", task="send"): 5}
+
+
+def test_the_times_of_pairs_beyond_the_bound_are_added_up() -> None:
+    """Also those that a worker has measured under the others itself."""
+    many = [pair_times("mail", f"task-{n:05}", 1.0) for n in range(MOST_PAIRS + 3)]
+    found = told(times=[*many, pair_times("mail", OTHERS, 1.0)])["holdfast_job_run_seconds_count"]
+    assert len(found) == MOST_PAIRS + 1
+    assert found[by(queue="mail", task=OTHERS)] == 4
 
 
 # Of a worker -----------------------------------------------------------------------------------

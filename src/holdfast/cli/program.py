@@ -23,6 +23,7 @@ MODULES = {
     "migrate": ["migrate"],
     "doctor": ["doctor"],
     "health": ["health"],
+    "stats": ["stats"],
     "metrics": ["metrics"],
     "demo": ["demo"],
 }

@@ -11,3 +11,4 @@ class SyncTelemetryVerbs(SyncVerbs):
 
     metrics = plain(TelemetryVerbs.metrics)
     scale = plain(TelemetryVerbs.scale)
+    stats = plain(TelemetryVerbs.stats)

@@ -1,4 +1,4 @@
-"""What the store tells others: `client.telemetry.metrics()`."""
+"""What the store tells of all jobs together: `client.telemetry.stats()` and `metrics()`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import StoreError
 from holdfast.insights.figures import SCRAPE_SECONDS, read_figures
+from holdfast.insights.stats import Stats, read_stats
 from holdfast.job import checks
 from holdfast.store.contract.store import Store
 from holdfast.telemetry.of_store import store_families
@@ -39,3 +40,14 @@ class TelemetryVerbs:
             checks.check_name("queue", queue)
         seconds = checks.wait("timeout", timeout)
         return scale(await read_figures(self._store, seconds), queue)
+
+    async def stats(
+        self, since: Seconds = 3600.0, *, queue: str | None = None, task: str | None = None
+    ) -> Stats:
+        """What happened since so many seconds ago: counts of jobs, and how long they waited and
+        ran, all together and by task; of all jobs, or of those of a queue, a task or both."""
+        if queue is not None:
+            checks.check_name("queue", queue)
+        if task is not None:
+            checks.check_name("task", task)
+        return await read_stats(self._store, checks.seconds("since", since), queue, task)

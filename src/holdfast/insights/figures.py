@@ -1,4 +1,4 @@
-"""Reads what the metrics of a store tell: eight questions, whose cost grows with queues, tasks,
+"""Reads what the metrics of a store tell: nine questions, whose cost grows with queues, tasks,
 workers and schedules, never with jobs."""
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ async def _read(store: Store) -> Figures:
         paused=await store.queues.paused(),
         workers=await store.workers.find(),
         counts=await store.workers.counts(),
+        times=await store.telemetry.times(),
         schedules={one.name: _about(one, cursors.get(one.name), now) for one in schedules},
     )
 

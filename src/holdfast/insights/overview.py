@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.background.store_clock import StoreClock
 from holdfast.insights.diagnosis import Diagnosis
+from holdfast.insights.stats import Percentiles
 from holdfast.insights.worker_checks import alarms
 from holdfast.insights.workforce import Workforce
 from holdfast.job.state import JobState
@@ -24,25 +25,12 @@ from holdfast.store.contract.measures import Grain, JobTimes, Point, Step
 from holdfast.store.contract.operations import Operation, OperationState
 from holdfast.store.contract.records import Paused, QueueInfo, WorkerInfo
 from holdfast.store.contract.store import Store
-from holdfast.telemetry.sketch import Sketch
 
 SPAN = timedelta(hours=1)
 """How far back the minutes, the times and the failures go."""
 FAILURES_SHOWN = 5
 OPERATIONS_SHOWN = 20
 UNDER_WAY = (OperationState.RUNNING, OperationState.WAITING)
-
-
-class Percentiles(msgspec.Struct, frozen=True):
-    """Seconds within which so many of a hundred attempts were done; None if there were none."""
-
-    p50: float | None
-    p95: float | None
-    p99: float | None
-
-    @classmethod
-    def of(cls, sketch: Sketch) -> Percentiles:
-        return cls(*(sketch.quantile(share) for share in (0.5, 0.95, 0.99)))
 
 
 class Minute(msgspec.Struct, frozen=True):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 
 import msgspec
 
+from holdfast.telemetry.sketch import Sketch
+
 
 class Kind(StrEnum):
-    """How a metric behaves: a counter never goes down, a gauge may."""
+    """How a metric behaves: a counter never goes down, a gauge may. A histogram is counters of
+    how many values were at most so large, of all of them, and of their sum."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
+    HISTOGRAM = "histogram"
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -25,10 +30,12 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One value, and the values of the labels that it has."""
+    """One value, and the values of the labels that it has. A sample of a histogram has a name of
+    its own, which is that of the metric with a suffix."""
 
     labels: Mapping[str, str]
     value: float
+    suffix: str = ""
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -47,8 +54,26 @@ class Family(msgspec.Struct, frozen=True):
     def single(cls, metric: Metric, value: float) -> Family:
         return cls.of(metric, [((), value)])
 
+    @classmethod
+    def of_times(cls, metric: Metric, sketches: Iterable[tuple[tuple[str, ...], Sketch]]) -> Family:
+        """A histogram for each pair of label values and a sketch."""
+        named = ((dict(zip(metric.labels, at, strict=True)), each) for at, each in sketches)
+        return cls(metric, tuple(chain.from_iterable(_histogram(*one) for one in named)))
 
-C, G = Kind.COUNTER, Kind.GAUGE
+
+def _histogram(labels: Mapping[str, str], sketch: Sketch) -> Iterator[Sample]:
+    for bound, number in zip(BOUNDS, sketch.up_to(BOUNDS), strict=True):
+        yield Sample({**labels, "le": repr(bound)}, number, "_bucket")
+    yield Sample({**labels, "le": "+Inf"}, sketch.count, "_bucket")
+    yield Sample(labels, sketch.seconds, "_sum")
+    yield Sample(labels, sketch.count, "_count")
+
+
+C, G, H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+
+BOUNDS = tuple(4.0**exponent for exponent in range(-5, 9))
+"""Seconds, from a millisecond to 18 hours. Powers of four are bounds of a sketch's buckets, so the
+counts of a histogram are exact."""
 
 BUILD_INFO = Metric("holdfast_build_info", G, "Always 1. What answers.", ("version", "python"))
 
@@ -60,6 +85,17 @@ JOBS = Metric(
     C,
     "Moves of jobs since the store was made, by what moved them.",
     ("queue", "task", "what"),
+)
+PAIR = ("queue", "task")
+JOB_WAIT = Metric(
+    "holdfast_job_wait_seconds",
+    H,
+    "How long jobs were ready before their function was called.",
+    PAIR,
+)
+JOB_RUN = Metric("holdfast_job_run_seconds", H, "How long an attempt ran, whatever its end.", PAIR)
+JOB_TOTAL = Metric(
+    "holdfast_job_total_seconds", H, "From the enqueue of a job to its end, retries included.", PAIR
 )
 QUEUE_JOBS = Metric(
     "holdfast_queue_jobs", G, "Jobs that are in this state now.", ("queue", "state")
@@ -119,7 +155,8 @@ RECONCILER_ERRORS = Metric(
 )
 
 STORE_METRICS = (
-    *(STORE_UP, BUILD_INFO, JOBS, QUEUE_JOBS, QUEUE_LAG, QUEUE_PAUSED, QUEUE_COOLING),
+    *(STORE_UP, BUILD_INFO, JOBS, JOB_WAIT, JOB_RUN, JOB_TOTAL),
+    *(QUEUE_JOBS, QUEUE_LAG, QUEUE_PAUSED, QUEUE_COOLING),
     *(QUEUE_UNSERVED, WORKERS, SLOTS, LATENESS, FAILING, REFUSED_WRITES, RECONCILER_ITEMS),
     RECONCILER_ERRORS,
 )

@@ -16,6 +16,7 @@ import msgspec
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.facts import SlotFacts, reconciled
+from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, JobTimes, Pair, PairTimes
 from holdfast.store.contract.records import (
     Paused,
     QueueInfo,
@@ -28,11 +29,6 @@ from holdfast.telemetry import metrics
 from holdfast.telemetry.build import build_info
 from holdfast.telemetry.metrics import Family, Metric
 
-OTHERS = "…"
-"""Stands for all queues, tasks or schedules that have no label of their own. It is no legal
-name."""
-MOST_PAIRS = 1_000
-"""So many pairs of queue and task have labels of their own, and so many queues and schedules."""
 RESULTS = ("mended", "refused", "failed", "skipped")
 """What may become of an item that a reconciler found (`Swept`)."""
 SHOWN_AT_ZERO = (What.ENQUEUED, What.SUCCEEDED, What.FAILED)
@@ -57,6 +53,7 @@ class Figures(msgspec.Struct, frozen=True):
     workers: list[WorkerInfo]
     schedules: dict[str, ScheduleFigures]
     counts: dict[str, int]
+    times: list[PairTimes]
 
     @property
     def alive(self) -> list[WorkerInfo]:
@@ -84,6 +81,7 @@ def store_families(kind: str, figures: Figures | None) -> list[Family]:
 
 def _families(figures: Figures) -> Iterator[Family]:
     yield Family.of(metrics.JOBS, _moves(figures.totals))
+    yield from _times(figures.times)
     yield Family.of(metrics.QUEUE_JOBS, _jobs(figures))
     queues = figures.queues
     label = _label(queue.name for queue in queues)
@@ -104,16 +102,34 @@ def _families(figures: Figures) -> Iterator[Family]:
 
 def _moves(totals: Iterable[Total]) -> Iterator[tuple[tuple[str, ...], int]]:
     moves = list(totals)
-    pairs = sorted({(total.queue, total.task) for total in moves})
-    queues = _label(queue for queue, _ in pairs)
-    others = {(queue, task): (queues[queue], OTHERS) for queue, task in pairs[MOST_PAIRS:]}
+    pairs = _pairs((total.queue, total.task) for total in moves)
     shown = Counter(
-        {(*others.get(pair, pair), what.value): 0 for pair in pairs for what in SHOWN_AT_ZERO}
+        {(*pair, what.value): 0 for pair in set(pairs.values()) for what in SHOWN_AT_ZERO}
     )
     for total in moves:
-        pair = total.queue, total.task
-        shown[*others.get(pair, pair), total.what.value] += total.jobs
+        shown[*pairs[total.queue, total.task], total.what.value] += total.jobs
     return iter(sorted(shown.items()))
+
+
+def _times(times: Iterable[PairTimes]) -> Iterator[Family]:
+    every = list(times)
+    pairs = _pairs((one.queue, one.task) for one in every)
+    sums: dict[Pair, JobTimes] = {}
+    for one in every:
+        sums.setdefault(pairs[one.queue, one.task], JobTimes.none()).merge(one.times)
+    shown = sorted(sums.items())
+    yield Family.of_times(metrics.JOB_WAIT, ((pair, one.wait) for pair, one in shown))
+    yield Family.of_times(metrics.JOB_RUN, ((pair, one.run) for pair, one in shown))
+    yield Family.of_times(metrics.JOB_TOTAL, ((pair, one.total) for pair, one in shown))
+
+
+def _pairs(pairs: Iterable[Pair]) -> dict[Pair, Pair]:
+    """The labels of each pair: its own for the first by the alphabet, then those of all others of
+    its queue. A worker may have measured under `OTHERS` itself: that has no place of its own."""
+    found = sorted(set(pairs))
+    queues = _label(queue for queue, _ in found)
+    own = [pair for pair in found if OTHERS not in pair][:MOST_PAIRS]
+    return {pair: (queues[pair[0]], OTHERS) for pair in found} | {pair: pair for pair in own}
 
 
 def _jobs(figures: Figures) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -25,7 +25,7 @@ def _lines(family: Family) -> Iterable[str]:
     yield f"# HELP {metric.name} {metric.about}"
     yield f"# TYPE {metric.name} {metric.kind}"
     for sample in family.samples:
-        yield f"{metric.name}{_labels(sample)} {_number(sample.value)}"
+        yield f"{metric.name}{sample.suffix}{_labels(sample)} {_number(sample.value)}"
 
 
 def _labels(sample: Sample) -> str:
