@@ -13,7 +13,7 @@ from holdfast.cli.filters import wait_option
 from holdfast.cli.output import counted, duration_text, make_table, make_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
-from holdfast.insights.stats import ENDS, TRIED_AGAIN, Moment, SpanFigures, Stats
+from holdfast.insights.stats import ENDS, TRIED_AGAIN, SpanFigures, Stats, TimelinePoint
 from holdfast.job.what import What
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _timeline(stats: Stats) -> Iterator[str]:
 
 
 def _numbers(
-    timeline: Sequence[Moment],
+    timeline: Sequence[TimelinePoint],
     since: datetime,
     until: datetime,
     step: timedelta,

@@ -69,7 +69,7 @@ class SpanFigures(msgspec.Struct, frozen=True):
     total: Percentiles
 
 
-class Moment(msgspec.Struct, frozen=True):
+class TimelinePoint(msgspec.Struct, frozen=True):
     """One point of the timeline."""
 
     at: datetime
@@ -88,7 +88,7 @@ class Stats(msgspec.Struct, frozen=True):
     step: int
     every: SpanFigures
     tasks: list[SpanFigures]
-    timeline: list[Moment]
+    timeline: list[TimelinePoint]
 
 
 async def read_stats(
@@ -183,7 +183,7 @@ def _by_pair(points: Iterable[Point]) -> dict[Pair, list[Point]]:
     return found
 
 
-def _timeline(points: Sequence[Point]) -> list[Moment]:
+def _timeline(points: Sequence[Point]) -> list[TimelinePoint]:
     by_time: dict[datetime, list[Point]] = {}
     for point in points:
         by_time.setdefault(point.at, []).append(point)
@@ -191,5 +191,5 @@ def _timeline(points: Sequence[Point]) -> list[Moment]:
     for at, some in sorted(by_time.items()):
         counts, times = _sum(some)
         wait, run = Percentiles.of(times.wait), Percentiles.of(times.run)
-        timeline.append(Moment(at, dict(counts), wait, run))
+        timeline.append(TimelinePoint(at, dict(counts), wait, run))
     return timeline
