@@ -189,6 +189,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "jobs reschedule": ("{waits}", "--delay", "2h"),
     "jobs edit": ("{waits}", "--arg", f"token={TOKEN}"),
     "enqueue": ("ghost", "--arg", f"note={NOTE}", "--unique", NOTE),
+    "top": ("--once",),
     "queues list": (),
     "queues pause": ("mail",),
     "queues resume": ("mail",),

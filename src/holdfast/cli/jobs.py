@@ -158,7 +158,7 @@ async def explain_job(session: CommandSession, job_id: str) -> None:
         "job": job_document(explanation.job),
         "reasons": [_reason_document(reason) for reason in explanation.reasons],
     }
-    session.answer(document, lambda: _draw_explanation(explanation))
+    session.answer(document, lambda: draw_explanation(explanation))
 
 
 def _reason_document(reason: Reason) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _reason_document(reason: Reason) -> dict[str, Any]:
     return document | {"command": None if reason.action is None else command_text(reason.action)}
 
 
-def _draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
+def draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
     from rich.text import Text
 
     job = explanation.job

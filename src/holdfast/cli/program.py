@@ -16,6 +16,7 @@ MODULES = {
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
     "workers": ["workers", "workers_drain"],
+    "top": ["top"],
     "operations": ["operations"],
     "failures": ["failures"],
     "audit": ["audit"],

@@ -42,7 +42,7 @@ async def show_worker(session: CommandSession, worker: str) -> None:
     async with session.client() as client:
         workers = await client.workers.named(worker)
     document = {"workers": [document_of(one) for one in workers]}
-    session.answer(document, lambda: (part for one in workers for part in _draw_one(one)))
+    session.answer(document, lambda: (part for one in workers for part in draw_worker(one)))
 
 
 def document_of(worker: WorkerInfo) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def standing_text(worker: WorkerInfo) -> Text:
     return make_text(words[worker.standing], COLOURS[worker.standing])
 
 
-def _draw_one(worker: WorkerInfo) -> Iterator[RenderableType]:
+def draw_worker(worker: WorkerInfo) -> Iterator[RenderableType]:
     from rich.table import Table
 
     facts = worker.facts

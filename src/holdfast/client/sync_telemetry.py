@@ -9,6 +9,7 @@ from holdfast.client.telemetry import TelemetryVerbs
 class SyncTelemetryVerbs(SyncVerbs):
     """Tell the figures of the whole store."""
 
+    overview = plain(TelemetryVerbs.overview)
     metrics = plain(TelemetryVerbs.metrics)
     scale = plain(TelemetryVerbs.scale)
     stats = plain(TelemetryVerbs.stats)

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import StoreError
 from holdfast.insights.figures import SCRAPE_SECONDS, read_figures
+from holdfast.insights.overview import Overview, OverviewReader
 from holdfast.insights.stats import Stats, read_stats
 from holdfast.job import checks
 from holdfast.store.contract.store import Store
@@ -20,6 +21,13 @@ class TelemetryVerbs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._overviews = OverviewReader(store)
+
+    async def overview(self) -> Overview:
+        """Everything of the first page in one answer: counts by state, queues, workers, what is
+        wrong, and of the last hour the moves by minute, percentiles of wait and run, and failures.
+        Six questions to the store, whatever it holds."""
+        return await self._overviews.read()
 
     async def metrics(self, *, timeout: Seconds = SCRAPE_SECONDS) -> str:
         """Text for Prometheus. A store that does not answer within the timeout is told as

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
-import msgspec
-
+from holdfast.job.serving import choice_of, is_pattern
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import QueueInfo, WorkerInfo
 from holdfast.store.contract.store import Store
 
 
-class Workforce(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Workforce:
     """All workers and all queues of a store, and the store's clock when they were read. A lapsed
     worker never counts as live, and one that drains serves nobody."""
 
@@ -50,7 +52,29 @@ class Workforce(msgspec.Struct, frozen=True):
         return dict(sorted(found.items()))
 
     def serving(self, queue: str) -> list[WorkerInfo]:
-        return [worker for worker in self.available if worker.serves(queue)]
+        """The workers that may claim its jobs."""
+        by_name, by_pattern = self._served
+        named = by_name.get(queue, [])
+        fitting = {
+            worker.id: worker
+            for pattern, workers in by_pattern.items()
+            if choice_of(queue, (pattern,))
+            for worker in workers
+        }
+        others = [worker for worker in fitting.values() if queue not in worker.queues]
+        return [*named, *others]
+
+    @cached_property
+    def _served(self) -> tuple[dict[str, list[WorkerInfo]], dict[str, list[WorkerInfo]]]:
+        """Available workers by the queues that they name, and by their patterns: there may be
+        hundreds of both, and each queue is asked about."""
+        by_name: dict[str, list[WorkerInfo]] = {}
+        by_pattern: dict[str, list[WorkerInfo]] = {}
+        for worker in self.available:
+            for choice in worker.queues:
+                found = by_pattern if is_pattern(choice) else by_name
+                found.setdefault(choice, []).append(worker)
+        return by_name, by_pattern
 
 
 async def read_workforce(store: Store) -> Workforce:
