@@ -128,7 +128,7 @@ async def test_a_requeue_of_a_held_key_is_refused_and_keeps_no_other_job(url: st
         async with holding(url, store, "k"), asyncio.timeout(PATIENCE):
             ids = [job.id for job in ended]
             assert await store.jobs.requeue(ids) == ids[1:]
-            with pytest.raises(Refused, match=r"a transaction that is still open, holds .*'k'"):
+            with pytest.raises(Refused, match="still open, holds its unique key"):
                 await client.requeue(ids[0])
         assert await client.count(id=ids[0]) == {JobState.CANCELLED: 1}
 
