@@ -123,8 +123,8 @@ def test_every_end_is_in_the_list_above() -> None:
 
 @pytest.mark.parametrize("end", EVERY_END, ids=lambda end: type(end).__name__)
 def test_every_end_carries_the_ties_of_its_job(end: End) -> None:
-    tied = msgspec.structs.replace(claimed(), ties=int(Tie.DEPENDENTS))
-    assert decide(tied, end).ties == Tie.DEPENDENTS
+    tied = msgspec.structs.replace(claimed(), ties=int(Tie.NODE))
+    assert decide(tied, end).ties == Tie.NODE
     assert not decide(tied, end).is_plain_success
     assert decide(claimed(), end).ties == 0
 

@@ -36,7 +36,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     S.SCHEDULED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
     S.READY: frozenset({S.RUNNING, S.SCHEDULED, S.CANCELLED, S.EXPIRED}),
     S.RUNNING: frozenset(
-        {S.SUCCEEDED, S.FAILED, S.SCHEDULED, S.READY, S.SUSPENDED, S.CANCELLED, S.EXPIRED}
+        LIVE - {S.BLOCKED, S.RUNNING} | {S.SUCCEEDED, S.FAILED, S.CANCELLED, S.EXPIRED, S.SKIPPED}
     ),
     S.SUSPENDED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
     # An ended job never changes, except by an operator's requeue.

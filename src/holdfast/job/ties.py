@@ -11,9 +11,9 @@ from enum import IntFlag
 
 
 class Tie(IntFlag):
-    """The bits of `NewJob.ties`. A store keeps all of them and reads none."""
+    """The bits of `NewJob.ties`."""
 
-    DEPENDENTS = 1  # other jobs wait for its end
+    NODE = 1  # it belongs to a flow, whose other jobs may wait for its end
     PERMITS = 2  # its claim counts against limits, and its end gives back
     RESERVATION = 4  # it has reserved a part of a budget, which its end settles
     WATCHED = 8  # everything that happens to it is written down

@@ -449,6 +449,7 @@ class Topic(StrEnum):
     CANCEL = "cancel"  # worker `name` is to beat now: it has jobs to cancel, or is to drain
     SCHEDULES = "schedules"  # schedules were changed
     LEAD = "lead"  # the leader of role `name` has left
+    ERRANDS = "errands"  # a flow owes something
     OPERATIONS = "operations"  # an operation is to run; only polls tell it
 
 

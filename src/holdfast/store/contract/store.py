@@ -24,6 +24,7 @@ from typing import Protocol
 
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.failures import Failures
+from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -47,6 +48,8 @@ class Store(Protocol):
     def workers(self) -> Workers: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def flows(self) -> Flows: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -11,6 +11,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.policy import readable_part
 from holdfast.job.state import ENDED, UNTIMED, JobState
+from holdfast.job.ties import Tie
 from holdfast.job.what import USUAL
 from holdfast.store.contract.records import QueueSettings, Topic
 from holdfast.store.sqlite.cooling import cool
@@ -19,6 +20,7 @@ from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.settling import settle
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 
@@ -113,6 +115,14 @@ def apply(tx: Transaction, moves: Sequence[Move]) -> None:
             step(tx, concerned)
 
 
+def _is_end_of_node(move: Move) -> bool:
+    return move.ends and bool(move.job.narrow.ties & Tie.NODE)
+
+
+def _settle_flows(tx: Transaction, moves: Sequence[Move]) -> None:
+    settle(tx, {move.transition.id: move.transition.to for move in moves})
+
+
 def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
     left: dict[JobState, list[JobId]] = {}
     for move in moves:
@@ -132,7 +142,7 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     tuned = {name: QueueSettings.from_json(text) for name, text in tx.rows(sql["retentions"])}
     rows: list[Row] = []
     for (transition, job), narrow in ((move, move.counted) for move in moves):
-        keep_for = _keep_for(transition, tuned.get(narrow.queue))
+        keep_for = _keep_for(transition, narrow, tuned.get(narrow.queue))
         facts = (job.deadline_at, job.worker_id, job.claimed_at, job.cancel_requested_at)
         times = (tx.now, None if keep_for is None else after(tx.now, keep_for))
         error = transition.error
@@ -141,9 +151,11 @@ def _write_outcomes(tx: Transaction, moves: Sequence[Move]) -> None:
     tx.each(sql["end"], rows)
 
 
-def _keep_for(transition: Transition, tuned: QueueSettings | None) -> float | None:
+def _keep_for(transition: Transition, row: Narrow, tuned: QueueSettings | None) -> float | None:
     """Seconds that an ended job is kept, None for ever: as its policy says, unless its queue is
-    tuned."""
+    tuned. A node is kept as long as its flow."""
+    if row.ties & Tie.NODE:
+        return None
     kept = None if tuned is None else tuned.keep_for(transition.to)
     return transition.keep_for if kept is None else kept
 
@@ -234,6 +246,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.what not in USUAL, _tell),
     (lambda move: move.transition.error is not None, _count_failures),
     (lambda move: move.transition.cool is not None, _cool_queues),
+    (_is_end_of_node, _settle_flows),
 )
 """The steps, in order, each with a guard that says which moves it concerns. A step that only
 jobs with ties need has `move.job.narrow.ties` in its guard."""

@@ -9,6 +9,7 @@ from holdfast.store.contract.records import Capability
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.failures import SqliteFailures
+from holdfast.store.sqlite.flows import SqliteFlows
 from holdfast.store.sqlite.health import SqliteHealth
 from holdfast.store.sqlite.jobs import SqliteJobs
 from holdfast.store.sqlite.operations import SqliteOperations
@@ -49,6 +50,7 @@ class SqliteStore:
         self.queues = SqliteQueues(self._writer)
         self.workers = SqliteWorkers(self._writer)
         self.schedules = SqliteSchedules(self._writer)
+        self.flows = SqliteFlows(self._writer)
         self.audit = SqliteAudit(self._writer)
         self.operations = SqliteOperations(self._writer)
         self.shelf = SqliteShelf(self._writer)

@@ -1,0 +1,270 @@
+"""The words of flows: what the contract of a store and everybody above it speak.
+
+A *flow* is a graph of jobs, its *nodes*. A node that waits for others has one or more *gates*. A
+gate counts: it has `total` edges and needs `need` of them to be won. It is *met* when `won >=
+need`, and *impossible* when `lost > total - need`. A node is released when all its gates are met,
+and skipped as soon as one of them is impossible. An *edge* is what a gate still waits for: the end
+of one other node, the *upstream*. The edge says which ends win (`wants`); any other end loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+import msgspec
+import uuid_utils
+
+from holdfast.job.ids import JobId, partition_bits
+from holdfast.job.record import NewJob
+from holdfast.job.state import JobState
+
+FlowId = NewType("FlowId", str)
+
+
+def new_flow_id(beside: str | None = None) -> FlowId:
+    """A UUIDv7, minted by the client. Its last three digits say in which partition the flow lies:
+    flows minted `beside` the same unique key lie in the same one."""
+    minted = str(uuid_utils.uuid7())
+    return FlowId(minted if beside is None else f"{minted[:-3]}{partition_bits(beside):03x}")
+
+
+def new_node_id(flow: FlowId) -> JobId:
+    """The id of a job that lies in the partition of its flow."""
+    return JobId(f"{str(uuid_utils.uuid7())[:-3]}{flow[-3:]}")
+
+
+class FlowState(StrEnum):
+    """`PAUSED`: what is ready goes on, and nothing more is released. `CANCELLING`: somebody asked
+    to cancel it, nothing is released any more, and some of its nodes are still live."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLING = "cancelling"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FLOW_LIVE = frozenset({FlowState.RUNNING, FlowState.PAUSED, FlowState.CANCELLING})
+FLOW_ENDED = frozenset(FlowState) - FLOW_LIVE
+
+BITS: Mapping[JobState, int] = {
+    JobState.SUCCEEDED: 1,
+    JobState.FAILED: 2,
+    JobState.CANCELLED: 4,
+    JobState.EXPIRED: 8,
+    JobState.SKIPPED: 16,
+}
+"""How an edge names the ends that win it: the sum of their bits."""
+
+
+def wants(states: Iterable[JobState]) -> int:
+    return sum(BITS[state] for state in set(states))
+
+
+SUCCESS = wants([JobState.SUCCEEDED])
+FAILURE = wants([JobState.FAILED, JobState.EXPIRED])
+ANY_END = wants(BITS)
+
+
+class Losers(StrEnum):
+    """What becomes of the nodes that a gate no longer needs once it is met."""
+
+    LET_RUN = "let_run"
+    CANCEL = "cancel"
+
+
+class CloseWhat(StrEnum):
+    """Which nodes of a flow a cancel means: those that are blocked; all that wait, too; or all that
+    are live."""
+
+    BLOCKED = "blocked"
+    WAITING = "waiting"
+    ALL = "all"
+
+
+class NewEdge(msgspec.Struct, frozen=True, gc=False):
+    """The end of `upstream` wins if its bit is in `wants`, and loses otherwise."""
+
+    upstream: JobId
+    wants: int = SUCCESS
+
+
+class NewGate(msgspec.Struct, frozen=True):
+    """A gate with one edge for each upstream; the same upstream is in one gate once."""
+
+    need: int
+    edges: tuple[NewEdge, ...]
+    losers: Losers = Losers.LET_RUN
+
+    @property
+    def total(self) -> int:
+        return len(self.edges)
+
+
+class NewNode(msgspec.Struct, frozen=True):
+    """A node to insert. Its job has the tie `NODE`, and is `blocked` if and only if it has gates.
+
+    `inputs` says, as JSON that no store reads, which results its arguments take. `delay`: seconds
+    that it waits after its release. `is_sink`: its end counts for the end of the flow.
+    """
+
+    name: str
+    job: NewJob
+    gates: tuple[NewGate, ...] = ()
+    inputs: str | None = None
+    delay: float | None = None
+    is_sink: bool = False
+
+
+class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole graph. `graph` is JSON for those who show it; no store reads it. `keep` has the
+    seconds that the ended flow is kept, by its state; None for ever. `parent` is a job that waits
+    for the flow."""
+
+    id: FlowId
+    name: str
+    nodes: tuple[NewNode, ...]
+    graph: str
+    unique_key: str | None = None
+    tags: tuple[str, ...] = ()
+    keep: dict[FlowState, float | None] = {}
+    parent: JobId | None = None
+
+
+class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A flow as it stands. `open` is how many of its nodes are live, `failed` how many of its sinks
+    ended badly. `epoch` grows with every change of the graph."""
+
+    id: FlowId
+    name: str
+    state: FlowState
+    total: int
+    open: int
+    failed: int
+    epoch: int
+    created_at: datetime
+    unique_key: str | None = None
+    tags: tuple[str, ...] = ()
+    parent: JobId | None = None
+    reason: str | None = None
+    finished_at: datetime | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in FLOW_ENDED
+
+
+class GateInfo(msgspec.Struct, frozen=True):
+    """An open gate of a blocked node, and the edges that are not decided yet."""
+
+    n: int
+    need: int
+    total: int
+    won: int
+    lost: int
+    losers: Losers
+    edges: tuple[NewEdge, ...]
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as it stands. `gates` are those still open."""
+
+    name: str
+    job_id: JobId
+    state: JobState
+    is_sink: bool
+    task: str
+    queue: str
+    attempts: int = 0
+    reason: str | None = None
+    gates: tuple[GateInfo, ...] = ()
+    finished_at: datetime | None = None
+
+
+class NodeInput(msgspec.Struct, frozen=True):
+    """What a worker needs to know of a node before it begins."""
+
+    flow: FlowId
+    flow_name: str
+    flow_state: FlowState
+    name: str
+    inputs: str | None
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """What is added to a running flow. `by` and `fence`: the running node that adds it. `gates` are
+    further gates of nodes that are still blocked."""
+
+    flow: FlowId
+    by: JobId
+    fence: int
+    nodes: tuple[NewNode, ...] = ()
+    gates: dict[JobId, tuple[NewGate, ...]] = {}
+    graph: str | None = None
+
+
+class Grown(StrEnum):
+    """What became of a growth. A repeated one answers `GROWN` again."""
+
+    GROWN = "grown"
+    NOT_HELD = "not held"  # `by` does not run with that fence
+    OVER = "over"  # the flow has ended, or is being cancelled, or is not there
+    TARGET_GONE = "target gone"  # a node that was to get a gate is not blocked any more
+
+
+class Reopening(msgspec.Struct, frozen=True, kw_only=True):
+    """Ended nodes that are to run again: those in `ready` at once, those in `blocked` when their
+    gates are met. It applies only while the flow's epoch is `epoch`."""
+
+    flow: FlowId
+    epoch: int
+    ready: tuple[JobId, ...]
+    blocked: dict[JobId, tuple[NewGate, ...]] = {}
+
+
+class Mending(msgspec.Struct, frozen=True, kw_only=True):
+    """The gates that blocked nodes of a flow should have, made from its graph. It applies only
+    while the flow's epoch is `epoch`."""
+
+    flow: FlowId
+    epoch: int
+    gates: dict[JobId, tuple[NewGate, ...]] = {}
+
+
+CASCADE_LIMIT = 5_000
+"""Nodes that one transaction or script skips at most. Beyond it owes the rest as an errand."""
+
+
+class ErrandKind(StrEnum):
+    LOSERS = "losers"  # a gate of `job` was met: cancel what only it needed
+    CLOSE = "close"  # the flow is being cancelled: cancel the nodes that are meant
+    SETTLE = "settle"  # too many nodes were skipped at once: `Flows.settle` goes on
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What a write owes and could not do at once."""
+
+    id: str
+    flow: FlowId
+    kind: ErrandKind
+    job: JobId | None = None
+    what: CloseWhat | None = None
+    at: datetime | None = None
+
+
+def is_bad_end(state: JobState, *, is_bad: bool) -> bool:
+    """Whether this end of a node makes a flow fail, or what waits for the node be skipped for that
+    reason. `is_bad` says it of a node that was skipped."""
+    return state in (JobState.FAILED, JobState.EXPIRED) or (state is JobState.SKIPPED and is_bad)
+
+
+def state_at_end(failed: int, *, cancel_asked: bool) -> FlowState:
+    """How a flow has ended that has no live node left."""
+    if cancel_asked:
+        return FlowState.CANCELLED
+    return FlowState.FAILED if failed else FlowState.SUCCEEDED

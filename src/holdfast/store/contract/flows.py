@@ -1,0 +1,151 @@
+"""Flows: graphs of jobs that wait for jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+import msgspec
+
+from holdfast.flow.model import (
+    CloseWhat,
+    Errand,
+    FlowId,
+    FlowInfo,
+    FlowState,
+    Grown,
+    Growth,
+    Mending,
+    NewFlow,
+    NodeInfo,
+    NodeInput,
+    Reopening,
+)
+from holdfast.job.ids import JobId
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What became of a NewFlow. `existing`: a live flow has its unique key, and `id` is that
+    flow's. `taken`: the id belongs to another flow, and nothing was written."""
+
+    id: FlowId
+    how: Literal["created", "existing", "taken"]
+
+
+class FlowFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which flows are meant. Every field narrows; an empty field means any."""
+
+    ids: tuple[FlowId, ...] = ()
+    states: frozenset[FlowState] = frozenset()
+    names: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+class FlowPage(msgspec.Struct, frozen=True):
+    """Some flows, newest first, and where the next page starts."""
+
+    flows: tuple[FlowInfo, ...]
+    next_cursor: str | None
+
+
+class Flows(Protocol):
+    """Flows, their gates and edges.
+
+    The verb that ends a node also decides the edges that wait for it, in the same transaction or
+    script: `Jobs.finish`, `Jobs.reclaim`, and whatever else ends a job. For each edge it counts
+    the gate as won or lost and removes the edge. A node whose last gate is met becomes ready, or
+    scheduled by its `delay`, counted as `released`. A node with an impossible gate ends as
+    skipped, with a reason that names the upstream, and decides its own edges in turn. When no node
+    of the flow is live the flow ends: cancelled if that was asked for, failed if `failed` is not
+    0, else succeeded. `failed` counts sinks that failed, expired, or were skipped because of such
+    an end. (An edge that is lost to a failed or expired upstream, or to one that was skipped for
+    that reason, makes its gate's skip count as bad; a lost edge whose upstream succeeded, was
+    cancelled or skipped itself does not.)
+
+    In a flow that is paused or cancelling nothing is released and nothing is skipped: gates go on
+    to count. A node is kept as long as its flow: retention of jobs, `delete` and `requeue` leave
+    it alone.
+    """
+
+    async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
+        """Insert whole graphs, each with its jobs, gates and edges in one transaction or script. A
+        flow that is there already, by its id and name or by its unique key among live flows,
+        changes nothing. Nodes without gates are ready at once, or scheduled."""
+        ...
+
+    async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
+        """Add nodes and gates to running flows. A name that the flow has already is kept as it is,
+        with the gates that name it. An upstream that has ended is counted at once. If a growth is
+        refused, nothing of it is written. The flow's epoch grows."""
+        ...
+
+    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
+        """What workers need to know of these nodes; jobs of no flow are left out."""
+        ...
+
+    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        """Release nothing more of running flows; returns those that were running."""
+        ...
+
+    async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        """Let paused flows go on, and release or skip what was decided meanwhile."""
+        ...
+
+    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+        """Ask for the cancel of live flows; returns those that are live. With `ALL` and `WAITING`
+        the flow is cancelling from then on. With `BLOCKED` it goes on with what is ready or runs.
+        Writes an errand for the nodes that are to be cancelled, and wakes those who do errands."""
+        ...
+
+    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+        """Let ended nodes of flows run again: attempts and crashes back to none, outcome removed,
+        fence and history kept. Gates are counted from what stands: an upstream that has ended and
+        is not reopened is counted at once. The flow runs again. Refused, and nothing changed, if
+        the epoch differs, the flow is cancelling, or a named node has not ended."""
+        ...
+
+    async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
+        """What is owed, oldest first: those behind `after`, the id of an errand."""
+        ...
+
+    async def settle(self, ids: Sequence[FlowId]) -> None:
+        """Decide the edges whose upstream has ended and that nobody has decided yet, with all that
+        follows: only a cascade that was cut off at `CASCADE_LIMIT` leaves any."""
+        ...
+
+    async def done(self, errands: Sequence[str]) -> None:
+        """Forget errands, by id, that are done."""
+        ...
+
+    async def mend(self, plans: Sequence[Mending]) -> list[FlowId]:
+        """Replace the gates of blocked nodes by those that the graph says, counted from what
+        stands; count the live nodes anew; and release, skip or end what follows. Returns the flows
+        that were at that epoch."""
+        ...
+
+    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
+        """Those of these flows that are there, in the order asked."""
+        ...
+
+    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
+        """Flows, newest first."""
+        ...
+
+    async def count(self) -> dict[FlowState, int]:
+        """How many flows there are by state, where there are any."""
+        ...
+
+    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
+        """Nodes of a flow by name, those behind `after`."""
+        ...
+
+    async def graph(self, flow: FlowId) -> list[str]:
+        """The graphs that were written for this flow: the first, and one for each growth."""
+        ...
+
+    async def prune(self, limit: int) -> int:
+        """Remove up to `limit` ended flows whose time to be kept is over, each with its jobs."""
+        ...

@@ -1,0 +1,364 @@
+"""Flows on SQLite. The one writer makes every verb serial, so no flow needs a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.flow.model import (
+    CloseWhat,
+    Errand,
+    ErrandKind,
+    FlowId,
+    FlowInfo,
+    FlowState,
+    GateInfo,
+    Grown,
+    Growth,
+    Losers,
+    Mending,
+    NewEdge,
+    NewFlow,
+    NewGate,
+    NewNode,
+    NodeInfo,
+    NodeInput,
+    Reopening,
+    is_bad_end,
+    state_at_end,
+)
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+from holdfast.job.what import What
+from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed
+from holdfast.store.sqlite.rows import (
+    to_datetime,
+    to_json,
+    to_micros,
+    to_optional_datetime,
+    to_texts,
+)
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.settling import end_flow, judge_flows, left_over, owe, release, settle
+from holdfast.store.sqlite.sweeping import remove
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
+
+Gates = Mapping[JobId, Sequence[NewGate]]
+
+
+class SqliteFlows(Verbs):
+    """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
+
+    async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
+        return await self._writer.write(lambda tx: [start(tx, flow) for flow in flows])
+
+    async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
+        return await self._writer.write(lambda tx: [_extend(tx, growth) for growth in growths])
+
+    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
+        rows = await self._writer.read(lambda tx: tx.rows(script("flows/inputs"), (to_json(ids),)))
+        return {
+            JobId(job_id): NodeInput(FlowId(flow), flow_name, FlowState(state), name, inputs)
+            for job_id, flow, flow_name, state, name, inputs in rows
+        }
+
+    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        return await self._writer.write(lambda tx: _ids(tx, script("flows/pause"), ids))
+
+    async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        def work(tx: Transaction) -> list[FlowId]:
+            resumed = _ids(tx, script("flows/resume"), ids)
+            judge_flows(tx, resumed)
+            return resumed
+
+        return await self._writer.write(work)
+
+    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+        def work(tx: Transaction) -> list[FlowId]:
+            step = "live" if what is CloseWhat.BLOCKED else "cancelling"
+            closed = _ids(tx, steps("flows/close")[step], ids)
+            for flow in closed:
+                owe(tx, flow, ErrandKind.CLOSE, what=what)
+            return closed
+
+        return await self._writer.write(work)
+
+    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+        return await self._writer.write(
+            lambda tx: [plan.flow for plan in plans if _reopen(tx, plan)]
+        )
+
+    async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
+        values = (int(after or 0), limit)
+        rows = await self._writer.read(lambda tx: tx.rows(script("flows/errands"), values))
+        return [
+            Errand(
+                str(number),
+                FlowId(flow),
+                ErrandKind(kind),
+                None if job is None else JobId(job),
+                None if what is None else CloseWhat(what),
+                to_datetime(at),
+            )
+            for number, flow, kind, job, what, at in rows
+        ]
+
+    async def settle(self, ids: Sequence[FlowId]) -> None:
+        await self._writer.write(
+            lambda tx: settle(tx, left_over(tx, ids), are_new=False) if ids else None
+        )
+
+    async def done(self, errands: Sequence[str]) -> None:
+        numbers = to_json(map(int, errands))
+        await self._writer.write(lambda tx: tx.run(script("flows/done"), (numbers,)))
+
+    async def mend(self, plans: Sequence[Mending]) -> list[FlowId]:
+        return await self._writer.write(lambda tx: [plan.flow for plan in plans if _mend(tx, plan)])
+
+    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
+        return await self._writer.read(
+            lambda tx: [_flow(row) for row in tx.rows(script("flows/get"), (to_json(ids),))]
+        )
+
+    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
+        created_after, created_before = which.created_after, which.created_before
+        values = {
+            "ids": to_json(which.ids) if which.ids else None,
+            "states": to_json(which.states) if which.states else None,
+            "names": to_json(which.names) if which.names else None,
+            "tags": to_json(which.tags),
+            "created_after": None if created_after is None else to_micros(created_after),
+            "created_before": None if created_before is None else to_micros(created_before),
+            "cursor": cursor,
+            "limit": limit + 1,
+        }
+        rows = await self._writer.read(lambda tx: tx.rows(script("flows/page"), values))
+        flows = tuple(_flow(row) for row in rows[:limit])
+        return FlowPage(flows, flows[-1].id if len(rows) > limit else None)
+
+    async def count(self) -> dict[FlowState, int]:
+        rows = await self._writer.read(lambda tx: tx.rows(script("flows/count")))
+        return {FlowState(state): flows for state, flows in rows}
+
+    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
+        values = {"flow": flow, "limit": limit, "after": after or ""}
+        return await self._writer.read(lambda tx: _nodes(tx, values))
+
+    async def graph(self, flow: FlowId) -> list[str]:
+        rows = await self._writer.read(lambda tx: tx.rows(script("flows/graph"), (flow,)))
+        return [text for (text,) in rows]
+
+    async def prune(self, limit: int) -> int:
+        return await self._writer.write(lambda tx: _prune(tx, limit))
+
+
+def _ids(tx: Transaction, sql: str, ids: Iterable[FlowId]) -> list[FlowId]:
+    """The flows that the statement changed, in the order asked."""
+    found = {flow for (flow,) in tx.rows(sql, (to_json(ids),))}
+    return [flow for flow in dict.fromkeys(ids) if flow in found]
+
+
+# Writing graphs ---------------------------------------------------------------------------------
+
+
+def start(tx: Transaction, flow: NewFlow) -> Started:
+    sql = steps("flows/start")
+    if (known := tx.row(sql["known"], (flow.id,))) is not None:
+        return Started(flow.id, "created" if known[1] == flow.name else "taken")
+    if flow.unique_key is not None:
+        for (holder,) in tx.rows(sql["holder"], (flow.unique_key,)):
+            return Started(FlowId(holder), "existing")
+    values = {
+        "id": flow.id,
+        "name": flow.name,
+        "total": len(flow.nodes),
+        "unique_key": flow.unique_key,
+        "tags": to_json(flow.tags) if flow.tags else None,
+        "parent": flow.parent,
+        "keep": msgspec.json.encode(flow.keep).decode(),
+        "now": tx.now,
+    }
+    tx.run(sql["flow"], values)
+    tx.run(sql["graph"], {"flow_id": flow.id, "graph": flow.graph})
+    _add(tx, flow.id, flow.nodes)
+    return Started(flow.id, "created")
+
+
+def _add(tx: Transaction, flow: FlowId, nodes: Sequence[NewNode]) -> None:
+    insert(tx, [node.job for node in nodes])
+    tx.each(
+        steps("flows/start")["node"],
+        [(one.job.id, flow, one.name, one.is_sink, one.delay, one.inputs) for one in nodes],
+    )
+    _add_gates(tx, flow, {node.job.id: node.gates for node in nodes if node.gates}, first=0)
+
+
+def _add_gates(tx: Transaction, flow: FlowId, gates: Gates, first: int | None = None) -> None:
+    """Add gates with their edges; behind those that a node has, unless the `first` number is
+    given."""
+    sql = steps("flows/start")
+    rows: list[Row] = []
+    edges: list[Row] = []
+    for job_id, some in gates.items():
+        number = tx.rows(sql["next gate"], (job_id,))[0][0] if first is None else first
+        for n, gate in enumerate(some, number):
+            rows.append((job_id, n, flow, gate.need, gate.total, gate.losers.value))
+            edges += [(edge.upstream, job_id, n, edge.wants) for edge in gate.edges]
+    tx.each(sql["gate"], rows)
+    tx.each(sql["edge"], edges)
+
+
+def _extend(tx: Transaction, growth: Growth) -> Grown:
+    sql = steps("flows/extend")
+    state = tx.row(sql["state"], (growth.flow,))
+    if state is None or state[0] not in (FlowState.RUNNING, FlowState.PAUSED):
+        return Grown.OVER
+    if not tx.rows(sql["held"], (growth.by, growth.fence, growth.flow)):
+        return Grown.NOT_HELD
+    names = to_json(node.name for node in growth.nodes)
+    known = {name for (name,) in tx.rows(sql["names"], (growth.flow, names))}
+    new = [node for node in growth.nodes if node.name not in known]
+    if growth.nodes and not new:
+        return Grown.GROWN
+    targets = set(growth.gates) - {node.job.id for node in growth.nodes}
+    if len(tx.rows(sql["blocked"], (to_json(targets),))) < len(targets):
+        return Grown.TARGET_GONE
+    tx.run(sql["grown"], {"id": growth.flow, "nodes": len(new)})
+    if growth.graph is not None:
+        values = {"flow_id": growth.flow, "graph": growth.graph}
+        tx.run(steps("flows/start")["graph"], values)
+    _add(tx, growth.flow, new)
+    _add_gates(tx, growth.flow, growth.gates)
+    _count_ended(tx, growth.flow)
+    return Grown.GROWN
+
+
+def _count_ended(tx: Transaction, flow: FlowId) -> None:
+    """Count the edges whose upstream had ended before they were written, and judge all gates."""
+    settle(tx, left_over(tx, [flow]), are_new=False)
+    judge_flows(tx, [flow])
+
+
+def _reopen(tx: Transaction, plan: Reopening) -> bool:
+    sql = steps("flows/reopen")
+    named = [*plan.ready, *plan.blocked]
+    if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
+        return False
+    rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
+    if len(rows) < len(set(named)):
+        return False
+    ids = to_json(named)
+    bad = sum(
+        bool(is_sink) and is_bad_end(JobState(state), is_bad=bool(is_bad))
+        for *_, state, is_sink, is_bad in rows
+    )
+    tx.run(sql["drop outcome"], (ids,))
+    tx.run(sql["not bad"], (ids,))
+    tx.run(sql["flow"], {"id": plan.flow, "nodes": len(rows), "failed": bad})
+    _revive(tx, rows, frozenset(plan.blocked))
+    _add_gates(tx, plan.flow, plan.blocked, first=0)
+    _count_ended(tx, plan.flow)
+    return True
+
+
+def _revive(tx: Transaction, rows: Sequence[Row], blocked: frozenset[JobId]) -> None:
+    ready: list[Narrow] = []
+    waiting: list[Narrow] = []
+    for *columns, state, _, _ in rows:
+        row = Narrow._make(columns)._replace(attempts=0, crashes=0)
+        to = JobState.BLOCKED if row.job_id in blocked else JobState.READY
+        (waiting if row.job_id in blocked else ready).append(row)
+        tx.count(row.queue, row.task, state, to, What.REQUEUED)
+    wait_untimed(tx, JobState.BLOCKED, waiting)
+    line_up(tx, ready)
+
+
+def _mend(tx: Transaction, plan: Mending) -> bool:
+    sql = steps("flows/mend")
+    if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
+        return False
+    blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates),))
+    there = {JobId(job_id) for (job_id,) in blocked}
+    ids = to_json(there)
+    for step in ("drop gates", "drop edges"):
+        tx.run(steps("flows/settle")[step], (ids,))
+    _add_gates(tx, plan.flow, {one: plan.gates[one] for one in there}, first=0)
+    release(tx, [one for one in there if not plan.gates[one]])
+    _count_ended(tx, plan.flow)
+    tx.run(sql["recount"], {"id": plan.flow})
+    _end_if_over(tx, plan.flow)
+    return True
+
+
+def _end_if_over(tx: Transaction, flow: FlowId) -> None:
+    values = {"id": flow, "ended": 0, "failed": 0}
+    [(left, failed, cancel_asked, keep)] = tx.rows(steps("flows/settle")["ended"], values)
+    if left == 0:
+        end_flow(tx, flow, state_at_end(failed, cancel_asked=bool(cancel_asked)), keep)
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def _flow(row: Row) -> FlowInfo:
+    flow, name, state, total, live, failed, epoch, created_at, key, tags, parent, *rest = row
+    reason, finished_at, expires_at = rest
+    return FlowInfo(
+        id=FlowId(flow),
+        name=name,
+        state=FlowState(state),
+        total=total,
+        open=live,
+        failed=failed,
+        epoch=epoch,
+        created_at=to_datetime(created_at),
+        unique_key=key,
+        tags=to_texts(tags),
+        parent=None if parent is None else JobId(parent),
+        reason=reason,
+        finished_at=to_optional_datetime(finished_at),
+        expires_at=to_optional_datetime(expires_at),
+    )
+
+
+def _nodes(tx: Transaction, values: Mapping[str, object]) -> list[NodeInfo]:
+    sql = steps("flows/nodes")
+    rows = tx.rows(sql["nodes"], values)
+    ids = to_json(row[1] for row in rows if row[2] == JobState.BLOCKED)
+    edges: dict[tuple[str, int], list[NewEdge]] = {}
+    for downstream, n, upstream, wants in tx.rows(sql["edges"], (ids,)):
+        edges.setdefault((downstream, n), []).append(NewEdge(JobId(upstream), wants))
+    gates: dict[str, list[GateInfo]] = {}
+    for job_id, n, need, total, won, lost, losers in tx.rows(sql["gates"], (ids,)):
+        open_edges = tuple(edges.get((job_id, n), ()))
+        gate = GateInfo(n, need, total, won, lost, Losers(losers), open_edges)
+        gates.setdefault(job_id, []).append(gate)
+    return [
+        NodeInfo(
+            name=name,
+            job_id=JobId(job_id),
+            state=JobState(state),
+            is_sink=bool(is_sink),
+            task=task,
+            queue=queue,
+            attempts=attempts,
+            reason=reason,
+            gates=tuple(gates.get(job_id, ())),
+            finished_at=to_optional_datetime(finished_at),
+        )
+        for name, job_id, state, is_sink, task, queue, attempts, reason, finished_at in rows
+    ]
+
+
+def _prune(tx: Transaction, limit: int) -> int:
+    sql = steps("flows/prune")
+    over = tx.rows(sql["over"], (tx.now, limit))
+    for (flow,) in over:
+        remove(tx, tx.rows(sql["jobs"], (flow,)), What.PRUNED)
+        for step in ("nodes", "gates", "graph", "errands", "flow"):
+            tx.run(sql[step], (flow,))
+    return len(over)

@@ -1,0 +1,1 @@
+select state, count(*) from holdfast_flow group by state

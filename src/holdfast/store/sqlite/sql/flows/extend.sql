@@ -1,0 +1,16 @@
+-- name: held
+select 1 from holdfast_lease as l
+join holdfast_node as n on n.job_id = l.job_id
+where l.job_id = ? and l.fence = ? and n.flow_id = ?
+
+-- name: state
+select state from holdfast_flow where id = ?
+
+-- name: names
+select name from holdfast_node where flow_id = ? and name in (select value from json_each(?))
+
+-- name: blocked
+select job_id from holdfast_blocked where job_id in (select value from json_each(?))
+
+-- name: grown
+update holdfast_flow set total = total + :nodes, open = open + :nodes, epoch = epoch + 1 where id = :id

@@ -1,0 +1,3 @@
+update holdfast_flow set state = 'paused'
+where id in (select value from json_each(?)) and state = 'running'
+returning id

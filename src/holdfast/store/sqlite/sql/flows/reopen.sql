@@ -1,0 +1,23 @@
+-- name: may
+select 1 from holdfast_flow where id = ? and epoch = ? and state <> 'cancelling'
+
+-- name: ended
+select
+    o.job_id, o.queue, o.priority, o.seq, o.task, o.attempts, o.crashes, o.fence, o.ties,
+    o.state, n.is_sink, n.is_bad
+from json_each(?) as wanted
+cross join holdfast_outcome as o on o.job_id = wanted.value
+cross join holdfast_node as n on n.job_id = o.job_id and n.flow_id = ?
+
+-- name: drop outcome
+delete from holdfast_outcome where job_id in (select value from json_each(?))
+
+-- name: not bad
+update holdfast_node set is_bad = 0 where job_id in (select value from json_each(?))
+
+-- name: flow
+update holdfast_flow
+set state = iif(state = 'paused', 'paused', 'running'), open = open + :nodes,
+    failed = failed - :failed, epoch = epoch + 1, cancel_asked = 0, finished_at = null,
+    expires_at = null
+where id = :id

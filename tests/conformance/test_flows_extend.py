@@ -1,0 +1,117 @@
+"""`Flows.extend`: a running node adds to its flow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.flow.model import FlowState, Grown, Growth, NewGate
+from holdfast.job.ends import Snoozed
+from holdfast.job.record import Claimed
+from holdfast.job.state import JobState
+from tests.conformance.builders import FAILED, Scene
+from tests.support.flows import Trip, Waits, gates_of, new_flow
+
+
+def grown(trip: Trip, by: Claimed, graph: dict[str, Waits], **more: Waits) -> Growth:
+    """New nodes, and further gates of nodes that are there."""
+    added = new_flow({**{name: [] for name in trip.ids}, **graph}, id=trip.id)
+    ids = {**{node.name: node.job.id for node in added.nodes}, **trip.ids}
+    nodes = tuple(
+        msgspec.structs.replace(node, gates=gates_of(graph[node.name], ids))
+        for node in added.nodes
+        if node.name in graph
+    )
+    gates: dict[str, tuple[NewGate, ...]] = {
+        name: gates_of(waits, ids) for name, waits in more.items()
+    }
+    trip.ids |= {node.name: node.job.id for node in nodes}
+    return Growth(
+        flow=trip.id,
+        by=by.id,
+        fence=by.fence,
+        nodes=nodes,
+        gates={trip.ids[name]: some for name, some in gates.items()},
+        graph="{}",
+    )
+
+
+async def test_a_running_node_adds_nodes_and_others_wait_for_them(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    growth = grown(trip, claimed, {"b": [], "c": ["b"]}, z=["c"])
+    assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
+    assert await trip.states() == {"a": "running", "b": "ready", "c": "blocked", "z": "blocked"}
+    info = await trip.info()
+    assert (info.total, info.open, info.epoch) == (4, 4, 2)
+    assert await scene.store.flows.graph(trip.id) == [trip.flow.graph, "{}"]
+    await trip.end("a", "b")
+    assert await trip.state("z") is JobState.BLOCKED
+    await trip.end("c")
+    assert await trip.state("z") is JobState.READY
+
+
+async def test_a_growth_that_is_repeated_changes_nothing(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    growth = grown(trip, await scene.claim_one(), {"b": []}, z=["b"])
+    assert await scene.store.flows.extend([growth, growth]) == [Grown.GROWN, Grown.GROWN]
+    assert (await trip.info()).total == 3
+    assert [gate.total for gate in (await trip.nodes())["z"].gates] == [1, 1]
+
+
+async def test_an_upstream_that_has_ended_counts_at_once(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "x": [], "y": []})
+    await trip.claim()
+    claimed = await scene.store.jobs.live([trip.ids["a"]])
+    await trip.end("x")
+    await trip.end("y", end=FAILED)
+    held = msgspec.structs.replace(
+        grown(trip, claimed[0], {"b": ["x"], "c": ["y"], "d": ["x", "a"]})  # type: ignore[arg-type]
+    )
+    assert await scene.store.flows.extend([held]) == [Grown.GROWN]
+    assert await trip.states() == {
+        "a": "running", "b": "ready", "c": "skipped", "d": "blocked",
+        "x": "succeeded", "y": "failed",
+    }
+
+
+async def test_a_zombie_adds_nothing(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    await scene.finish(claimed, Snoozed(0.0))
+    growth = grown(trip, claimed, {"b": []})
+    assert await scene.store.flows.extend([growth]) == [Grown.NOT_HELD]
+    assert (await trip.info()).total == 2
+
+
+async def test_nothing_is_added_to_a_flow_that_is_being_cancelled(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    await trip.close()
+    growth = grown(trip, claimed, {"b": []})
+    assert await scene.store.flows.extend([growth]) == [Grown.OVER]
+
+
+async def test_a_node_that_is_no_longer_blocked_gets_no_gate(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": []})
+    claimed = await scene.claim_one()
+    growth = grown(trip, claimed, {"c": []}, b=["c"])
+    assert await scene.store.flows.extend([growth]) == [Grown.TARGET_GONE]
+    assert sorted(await trip.states()) == ["a", "b"]
+
+
+async def test_a_flow_grows_by_many_nodes_and_their_join_comes_last(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    names = [f"n{n:04}" for n in range(1_200)]
+    for first in range(0, 1_200, 500):
+        some: dict[str, Waits] = {name: [] for name in names[first : first + 500]}
+        assert await scene.store.flows.extend([grown(trip, claimed, some)]) == [Grown.GROWN]
+    await trip.end(*names[:100])
+    assert await scene.store.flows.extend([grown(trip, claimed, {}, z=names)]) == [Grown.GROWN]
+    await trip.end("a")
+    [gate] = (await trip.nodes())["z"].gates
+    assert (gate.total, gate.won) == (1_200, 100)
+    await trip.end(*names[100:])
+    assert await trip.state("z") is JobState.READY
+    await trip.end("z")
+    assert (await trip.info()).state is FlowState.SUCCEEDED

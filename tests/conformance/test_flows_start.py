@@ -1,0 +1,88 @@
+"""`Flows.start`: a graph is written whole, or not at all."""
+
+from __future__ import annotations
+
+from holdfast.flow.model import FlowState, new_flow_id
+from holdfast.job.state import JobState
+from tests.conformance.builders import Scene
+from tests.support.flows import Trip, every, new_flow, quorum
+
+DIAMOND = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
+
+
+async def test_a_flow_is_written_whole_and_what_waits_for_nothing_is_ready(scene: Scene) -> None:
+    trip = await Trip.begin(scene, DIAMOND, tags=("vip",))
+    assert await trip.states() == {"a": "ready", "b": "blocked", "c": "blocked", "d": "blocked"}
+    info = await trip.info()
+    assert (info.name, info.state, info.total, info.open) == ("trip", FlowState.RUNNING, 4, 4)
+    assert (info.tags, info.failed, info.epoch, info.created_at) == (
+        ("vip",),
+        0,
+        1,
+        scene.clock.now,
+    )
+    assert await scene.store.flows.graph(trip.id) == [trip.flow.graph]
+
+
+async def test_gates_tell_what_they_wait_for(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": ["a", quorum(1, "a", "b")]})
+    first, second = (await trip.nodes())["c"].gates
+    assert (first.need, first.total, first.won, first.lost) == (1, 1, 0, 0)
+    assert [edge.upstream for edge in first.edges] == [trip.ids["a"]]
+    assert (second.need, second.total) == (1, 2)
+    assert {edge.upstream for edge in second.edges} == {trip.ids["a"], trip.ids["b"]}
+
+
+async def test_a_start_that_is_repeated_changes_nothing(scene: Scene) -> None:
+    trip = await Trip.begin(scene, DIAMOND)
+    await trip.end("a")
+    [again] = await scene.store.flows.start([trip.flow])
+    assert (again.id, again.how) == (trip.id, "created")
+    assert await trip.states() == {"a": "succeeded", "b": "ready", "c": "ready", "d": "blocked"}
+
+
+async def test_an_id_that_another_flow_has_is_refused(scene: Scene) -> None:
+    trip = await Trip.begin(scene, DIAMOND)
+    other = new_flow({"x": []}, id=trip.id, name="other")
+    [answer] = await scene.store.flows.start([other])
+    assert answer.how == "taken"
+    assert (await trip.info()).name == "trip"
+    assert await scene.state(other.nodes[0].job.id) is None
+
+
+async def test_a_unique_key_stands_for_one_live_flow(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": []}, unique_key="order:1")
+    twin = new_flow({"a": []}, unique_key="order:1")
+    assert [one.how for one in await scene.store.flows.start([twin])] == ["existing"]
+    assert await scene.store.flows.start([twin]) == await scene.store.flows.start([twin])
+    await trip.end("a")
+    assert [one.how for one in await scene.store.flows.start([twin])] == ["created"]
+    [of_twin] = await scene.store.flows.get([twin.id])
+    assert of_twin.state is FlowState.RUNNING
+
+
+async def test_several_flows_start_at_once(scene: Scene) -> None:
+    flows = [new_flow(DIAMOND, name=f"n{n}") for n in range(20)]
+    assert {one.how for one in await scene.store.flows.start(flows)} == {"created"}
+    assert await scene.store.flows.count() == {FlowState.RUNNING: 20}
+    assert len(await scene.claim(100)) == 20
+
+
+async def test_no_flow_is_asked_for(scene: Scene) -> None:
+    assert await scene.store.flows.start([]) == []
+    assert await scene.store.flows.get([new_flow_id()]) == []
+    assert await scene.store.flows.count() == {}
+
+
+async def test_a_first_node_may_wait_for_its_time(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"]}, node_options={"a": {"delay": 60.0}})
+    assert await trip.states() == {"a": "scheduled", "b": "blocked"}
+
+
+async def test_a_flow_of_many_nodes(scene: Scene) -> None:
+    names = [f"n{n:04}" for n in range(2_000)]
+    trip = await Trip.begin(scene, {"a": [], **{name: ["a"] for name in names}, "z": every(*names)})
+    await trip.end("a")
+    await trip.end(*names)
+    assert await trip.state("z") is JobState.READY
+    assert (await trip.info()).open == 1
