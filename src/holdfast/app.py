@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import cached_property
 from types import TracebackType
@@ -30,9 +30,14 @@ from holdfast.store.open import check_url, open_store
 from holdfast.task import Task
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from holdfast.client.client import Client
     from holdfast.client.sync import SyncClient
     from holdfast.encryption.keyring import Keyring
+    from holdfast.declaring.flows import Flow
+    from holdfast.enqueue.options import Seconds
+    from holdfast.job.policy import Retention
     from holdfast.opened_worker import OpenedWorker
     from holdfast.store.contract.store import Store
     from holdfast.worker.last_resort import LastResort
@@ -324,6 +329,22 @@ class App(Tasks):
         from holdfast.encryption.sealing import Sealing  # most programs have no keys
 
         return Sealing(keys).unique_key
+
+    def flow(
+        self,
+        name: str,
+        *,
+        tags: Sequence[str] = (),
+        priority: int | None = None,
+        deadline: datetime | Seconds | None = None,
+        retention: Retention | None = None,
+    ) -> Flow:
+        """A graph of jobs to be built and then started. Nothing is written before `start()`."""
+        from holdfast.declaring.flows import Flow
+
+        return Flow(
+            self, name, tags=tags, priority=priority, deadline=deadline, retention=retention
+        )
 
     # Running -----------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ class ReconcileOptions:
     retention: float = 60.0
     tally: float = 10.0
     rollup: float = 30.0
+    errands: float = 5.0
+    flow_drift: float = 15.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

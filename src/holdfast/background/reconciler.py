@@ -51,12 +51,14 @@ class Reconciler(ABC):
 
     `gap` is the shortest pause between two sweeps, whatever woke the second one: it bounds what a
     burst of wakeups or of due times can cost. With `on_due` the reconciler is woken when a job was
-    scheduled, with `on_fewer` when there are fewer replicas than before.
+    scheduled, with `on_errands` when a flow owes something, with `on_fewer` when there are fewer
+    replicas than before.
     """
 
     name: ClassVar[str]
     gap: ClassVar[float] = 0.02
     on_due: ClassVar[bool] = False
+    on_errands: ClassVar[bool] = False
     on_fewer: ClassVar[bool] = False
 
     def __init__(

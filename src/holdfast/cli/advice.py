@@ -32,7 +32,7 @@ def _arguments(action: Action) -> list[str]:
             return ["jobs", *_on_jobs(action)]
         case Noun.QUEUES if action.target == EVERY_QUEUE:
             return [action.noun, action.verb, "--all"]
-        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES:
+        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES | Noun.FLOWS:
             return [action.noun, action.verb, action.target]
         case Noun.BOOKS:
             return ["doctor", "--fix"]

@@ -65,6 +65,7 @@ from holdfast.store.contract.store import Store
 
 if TYPE_CHECKING:
     from holdfast.client.failures import FailureVerbs
+    from holdfast.client.flows import FlowVerbs
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.telemetry import TelemetryVerbs
@@ -120,6 +121,13 @@ class Client:
         from holdfast.insights.redaction import Redaction
 
         return Redaction(self._store, self._tasks)
+
+    @cached_property
+    def flows(self) -> FlowVerbs:
+        """The verbs on flows, imported with their first use."""
+        from holdfast.client.flows import FlowVerbs
+
+        return FlowVerbs(self._store, self._acts)
 
     @cached_property
     def operations(self) -> OperationVerbs:

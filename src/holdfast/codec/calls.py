@@ -21,6 +21,11 @@ class CallCodec(Protocol):
         """The JSON object `{parameter: value}` to store."""
         ...
 
+    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+        """The JSON object of a call some of whose values are still to come. Those that are known
+        are proven to fit; the others have holes, and are not."""
+        ...
+
     def check(self, text: str) -> None:
         """Refuse arguments that come as JSON and do not fit."""
         ...
@@ -53,6 +58,9 @@ class UntypedCalls:
         if b"null" in text and has_nan(plain(kwargs)):
             raise BadArguments(self._task, NO_NAN)
         return text.decode()
+
+    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+        return self.encode((), {**known, **holed})
 
     def some(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if args:

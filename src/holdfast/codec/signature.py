@@ -109,6 +109,32 @@ class Signature:
             raise BadArguments(self.task, lost)
         return text.decode()
 
+    def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
+        """The JSON object of a call some of whose values are still to come. A value that is known
+        is proven to read back; one with holes is written as it is."""
+        written: dict[str, Raw] = {}
+        for name, value in known.items():
+            written[name] = Raw(self._written(name, value))
+        for name, value in holed.items():
+            if name not in self.parameters.parameters:
+                raise BadArguments(self.task, f"it takes no {name!r}: it takes {self.parameters}")
+            written[name] = Raw(_ENCODER.encode(value))
+        return _ENCODER.encode(written).decode()
+
+    def _written(self, name: str, value: Any) -> bytes:
+        """One argument as JSON, proven to read back."""
+        parameter, adapter = self.parameters.parameters[name], self._adapters.get(name)
+        try:
+            text = adapter.write(value) if adapter else _ENCODER.encode(value)
+            if adapter:
+                adapter.read(text)
+            else:
+                msgspec.json.decode(text, type=parameter.annotation, dec_hook=decode_custom)
+        except Exception as exc:
+            # Any exception: serializers and validators are the user's code.
+            raise BadArguments(self.task, f"parameter {name!r}: {unwritable(exc)}") from exc
+        return text
+
     def check(self, text: str | bytes) -> None:
         """Refuse arguments that come as JSON, from a command line or a web form, and do not fit."""
         self._take(text, f"it takes {self.parameters}")

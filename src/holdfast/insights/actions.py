@@ -20,6 +20,7 @@ class Noun(StrEnum):
     QUEUES = "queues"
     TASKS = "tasks"
     SCHEDULES = "schedules"
+    FLOWS = "flows"
     WORKERS = "workers"
     OPERATIONS = "operations"
     FAILURES = "failures"

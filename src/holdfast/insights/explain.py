@@ -14,6 +14,7 @@ from typing import assert_never
 import msgspec
 
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
+from holdfast.insights.flows import about_node
 from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.outcome import has_started_in_time
 from holdfast.job.policy import readable_part
@@ -68,7 +69,7 @@ async def explain(store: Store, job: Job) -> Explanation:
         case JobState.RUNNING:
             reasons += _about_running(job, await store.workers.find())
         case JobState.BLOCKED:
-            reasons.append(Reason("blocked", "it waits for jobs it depends on", Who.WORKER))
+            reasons.append(await _about_blocked(store, job))
         case (
             JobState.SUCCEEDED
             | JobState.FAILED
@@ -80,6 +81,11 @@ async def explain(store: Store, job: Job) -> Explanation:
         case _:
             assert_never(job.state)
     return Explanation(job, tuple(reasons))
+
+
+async def _about_blocked(store: Store, job: Job) -> Reason:
+    fact = await about_node(store, job) or "it waits until somebody releases it"
+    return Reason("blocked", fact, Who.WORKER)
 
 
 def _about_deadline(job: Job, now: datetime) -> list[Reason]:

@@ -15,52 +15,16 @@ or that changes nothing (`jobs.reveal`), is carried out by the client's method o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
+from holdfast.background.cancelling import cancel_jobs
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.checks import check_name, check_priority
-from holdfast.job.ends import Cancelled
-from holdfast.job.ids import JobId
-from holdfast.job.outcome import decide
-from holdfast.job.record import Live
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.operations.rows import JobVerb, NameVerb, OperatorVerb, Parameter, Scope
-from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import jobs_of
-
-CANCEL_ROUNDS = 10
-"""How often a cancel reads a job again that moved between the read and the write."""
-
-
-async def _cancel(jobs: JobsWithin, ids: Sequence[JobId], _: None, by: str | None) -> list[JobId]:
-    """End waiting jobs and mark running ones. A job that moves between the read and the write is
-    read again, at most `CANCEL_ROUNDS` times."""
-    done: list[JobId] = []
-    left = list(ids)
-    for _round in range(CANCEL_ROUNDS):
-        live = await jobs.live(left) if left else []
-        if not live:
-            break
-        running = [job for job in live if job.state is JobState.RUNNING]
-        marked = await _mark_running(jobs, running, by)
-        ended = await _end_waiting(jobs, [job for job in live if job.state in WAITING], by)
-        reached = {*marked, *ended}
-        done += reached
-        left = [job.id for job in live if job.id not in reached]
-    return done
-
-
-async def _mark_running(jobs: JobsWithin, running: Sequence[Live], by: str | None) -> list[JobId]:
-    return await jobs.request_cancel([job.id for job in running], by) if running else []
-
-
-async def _end_waiting(jobs: JobsWithin, waiting: Sequence[Live], by: str | None) -> list[JobId]:
-    if not waiting:
-        return []
-    verdicts = await jobs.finish([decide(job, Cancelled(by=by)) for job in waiting])
-    return [verdict.id for verdict in verdicts if verdict.accepted]
 
 
 def _queue(value: object) -> object:
@@ -85,7 +49,7 @@ CANCEL = JobVerb(
     done="cancelled",
     fits="a live job",
     states=LIVE,
-    change=_cancel,
+    change=lambda jobs, ids, _, by: cancel_jobs(jobs, ids, by=by),
     refuses=False,
     undo=Verb.REQUEUE,
     applied=lambda job, _: job is not None and job.state is JobState.CANCELLED,
@@ -296,6 +260,36 @@ _METHOD_ROWS = (
         verb=Verb.DRAIN,
         about="Tell workers to claim no more, finish what runs, and leave.",
         done="told to leave",
+    ),
+    OperatorVerb(
+        noun=Noun.FLOWS,
+        verb=Verb.CANCEL,
+        about="Cancel the nodes of a live flow: all, those that wait, or those that are blocked.",
+        done="cancelled",
+        arguments=(Parameter("what", "all, waiting or blocked.", str),),
+        undo=Verb.REQUEUE,
+    ),
+    OperatorVerb(
+        noun=Noun.FLOWS,
+        verb=Verb.PAUSE,
+        about="Release nothing more of a running flow; what is ready goes on.",
+        done="paused",
+        undo=Verb.RESUME,
+    ),
+    OperatorVerb(
+        noun=Noun.FLOWS,
+        verb=Verb.RESUME,
+        about="Let a paused flow go on.",
+        done="resumed",
+        undo=Verb.PAUSE,
+    ),
+    OperatorVerb(
+        noun=Noun.FLOWS,
+        verb=Verb.REQUEUE,
+        about="Run failed nodes of a flow again, and what was skipped because of them.",
+        done="retried",
+        arguments=(Parameter("nodes", "Which nodes; without, those that failed.", list),),
+        undo=Verb.CANCEL,
     ),
     OperatorVerb(
         noun=Noun.OPERATIONS,

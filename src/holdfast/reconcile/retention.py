@@ -1,5 +1,5 @@
-"""Removes what was kept long enough, by batches: jobs, ledger rows, acts, operations, documents,
-failures and points of series.
+"""Removes what was kept long enough, by batches: jobs and flows, ledger rows, acts, operations,
+documents, failures and points of series.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
 saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
@@ -57,7 +57,8 @@ class RetentionReconciler(Reconciler):
         kept_for, most = self.options.failures_kept, self.options.most_failures
         failures = await self.store.failures.prune(batch, kept_for, most)
         points = await self.store.telemetry.prune_measures(batch)
-        gone = (jobs, plans, acts, operations, documents, failures, points)
+        flows = await self.store.flows.prune(batch)
+        gone = (jobs, plans, acts, operations, documents, failures, points, flows)
         more = AGAIN if max(gone) >= batch else None
         return Swept(found=sum(gone), mended=sum(gone)), more
 

@@ -11,6 +11,8 @@ from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
 from holdfast.reconcile.attempt_timeout import AttemptTimeoutReconciler
 from holdfast.reconcile.deadline import DeadlineReconciler
+from holdfast.reconcile.errands import ErrandsReconciler
+from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
@@ -31,6 +33,8 @@ STANDARD: tuple[type[Reconciler], ...] = (
     WorkerRegistryReconciler,
     TallyReconciler,
     RollupReconciler,
+    ErrandsReconciler,
+    FlowDriftReconciler,
 )
 
 
@@ -47,10 +51,11 @@ def standard_reconcilers(
 
 
 class ReconcileService(WokenService):
-    """Runs every reconciler, and wakes some of them when a job is scheduled."""
+    """Runs every reconciler, and wakes some of them when a job is scheduled or a flow owes
+    something."""
 
     name = "reconcile"
-    topics = frozenset({Topic.DUE})
+    topics = frozenset({Topic.DUE, Topic.ERRANDS})
 
     def __init__(
         self,
@@ -84,6 +89,7 @@ class ReconcileService(WokenService):
         """A few replicas at random sweep what is due. If chance chooses none, the next poll of
         some worker wakes one."""
         if self._replicas.chosen():
+            is_due = wakeup.topic is Topic.DUE
             for each in self.reconcilers:
-                if each.on_due:
+                if each.on_due if is_due else each.on_errands:
                     each.wake()

@@ -25,6 +25,7 @@ from holdfast.worker.admission import Admission
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
+from holdfast.worker.nodes import Nodes
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.queue_order import QueueOrder
 from holdfast.worker.runner import Runner
@@ -49,6 +50,7 @@ class Fetcher:
         identity: Identity,
         lost_claims: LostClaims,
         admission: Admission,
+        nodes: Nodes,
         watch: Watch,
     ) -> None:
         self._store = setup.store
@@ -62,6 +64,7 @@ class Fetcher:
         self._finisher = finisher
         self._lost_claims = lost_claims
         self._admission = admission
+        self._nodes = nodes
         self._watch = watch
         self._places = places
         self._loop = asyncio.get_running_loop()
@@ -253,7 +256,19 @@ class Fetcher:
             self._give_back(wants, claimed)
             self._left_out = self._places.leaves_out(tasks)
             self._learn(asked, claimed)
+            for job in claimed:
+                if job.ties:
+                    claimed = await self._fill_in(claimed)
+                    break
             self._admission.receive(claimed)
+
+    async def _fill_in(self, claimed: Sequence[Claimed]) -> list[Claimed]:
+        """The claim is not over before its nodes have their arguments."""
+        self._lost_claims.claiming = True
+        try:
+            return await self._nodes.ready_to_begin(claimed)
+        finally:
+            self._lost_claims.claiming = False
 
     async def _ask(self, wants: list[Want], tasks: Sequence[str]) -> list[Claimed]:
         self._lost_claims.claiming = True

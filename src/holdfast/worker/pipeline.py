@@ -26,6 +26,7 @@ from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.lost_claims import LostClaims
 from holdfast.worker.meter import Meter
+from holdfast.worker.nodes import Nodes
 from holdfast.worker.permits import Permits, Places
 from holdfast.worker.poller import Poller
 from holdfast.worker.rescue import Rescue
@@ -86,6 +87,7 @@ class Pipeline:
             self.identity,
             self.lost_claims,
             self.admission,
+            Nodes(setup, self.permits, self.finisher),
             watch,
         )
         self.poller = Poller(setup, self.permits, self.identity, watch, self.look_for_queues)

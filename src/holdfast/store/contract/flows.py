@@ -76,6 +76,14 @@ class Flows(Protocol):
         changes nothing. Nodes without gates are ready at once, or scheduled."""
         ...
 
+    async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        """The same in the caller's open transaction, as `Jobs.within` does it."""
+        ...
+
+    def start_within_sync(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        """The same for connections whose driver does not use a loop."""
+        ...
+
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
         """Add nodes and gates to running flows. A name that the flow has already is kept as it is,
         with the gates that name it. An upstream that has ended is counted at once. If a growth is

@@ -31,8 +31,11 @@ from holdfast.flow.model import (
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
+from holdfast.store.borrowing import run_without_loop
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.sqlite.borrowing import run_on
 from holdfast.store.sqlite.inserting import insert
+from holdfast.store.sqlite.joining import borrowed_writer
 from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed
 from holdfast.store.sqlite.rows import (
     to_datetime,
@@ -55,6 +58,13 @@ class SqliteFlows(Verbs):
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
         return await self._writer.write(lambda tx: [start(tx, flow) for flow in flows])
+
+    async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        return await run_on(connection, lambda inner: self.start_within_sync(inner, flows))
+
+    def start_within_sync(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        with borrowed_writer(connection, self._writer) as writer:
+            return run_without_loop(SqliteFlows(writer).start(flows))
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
         return await self._writer.write(lambda tx: [_extend(tx, growth) for growth in growths])

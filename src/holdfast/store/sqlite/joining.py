@@ -7,7 +7,8 @@ never wait for a loop, so one way serves all kinds of connections.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from holdfast.store.borrowing import run_without_loop
@@ -31,14 +32,20 @@ class SqliteJoining(Verbs):
         return await run_on(connection, lambda inner: self.within_sync(inner, work))
 
     def within_sync(self, connection: object, work: Work[T]) -> T:
-        with borrow(connection, self._writer.location) as lent:
-            # It has those two methods of a writer that these verbs use.
-            writer = cast("Writer", BorrowedWriter(lent, self._writer))
+        with borrowed_writer(connection, self._writer) as writer:
             return run_without_loop(work(SqliteJobsWithin(writer)))
 
 
 class SqliteJobsWithin(SqliteInserting, SqliteFinishing, SqliteOperating, SqliteReading):
     """See `holdfast.store.contract.joining.JobsWithin`."""
+
+
+@contextmanager
+def borrowed_writer(connection: object, owner: Writer) -> Iterator[Writer]:
+    """A writer for verbs that run in the caller's transaction. It has those two methods of a writer
+    that such verbs use."""
+    with borrow(connection, owner.location) as lent:
+        yield cast("Writer", BorrowedWriter(lent, owner))
 
 
 class BorrowedWriter:

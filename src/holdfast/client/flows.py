@@ -1,0 +1,264 @@
+"""The verbs on flows: `client.flows.cancel(flow_id)`, and the handle of one flow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from holdfast.client.acting import Acts
+from holdfast.enqueue.options import Seconds
+from holdfast.errors import (
+    BadOption,
+    FlowCancelled,
+    FlowFailed,
+    FlowNotSucceeded,
+    FlowTimeout,
+    Refused,
+    UnknownFlow,
+)
+from holdfast.flow.graph import Graph
+from holdfast.flow.model import (
+    FLOW_ENDED,
+    CloseWhat,
+    FlowId,
+    FlowInfo,
+    FlowState,
+    NewFlow,
+    NodeInfo,
+)
+from holdfast.flow.reopening import RetryPlan, plan_retry
+from holdfast.insights.actions import Noun, Verb
+from holdfast.job import checks
+from holdfast.job.state import JobState
+from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.insights.flows import FlowExplanation
+
+CancelWord = Literal["all", "waiting", "blocked"]
+NODES_AT_ONCE = 2_000
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, LOOK_GROWTH = 0.01, 0.5, 1.5
+
+
+class FlowVerbs:
+    """Read flows, cancel, pause, resume and retry them."""
+
+    def __init__(self, store: Store, acts: Acts | None = None) -> None:
+        self._store = store
+        self._acts = acts or Acts()
+
+    async def write(self, flow: NewFlow) -> Started:
+        """Write a whole flow, as `Flow.start` does."""
+        [started] = await self._store.flows.start([flow])
+        return started
+
+    async def get(self, flow_id: str) -> FlowInfo:
+        """A flow as it stands."""
+        for info in await self._store.flows.get([known_flow_id(flow_id)]):
+            return info
+        raise UnknownFlow(flow_id)
+
+    async def page(
+        self,
+        *,
+        name: str | Sequence[str] = (),
+        state: FlowState | str | Sequence[str] = (),
+        tag: str | Sequence[str] = (),
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> FlowPage:
+        """Flows, newest first."""
+        which = FlowFilter(
+            names=_several(name),
+            states=frozenset(_state(one) for one in _several(state)),
+            tags=_several(tag),
+            created_after=created_after,
+            created_before=created_before,
+        )
+        return await self._store.flows.page(which, checks.count("limit", limit), cursor)
+
+    async def count(self) -> dict[FlowState, int]:
+        """How many flows there are, by state."""
+        return await self._store.flows.count()
+
+    async def nodes(self, flow_id: str) -> list[NodeInfo]:
+        """All nodes of a flow, by name."""
+        flow = (await self.get(flow_id)).id
+        found: list[NodeInfo] = []
+        after: str | None = None
+        while some := await self._store.flows.nodes(flow, NODES_AT_ONCE, after):
+            found += some
+            after = some[-1].name
+            if len(some) < NODES_AT_ONCE:
+                break
+        return found
+
+    async def graph(self, flow_id: str) -> Graph:
+        """The graph of a flow, as it has grown so far."""
+        return Graph(await self._store.flows.graph((await self.get(flow_id)).id))
+
+    async def explain(self, flow_id: str) -> FlowExplanation:
+        """What the flow waits for: every node that can go on or is stuck, and the longest path
+        left."""
+        from holdfast.insights.flows import explain_flow
+
+        flow = await self.get(flow_id)
+        return await explain_flow(self._store, flow)
+
+    async def cancel(
+        self, flow_id: str, what: CancelWord = "all", *, by: str | None = None
+    ) -> None:
+        """Cancel the nodes of a live flow: all of them, those that wait, or only those that are
+        blocked. Nothing is released after this."""
+        if what not in tuple(CloseWhat):
+            raise BadOption("what", "'all', 'waiting' or 'blocked'", what)
+        await self._change(
+            flow_id, Verb.CANCEL, by, lambda ids: self._store.flows.close(ids, CloseWhat(what))
+        )
+
+    async def pause(self, flow_id: str, *, by: str | None = None) -> None:
+        """Release nothing more of a running flow. What is ready goes on."""
+        await self._change(flow_id, Verb.PAUSE, by, self._store.flows.pause)
+
+    async def resume(self, flow_id: str, *, by: str | None = None) -> None:
+        """Let a paused flow go on."""
+        await self._change(flow_id, Verb.RESUME, by, self._store.flows.resume)
+
+    async def retry(
+        self,
+        flow_id: str,
+        *nodes: str,
+        cascade: bool = False,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> RetryPlan:
+        """Run nodes again: those named, or those that failed. What was skipped because of them
+        waits for them again; what succeeded is kept, unless `cascade` runs it again too. Returns
+        what is run again, also with `dry_run`, which changes nothing."""
+        flow = await self.get(flow_id)
+        plan = plan_retry(
+            flow, await self.graph(flow.id), await self.nodes(flow.id), nodes, cascade=cascade
+        )
+        if dry_run:
+            return plan
+        if not plan.again:
+            raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
+        async with self._acts.act(self._store, by, Noun.FLOWS, Verb.REQUEUE, flow.id) as act:
+            if not await self._store.flows.reopen([plan.reopening]):
+                raise Refused(f"flow {flow.id} has changed meanwhile: look again, and retry")
+            act.changed = len(plan.again)
+        return plan
+
+    async def _change(self, flow_id: str, verb: Verb, by: str | None, change: Any) -> None:
+        flow = await self.get(flow_id)
+        async with self._acts.act(self._store, by, Noun.FLOWS, verb, flow.id) as act:
+            if not await change([flow.id]):
+                now = await self.get(flow.id)
+                raise Refused(f"flow {flow.id} is {now.state}: it cannot be changed like this")
+            act.changed = 1
+
+
+class FlowHandle:
+    """One started flow: its id, and its result once there is one.
+
+    `created` is False if another live flow has the unique key and the handle is on that flow.
+    """
+
+    def __init__(self, client: Callable[[], Client], flow_id: FlowId, created: bool = True) -> None:
+        self._client = client
+        self.id = flow_id
+        self.created = created
+
+    def __repr__(self) -> str:
+        return f"<flow {self.id}>"
+
+    async def result(self, timeout: Seconds | None = None) -> Any:
+        """Wait for the flow to end. Returns the result of its last node, or of the node that
+        `flow.returns` named; raises `FlowFailed` or `FlowCancelled` if it ended otherwise."""
+        client = self._client()
+        flow = await self.wait(timeout)
+        if flow.state is not FlowState.SUCCEEDED:
+            raise await self._why_not(flow)
+        graph = await client.flows.graph(self.id)
+        if graph.returns is None:
+            return None
+        return (await client.get(graph.nodes[graph.returns].job)).result
+
+    async def wait(self, timeout: Seconds | None = None) -> FlowInfo:
+        """Wait until the flow has ended, however it does."""
+        seconds = None if timeout is None else checks.wait("timeout", timeout)
+        look = FIRST_LOOK_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                while (flow := await self.get()).state not in FLOW_ENDED:
+                    await asyncio.sleep(look)
+                    look = min(look * LOOK_GROWTH, LONGEST_LOOK_SECONDS)
+        except TimeoutError:
+            raise FlowTimeout(self.id, seconds or 0.0) from None
+        return flow
+
+    async def _why_not(self, flow: FlowInfo) -> FlowNotSucceeded:
+        if flow.state is FlowState.CANCELLED:
+            return FlowCancelled(flow.id)
+        nodes = await self.nodes()
+        bad = [node for node in nodes if node.state in (JobState.FAILED, JobState.EXPIRED)]
+        first = min(bad, key=lambda node: str(node.finished_at), default=None)
+        said = "" if first is None else f"node {first.name!r} {first.state}: {first.reason or ''}"
+        return FlowFailed(flow.id, said)
+
+    async def get(self) -> FlowInfo:
+        """The flow as it stands."""
+        return await self._client().flows.get(self.id)
+
+    async def nodes(self) -> list[NodeInfo]:
+        """All nodes, by name."""
+        return await self._client().flows.nodes(self.id)
+
+    async def explain(self) -> FlowExplanation:
+        """What the flow waits for."""
+        return await self._client().flows.explain(self.id)
+
+    async def cancel(self, what: CancelWord = "all", *, by: str | None = None) -> None:
+        """Cancel the flow; see `client.flows.cancel`."""
+        await self._client().flows.cancel(self.id, what, by=by)
+
+    async def pause(self, *, by: str | None = None) -> None:
+        """Release nothing more."""
+        await self._client().flows.pause(self.id, by=by)
+
+    async def resume(self, *, by: str | None = None) -> None:
+        """Go on after a pause."""
+        await self._client().flows.resume(self.id, by=by)
+
+    async def retry(
+        self, *nodes: str, cascade: bool = False, dry_run: bool = False, by: str | None = None
+    ) -> RetryPlan:
+        """Run failed nodes again; see `client.flows.retry`."""
+        verbs = self._client().flows
+        return await verbs.retry(self.id, *nodes, cascade=cascade, dry_run=dry_run, by=by)
+
+
+def known_flow_id(flow_id: object) -> FlowId:
+    """The id of a flow to look for. A text that is no UUID is the id of no flow."""
+    try:
+        return FlowId(str(UUID(str(flow_id))))
+    except ValueError:
+        raise UnknownFlow(repr(flow_id)) from None
+
+
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _state(given: str) -> FlowState:
+    try:
+        return FlowState(given)
+    except ValueError:
+        raise BadOption("state", f"one of {', '.join(FlowState)}", given) from None

@@ -1,0 +1,210 @@
+"""The parts of a flow as a program writes them: nodes, their outputs, and what a node waits for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, Self, TypeVar, cast
+
+from holdfast.errors import BadFlow, BadOption
+from holdfast.flow.inputs import Each, Mapped, Path, Result, Source, Winner
+from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, Losers
+from holdfast.job import checks
+from holdfast.job.ids import JobId
+from holdfast.job.record import NewJob
+
+R = TypeVar("R")
+LoserWord = Literal["let_run", "cancel"]
+
+
+class Output:
+    """Stands for a result that is not there yet. The worker puts the value in its place."""
+
+    def __init__(self, waits_for: Group, kind: type[Result | Winner | Each | Mapped]) -> None:
+        self.waits_for = waits_for
+        self._kind = kind
+
+    def source(self, ids: Mapping[Node[Any], JobId]) -> Source:
+        """Where the value comes from, once the jobs have ids."""
+        jobs = tuple(ids[node] for node in self.waits_for.nodes)
+        if self._kind is Winner or self._kind is Each:
+            return self._kind(jobs)
+        return Mapped(jobs[0]) if self._kind is Mapped else Result(jobs[0])
+
+    def __repr__(self) -> str:
+        return f"<output of {self.waits_for}>"
+
+    def __bool__(self) -> bool:
+        raise BadFlow(f"{self!r} is not known yet: it may only be passed on to another node")
+
+    def __iter__(self) -> Any:
+        raise BadFlow(f"{self!r} is not known yet: use flow.map(task, …) for a node per element")
+
+
+class Group:
+    """Some nodes and how many of them are needed. It is made by `all_of`, `any_of`, `quorum`,
+    `failed` and `ended`."""
+
+    def __init__(
+        self, need: int, nodes: Sequence[Node[Any]], wants: int = SUCCESS, losers: str = "let_run"
+    ) -> None:
+        others: Sequence[object] = nodes
+        if not nodes or not all(isinstance(one, Node) for one in others):
+            raise BadFlow("a condition takes one or more nodes, such as any_of(first, second)")
+        if len(set(nodes)) < len(nodes):
+            raise BadFlow("a condition takes each node once")
+        if not 1 <= checks.count("quorum", need) <= len(nodes):
+            raise BadOption("quorum", f"between 1 and {len(nodes)}, the number of nodes", need)
+        if losers not in ("let_run", "cancel"):
+            raise BadOption("losers", "'let_run' or 'cancel'", losers)
+        self.need = need
+        self.nodes = tuple(nodes)
+        self.wants = wants
+        self.losers = Losers(losers)
+
+    def __repr__(self) -> str:
+        return ", ".join(node.name for node in self.nodes)
+
+    @property
+    def output(self) -> Any:
+        """The result of the node that succeeds first."""
+        return Output(self, Winner)
+
+    @property
+    def outputs(self) -> Any:
+        """The results of all of them as a list; None for a node that did not succeed."""
+        return Output(self, Each)
+
+
+class Share:
+    """That part of the elements of a map must succeed."""
+
+    def __init__(self, of: MapNode[Any], fraction: float) -> None:
+        self.of = of
+        self.fraction = fraction
+
+
+class Node(Generic[R]):
+    """One job of a flow that is not started yet. It gets its id when the flow is started."""
+
+    def __init__(self, name: str, job: NewJob, delay: float | None = None) -> None:
+        self.name = name
+        self.job = job
+        self.delay = delay
+        self.inputs: list[tuple[Path, Output]] = []
+        self.groups: list[Group] = []
+        self.shares: list[Share] = []
+        self.needs: dict[Node[Any], None] = {}
+
+    def __repr__(self) -> str:
+        return f"<node {self.name!r}>"
+
+    @property
+    def output(self) -> R:
+        """The result of this node, to be passed to another node as an argument."""
+        return cast("R", Output(all_of(self), Result))
+
+    def after(self, *conditions: Group | Share | Node[Any]) -> Self:
+        """Wait for these too: nodes that must succeed, or conditions such as `failed(node)`."""
+        for one in conditions:
+            match one:
+                case Node():
+                    self.needs[one] = None
+                case Group():
+                    self.groups.append(one)
+                case Share():
+                    self.shares.append(one)
+                    self.needs[one.of] = None
+                case _:
+                    raise BadFlow(f"after(…) takes nodes and conditions, got {one!r}")
+        return self
+
+    def named(self, name: str) -> Self:
+        """Give the node another name. Names are unique in a flow."""
+        checks.check_name("node", name)
+        self.name = name
+        return self
+
+    def take(self, inputs: Iterable[tuple[Path, Output]]) -> None:
+        """Put these outputs into the arguments, and wait for what they come from."""
+        for path, output in inputs:
+            self.inputs.append((path, output))
+            group = output.waits_for
+            if len(group.nodes) == 1:
+                self.needs[group.nodes[0]] = None
+            elif group not in self.groups:
+                self.groups.append(group)
+
+
+class MapNode(Node[int], Generic[R]):
+    """A node for each element of a result. They are made when the result is there."""
+
+    @property
+    def outputs(self) -> list[R]:
+        """The results of all elements, in their order; None for one that did not succeed."""
+        return cast("list[R]", Output(all_of(self), Mapped))
+
+    def at_least(self, fraction: float) -> Share:
+        """It is enough if this part of the elements succeeds: `0.9` lets one in ten fail."""
+        if not (math.isfinite(checks.number(fraction)) and 0 <= fraction <= 1):
+            raise BadOption("at_least", "a fraction between 0 and 1", fraction)
+        return Share(self, float(fraction))
+
+
+def all_of(*nodes: Node[Any]) -> Group:
+    """All of these nodes must succeed."""
+    return Group(len(nodes), nodes)
+
+
+def any_of(*nodes: Node[Any], losers: LoserWord = "let_run") -> Group:
+    """One of these nodes must succeed. `losers="cancel"` cancels what nobody else needs then."""
+    return Group(1, nodes, losers=losers)
+
+
+def quorum(need: int, *nodes: Node[Any], losers: LoserWord = "let_run") -> Group:
+    """So many of these nodes must succeed."""
+    return Group(need, nodes, losers=losers)
+
+
+def failed(*nodes: Node[Any]) -> Group:
+    """One of these nodes must fail, or pass its deadline."""
+    return Group(1, nodes, FAILURE)
+
+
+def ended(*nodes: Node[Any]) -> Group:
+    """All of these nodes must end, however they do."""
+    return Group(len(nodes), nodes, ANY_END)
+
+
+def outputs_in(arguments: Mapping[str, Any]) -> list[tuple[Path, Output]]:
+    """Every output among the arguments of a call, also in lists and dicts, with its path."""
+    found: list[tuple[Path, Output]] = []
+    for name, value in arguments.items():
+        _look(value, (name,), found)
+    return found
+
+
+def _look(value: Any, path: Path, found: list[tuple[Path, Output]]) -> None:
+    match value:
+        case Output():
+            found.append((path, value))
+        case Node() | Group():
+            raise BadFlow(f"argument {path[0]!r} is {value!r}: pass its result, {value!r}.output")
+        case list() | tuple():
+            for index, one in enumerate(value):
+                _look(one, (*path, index), found)
+        case dict():
+            for key, one in value.items():
+                _look(one, (*path, key), found)
+
+
+def without_outputs(value: Any) -> Any:
+    """The same with None wherever a result is missing."""
+    match value:
+        case Output():
+            return None
+        case list() | tuple():
+            return [without_outputs(one) for one in value]
+        case dict():
+            return {key: without_outputs(one) for key, one in value.items()}
+    return value

@@ -1,0 +1,72 @@
+"""Does what a write to a flow owes: cancels of losers and of a flow's nodes, and cut-off cascades.
+
+An errand is a row that the deciding transaction wrote. Whoever hears of it first does it; a crash
+leaves it to the next one. Every change is guarded by the fences of the jobs, so two that do the
+same errand do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from typing import assert_never
+
+from holdfast.background.cancelling import cancel_jobs
+from holdfast.flow.graph import Graph
+from holdfast.flow.losers import losers_of
+from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
+from holdfast.job.ids import JobId
+from holdfast.job.state import LIVE, WAITING, JobState
+from holdfast.store.contract.store import Store
+
+NODES_AT_ONCE = 500
+LOST = "another node came first"
+CLOSED = "its flow was cancelled"
+
+MEANT = {
+    CloseWhat.BLOCKED: frozenset({JobState.BLOCKED}),
+    CloseWhat.WAITING: WAITING,
+    CloseWhat.ALL: LIVE,
+}
+"""The states of the nodes that a cancel of a flow means."""
+
+
+async def do_errand(store: Store, errand: Errand) -> None:
+    """Do it, and forget it."""
+    match errand.kind:
+        case ErrandKind.CLOSE:
+            await _close(store, errand.flow, errand.what or CloseWhat.ALL)
+        case ErrandKind.LOSERS:
+            await _cancel_losers(store, errand.flow, errand.job)
+        case ErrandKind.SETTLE:
+            await store.flows.settle([errand.flow])
+        case _:
+            assert_never(errand.kind)
+    await store.flows.done([errand.id])
+
+
+async def _close(store: Store, flow: FlowId, what: CloseWhat) -> None:
+    async for nodes in pages_of(store, flow):
+        meant = [node.job_id for node in nodes if node.state in MEANT[what]]
+        await _cancel(store, meant, CLOSED)
+
+
+async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> None:
+    if met is None:
+        return
+    states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
+    graph = Graph(await store.flows.graph(flow))
+    await _cancel(store, losers_of(graph, met, states), LOST)
+
+
+async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> None:
+    left = sorted(jobs)
+    for first in range(0, len(left), NODES_AT_ONCE):
+        await cancel_jobs(store.jobs, left[first : first + NODES_AT_ONCE], reason)
+
+
+async def pages_of(store: Store, flow: FlowId) -> AsyncIterator[list[NodeInfo]]:
+    """All nodes of a flow, some hundred at a time."""
+    after: str | None = None
+    while some := await store.flows.nodes(flow, NODES_AT_ONCE, after):
+        yield some
+        after = some[-1].name

@@ -1,0 +1,115 @@
+"""The graph of a flow as it is written down: names, gates, and what each node takes from others.
+
+No store reads it. It is what `holdfast flows graph` shows, and what tells which nodes a gate no
+longer needs, which nodes a retry re-opens, and what the counts of the gates should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.errors import FlowCycle
+from holdfast.flow.model import NewGate, NewNode
+from holdfast.job.ids import JobId
+
+
+class GraphNode(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One node. `map` is the name of the map that made it."""
+
+    name: str
+    job: JobId
+    task: str
+    gates: tuple[NewGate, ...] = ()
+    map: str | None = None
+
+
+class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is written at the start, and with each growth: new nodes, further gates of nodes that
+    were there, and the node whose result is the flow's."""
+
+    nodes: tuple[GraphNode, ...] = ()
+    gates: dict[JobId, tuple[NewGate, ...]] = {}
+    returns: str | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(GraphText)
+
+
+def encode_graph(
+    nodes: Sequence[NewNode],
+    gates: Mapping[JobId, tuple[NewGate, ...]] | None = None,
+    *,
+    returns: str | None = None,
+    made_by: str | None = None,
+) -> str:
+    written = tuple(
+        GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by) for node in nodes
+    )
+    return _encoder.encode(GraphText(written, dict(gates or {}), returns)).decode()
+
+
+class Graph:
+    """The whole graph of a flow, as it has grown so far."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.nodes: dict[str, GraphNode] = {}
+        self.returns: str | None = None
+        self._more: dict[JobId, list[NewGate]] = {}
+        for text in texts:
+            written = _decoder.decode(text)
+            for node in written.nodes:
+                self.nodes.setdefault(node.name, node)
+            for job, gates in written.gates.items():
+                self._more.setdefault(job, []).extend(gates)
+            self.returns = written.returns or self.returns
+        self.names: dict[JobId, str] = {node.job: name for name, node in self.nodes.items()}
+
+    def gates_of(self, job: JobId) -> tuple[NewGate, ...]:
+        """All gates that a node was ever given."""
+        node = self.nodes.get(self.names.get(job, ""))
+        own = () if node is None else node.gates
+        return (*own, *self._more.get(job, ()))
+
+    def upstreams(self, job: JobId) -> set[JobId]:
+        return {edge.upstream for gate in self.gates_of(job) for edge in gate.edges}
+
+    def downstreams(self) -> dict[JobId, set[JobId]]:
+        """Who waits for each node."""
+        found: dict[JobId, set[JobId]] = {job: set() for job in self.names}
+        for job in self.names:
+            for upstream in self.upstreams(job):
+                found.setdefault(upstream, set()).add(job)
+        return found
+
+
+def require_no_cycle(waits_for: Mapping[str, Iterable[str]]) -> None:
+    """Refuse a graph in which nodes wait for each other (Kahn's algorithm, over the whole graph).
+    The error names one circle of them."""
+    left = {name: set(needed) for name, needed in waits_for.items()}
+    needed_by: dict[str, list[str]] = {name: [] for name in left}
+    for name, needed in left.items():
+        for other in needed:
+            needed_by[other].append(name)
+    free = [name for name, needed in left.items() if not needed]
+    while free:
+        gone = free.pop()
+        del left[gone]
+        for name in needed_by[gone]:
+            left[name].discard(gone)
+            if not left[name]:
+                free.append(name)
+    if left:
+        raise FlowCycle(_circle(left))
+
+
+def _circle(left: Mapping[str, set[str]]) -> list[str]:
+    """Every node that is left waits for another one that is left: walking on must meet itself."""
+    walked: list[str] = []
+    name = min(left)
+    while name not in walked:
+        walked.append(name)
+        name = min(left[name])
+    return [*walked[walked.index(name) :], name]

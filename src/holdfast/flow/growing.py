@@ -1,0 +1,104 @@
+"""A map: one node becomes a node for each element of a list.
+
+The map itself is a job of the task `MAP`, which every worker knows. Its arguments are a `MapPlan`;
+the list comes into them as any result does. When it runs it adds a node for each element, some
+hundred at a time, and then one gate for each node that waits for all of them. Those nodes also
+wait for the map itself, so none can begin while elements are still being made. The names and ids
+of elements follow from the map's own, so a map that is tried again after a crash adds nothing
+twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.flow.graph import encode_graph
+from holdfast.flow.inputs import element_id
+from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewGate, NewNode
+from holdfast.job.ids import JobId
+from holdfast.job.record import NewJob
+from holdfast.job.ties import Tie
+
+MAP = "holdfast.map"
+"""The task of all maps. A name of a user's own cannot begin like this."""
+
+ELEMENTS_AT_ONCE = 500
+MOST_ELEMENTS = 100_000
+
+
+class Join(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node that waits for the elements, and which part of them it needs."""
+
+    node: JobId
+    share: float = 1.0
+    losers: Losers = Losers.LET_RUN
+
+
+class MapPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How to make the jobs of a map. `args` are the arguments that all have in common, as JSON;
+    each element of the list becomes the argument `over`."""
+
+    name: str
+    task: str
+    queue: str
+    policy: str
+    args: str
+    over: str
+    priority: int = 0
+    tags: tuple[str, ...] = ()
+    headers: str | None = None
+    joins: tuple[Join, ...] = ()
+
+
+_arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encoder = msgspec.json.Encoder()
+
+
+Items = Sequence[msgspec.Raw]
+
+
+def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
+    """What the map adds to its flow, in bites: first the elements, then the gates behind them."""
+    count = len(items)
+    for first in range(0, count, ELEMENTS_AT_ONCE):
+        nodes = _nodes(plan, items, by, range(first, min(first + ELEMENTS_AT_ONCE, count)))
+        graph = encode_graph(nodes, made_by=plan.name)
+        yield Growth(flow=flow, by=by, fence=fence, nodes=nodes, graph=graph)
+    for node, gates in _gates(plan, count, by).items():
+        graph = encode_graph((), {node: gates})
+        yield Growth(flow=flow, by=by, fence=fence, gates={node: gates}, graph=graph)
+
+
+def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewNode, ...]:
+    common = _arguments.decode(plan.args)
+    return tuple(
+        NewNode(
+            f"{plan.name}[{index}]",
+            NewJob(
+                element_id(by, index),
+                plan.task,
+                plan.queue,
+                _encoder.encode({**common, plan.over: items[index]}).decode(),
+                plan.policy,
+                plan.priority,
+                tags=plan.tags,
+                headers=plan.headers,
+                ties=int(Tie.NODE),
+            ),
+            is_sink=not plan.joins,
+        )
+        for index in indexes
+    )
+
+
+def _gates(plan: MapPlan, count: int, by: JobId) -> dict[JobId, tuple[NewGate, ...]]:
+    edges = tuple(NewEdge(element_id(by, index)) for index in range(count))
+    needs = {join.node: math.ceil(join.share * count) for join in plan.joins}
+    return {
+        join.node: (NewGate(needs[join.node], edges, join.losers),)
+        for join in plan.joins
+        if needs[join.node] > 0
+    }

@@ -1,0 +1,46 @@
+"""Which live nodes a flow no longer needs. Pure.
+
+A gate with `losers="cancel"` that is met lets its other upstreams go. Such a node is cancelled
+unless an open gate still waits for it. Cancelling it may leave its own upstreams without anybody
+who waits: they are cancelled too, as far back as only losers need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from holdfast.flow.graph import Graph
+from holdfast.flow.model import Losers
+from holdfast.job.ids import JobId
+from holdfast.job.state import LIVE, JobState
+
+
+def losers_of(graph: Graph, met: JobId, states: Mapping[JobId, JobState]) -> set[JobId]:
+    """The live nodes that only the gates of `met` needed, and that nobody needs any more."""
+    named = {
+        edge.upstream
+        for gate in graph.gates_of(met)
+        if gate.losers is Losers.CANCEL
+        for edge in gate.edges
+    }
+    return _unneeded(graph, named, states)
+
+
+def _unneeded(
+    graph: Graph, candidates: Iterable[JobId], states: Mapping[JobId, JobState]
+) -> set[JobId]:
+    waiting = graph.downstreams()
+    lost: set[JobId] = set()
+    ahead = [job for job in candidates if states.get(job) in LIVE]
+    while ahead:
+        job = ahead.pop()
+        if job in lost or any(_needs(other, states, lost) for other in waiting.get(job, ())):
+            continue
+        lost.add(job)
+        ahead += [one for one in graph.upstreams(job) if states.get(one) in LIVE]
+    return lost
+
+
+def _needs(job: JobId, states: Mapping[JobId, JobState], lost: set[JobId]) -> bool:
+    """A node needs its upstreams only while it is blocked. One that is to be cancelled does not."""
+    return states.get(job) is JobState.BLOCKED and job not in lost

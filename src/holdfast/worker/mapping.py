@@ -1,0 +1,56 @@
+"""The one task that every worker knows by itself: it makes the elements of a map."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import msgspec
+
+from holdfast.context import AttemptLost, Context
+from holdfast.errors import BadFlow
+from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, growths
+from holdfast.flow.model import Grown
+from holdfast.handlers.registry import Handler, Registry
+from holdfast.job.ends import Fail
+from holdfast.store.contract.store import Store
+
+_encoder = msgspec.json.Encoder()
+
+
+def with_map(registry: Registry, store: Store) -> Registry:
+    """The same tasks, and the one of maps."""
+    known = Registry()
+    for handler in registry.handlers:
+        known.add(handler)
+    known.add(map_handler(store))
+    return known
+
+
+def map_handler(store: Store) -> Handler:
+    async def make_elements(ctx: Context, plan: dict[str, Any], items: list[Any]) -> int:
+        """Add a node for each element to the flow of this job; returns how many there are."""
+        if len(items) > MOST_ELEMENTS:
+            raise Fail(f"a map takes at most {MOST_ELEMENTS} elements, got {len(items)}")
+        read = msgspec.convert(plan, MapPlan)
+        told = (await store.flows.inputs([ctx.job.id])).get(ctx.job.id)
+        if told is None:
+            raise Fail(str(BadFlow(f"job {ctx.job.id} belongs to no flow")))
+        texts = [msgspec.Raw(_encoder.encode(item)) for item in items]
+        for growth in growths(read, texts, told.flow, ctx.job.id, ctx.fence):
+            [grown] = await store.flows.extend([growth])
+            _require(grown, ctx)
+        return len(items)
+
+    return Handler.of(MAP, make_elements)
+
+
+def _require(grown: Grown, ctx: Context) -> None:
+    """A node that was to wait for the elements may have ended meanwhile: then it needs none."""
+    match grown:
+        case Grown.GROWN | Grown.TARGET_GONE:
+            return
+        case Grown.NOT_HELD:
+            raise AttemptLost(ctx.job.id, ctx.fence)
+        case Grown.OVER:
+            raise Fail("its flow is over, or being cancelled")
+    assert_never(grown)

@@ -1,0 +1,106 @@
+"""What a node of a flow needs before it begins: the results that its arguments take.
+
+One question to the store serves all nodes of a claim. Jobs of no flow pass untouched. A node of a
+flow that is being cancelled does not begin. If the store does not answer, the nodes are handed
+back: they lose no attempt, and are claimed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.events import Events
+from holdfast.flow.errands import CLOSED
+from holdfast.flow.inputs import Given, Input, Winner, decode_inputs, elements, needed, splice
+from holdfast.flow.model import FlowState, NodeInput
+from holdfast.handlers.exceptions import refused
+from holdfast.job.ends import Cancelled, End, HandedBack
+from holdfast.job.ids import JobId
+from holdfast.job.outcome import decide
+from holdfast.job.record import Claimed
+from holdfast.job.text import describe
+from holdfast.job.ties import Tie
+from holdfast.store.contract.store import Store
+from holdfast.worker.finisher import Finisher
+from holdfast.worker.permits import Permits
+from holdfast.worker.setup import WorkerSetup
+
+
+class Nodes:
+    """Fills in the arguments of claimed nodes."""
+
+    def __init__(self, setup: WorkerSetup, permits: Permits, finisher: Finisher) -> None:
+        self._store: Store = setup.store
+        self._events: Events = setup.events
+        self._permits = permits
+        self._finisher = finisher
+
+    async def ready_to_begin(self, claimed: Sequence[Claimed]) -> list[Claimed]:
+        """The same jobs, nodes with all their arguments. Nodes that may not begin are left out, and
+        have been ended."""
+        nodes = [job for job in claimed if job.ties & Tie.NODE]
+        if not nodes:
+            return list(claimed)
+        try:
+            told = await self._store.flows.inputs([job.id for job in nodes])
+            wanted = {job: decode_inputs(one.inputs) for job, one in told.items()}
+            given = await self._given(wanted)
+        except Exception as error:  # noqa: BLE001 - an outage: the nodes are claimed again later
+            self._events.warning("worker.nodes_handed_back", jobs=len(nodes), error=describe(error))
+            self._end_all(nodes, HandedBack())
+            return [job for job in claimed if not job.ties & Tie.NODE]
+        filled = (self._filled(job, told.get(job.id), wanted, given) for job in claimed)
+        return [job for job in filled if job is not None]
+
+    async def _given(self, wanted: Mapping[JobId, Sequence[Input]]) -> dict[JobId, Given]:
+        """What the upstreams of these nodes have come to."""
+        inputs = [one for some in wanted.values() for one in some]
+        if not inputs:
+            return {}
+        given = await self._read(needed(inputs), inputs)
+        if more := elements(inputs, given) - given.keys():
+            given |= await self._read(more, ())
+        return given
+
+    async def _read(self, jobs: Iterable[JobId], inputs: Sequence[Input]) -> dict[JobId, Given]:
+        """Only where the first success counts does it matter when a node has ended."""
+        races = {job for one in inputs if isinstance(one.source, Winner) for job in one.source.jobs}
+        outcomes = await self._store.jobs.outcomes([job for job in jobs if job not in races])
+        given = {one.id: Given(one.state, one.result, None) for one in outcomes}
+        if races:
+            for job in await self._store.jobs.get(sorted(races)):
+                given[job.id] = Given(job.state, job.result_json, job.finished_at)
+        return given
+
+    def _filled(
+        self,
+        job: Claimed,
+        told: NodeInput | None,
+        wanted: Mapping[JobId, Sequence[Input]],
+        given: Mapping[JobId, Given],
+    ) -> Claimed | None:
+        if told is None:
+            return job
+        if told.flow_state is FlowState.CANCELLING:
+            self._end(job, Cancelled(CLOSED))
+            return None
+        if not wanted[job.id]:
+            return job
+        try:
+            args = splice(job.args, wanted[job.id], given)
+        except Exception as error:  # noqa: BLE001 - a result that does not fit ends its reader only
+            problem = HoldfastError(f"the results of other nodes do not fit: {describe(error)}")
+            self._end(job, refused(problem))
+            return None
+        return msgspec.structs.replace(job, args=args)
+
+    def _end(self, job: Claimed, end: End) -> None:
+        self._permits.give(job.queue)
+        self._finisher.add(None, decide(job, end))
+
+    def _end_all(self, jobs: Iterable[Claimed], end: End) -> None:
+        for job in jobs:
+            self._end(job, end)
