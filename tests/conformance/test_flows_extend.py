@@ -69,8 +69,12 @@ async def test_an_upstream_that_has_ended_counts_at_once(scene: Scene) -> None:
     )
     assert await scene.store.flows.extend([held]) == [Grown.GROWN]
     assert await trip.states() == {
-        "a": "running", "b": "ready", "c": "skipped", "d": "blocked",
-        "x": "succeeded", "y": "failed",
+        "a": "running",
+        "b": "ready",
+        "c": "skipped",
+        "d": "blocked",
+        "x": "succeeded",
+        "y": "failed",
     }
 
 

@@ -21,8 +21,8 @@ async def cancel_jobs(
     reason: str = Cancelled().reason,
     by: str | None = None,
 ) -> list[JobId]:
-    """End waiting jobs and mark running ones, for whoever asked; returns the jobs it reached. A job that moves between
-    the read and the write is read again, at most `CANCEL_ROUNDS` times."""
+    """End waiting jobs and mark running ones, for whoever asked; returns the jobs it reached. A
+    job that moves between the read and the write is read again, at most `CANCEL_ROUNDS` times."""
     done: list[JobId] = []
     left = list(ids)
     for _round in range(CANCEL_ROUNDS):
