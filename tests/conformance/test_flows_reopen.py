@@ -78,6 +78,38 @@ async def test_a_flow_that_is_being_cancelled_is_not_reopened(scene: Scene) -> N
     assert await scene.store.flows.reopen([plan]) == []
 
 
+async def test_who_waits_still_for_a_reopened_node_counts_its_end_no_more(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": any_of("a", "b")})
+    await trip.end("a", end=FAILED)
+    info = await trip.info()
+    plan = Reopening(
+        flow=trip.id,
+        epoch=info.epoch,
+        ready=(trip.ids["a"],),
+        counted_anew={trip.ids["c"]: gates_of(any_of("a", "b"), trip.ids)},
+    )
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    [gate] = (await trip.nodes())["c"].gates
+    assert (gate.won, gate.lost, len(gate.edges)) == (0, 0, 2)
+    await trip.end("b", end=FAILED)
+    assert await trip.state("c") is JobState.BLOCKED
+    await trip.end("a")
+    assert await trip.state("c") is JobState.READY
+
+
+async def test_a_node_that_is_not_blocked_any_more_is_not_counted_anew(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": any_of("a", "b")})
+    await trip.end("a", end=FAILED)
+    plan = Reopening(
+        flow=trip.id,
+        epoch=1,
+        ready=(trip.ids["a"],),
+        counted_anew={trip.ids["c"]: gates_of(any_of("a", "b"), trip.ids)},
+    )
+    await trip.end("b")
+    assert await scene.store.flows.reopen([plan]) == []
+
+
 async def test_a_running_flow_gets_a_failed_node_back(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "b": []})
     await trip.end("a", end=FAILED)

@@ -219,12 +219,14 @@ class Grown(StrEnum):
 
 class Reopening(msgspec.Struct, frozen=True, kw_only=True):
     """Ended nodes that are to run again: those in `ready` at once, those in `blocked` when their
-    gates are met. It applies only while the flow's epoch is `epoch`."""
+    gates are met. `counted_anew` are nodes that are blocked still and wait for such a node: its
+    end no longer counts at their gates. It applies only while the flow's epoch is `epoch`."""
 
     flow: FlowId
     epoch: int
     ready: tuple[JobId, ...]
     blocked: dict[JobId, tuple[NewGate, ...]] = {}
+    counted_anew: dict[JobId, tuple[NewGate, ...]] = {}
 
 
 class Mending(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,12 +50,25 @@ def plan_retry(
         raise BadFlow(f"node {live[0]!r} has not ended: it is {states[by_name[live[0]].job_id]}")
     behind = _descendants(graph, chosen, states, cascade) - chosen
     blocked = {job: graph.gates_of(job) for job in sorted(behind)}
+    waiting = graph.downstreams()
+    anew = {
+        job: graph.gates_of(job)
+        for one in sorted(chosen | behind)
+        for job in waiting.get(one, ())
+        if states.get(job) is S.BLOCKED
+    }
     kept = [node.name for node in nodes if node.state is S.SUCCEEDED]
     return RetryPlan(
         _names(graph, chosen),
         _names(graph, behind),
         tuple(sorted(set(kept) - set(_names(graph, chosen | behind)))),
-        Reopening(flow=flow.id, epoch=flow.epoch, ready=tuple(sorted(chosen)), blocked=blocked),
+        Reopening(
+            flow=flow.id,
+            epoch=flow.epoch,
+            ready=tuple(sorted(chosen)),
+            blocked=blocked,
+            counted_anew=anew,
+        ),
     )
 
 

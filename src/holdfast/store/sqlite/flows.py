@@ -234,8 +234,7 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
     new = [node for node in growth.nodes if node.name not in known]
     if growth.nodes and not new:
         return Grown.GROWN
-    targets = set(growth.gates) - {node.job.id for node in growth.nodes}
-    if len(tx.rows(sql["blocked"], (to_json(targets),))) < len(targets):
+    if not _are_blocked(tx, set(growth.gates) - {node.job.id for node in growth.nodes}):
         return Grown.TARGET_GONE
     tx.run(sql["grown"], {"id": growth.flow, "nodes": len(new)})
     if growth.graph is not None:
@@ -259,7 +258,7 @@ def _reopen(tx: Transaction, plan: Reopening) -> bool:
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
     rows = tx.rows(sql["ended"], (to_json(named), plan.flow))
-    if len(rows) < len(set(named)):
+    if len(rows) < len(set(named)) or not _are_blocked(tx, plan.counted_anew):
         return False
     ids = to_json(named)
     bad = sum(
@@ -271,8 +270,21 @@ def _reopen(tx: Transaction, plan: Reopening) -> bool:
     tx.run(sql["flow"], {"id": plan.flow, "nodes": len(rows), "failed": bad})
     _revive(tx, rows, frozenset(plan.blocked))
     _add_gates(tx, plan.flow, plan.blocked, first=0)
+    _replace_gates(tx, plan.flow, plan.counted_anew)
     _count_ended(tx, plan.flow)
     return True
+
+
+def _are_blocked(tx: Transaction, jobs: Iterable[JobId]) -> bool:
+    wanted = set(jobs)
+    return len(tx.rows(steps("flows/extend")["blocked"], (to_json(wanted),))) == len(wanted)
+
+
+def _replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:
+    ids = to_json(gates)
+    for step in ("drop gates", "drop edges"):
+        tx.run(steps("flows/settle")[step], (ids,))
+    _add_gates(tx, flow, gates, first=0)
 
 
 def _revive(tx: Transaction, rows: Sequence[Row], blocked: frozenset[JobId]) -> None:
@@ -293,10 +305,7 @@ def _mend(tx: Transaction, plan: Mending) -> bool:
         return False
     blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates),))
     there = {JobId(job_id) for (job_id,) in blocked}
-    ids = to_json(there)
-    for step in ("drop gates", "drop edges"):
-        tx.run(steps("flows/settle")[step], (ids,))
-    _add_gates(tx, plan.flow, {one: plan.gates[one] for one in there}, first=0)
+    _replace_gates(tx, plan.flow, {one: plan.gates[one] for one in there})
     release(tx, [one for one in there if not plan.gates[one]])
     _count_ended(tx, plan.flow)
     tx.run(sql["recount"], {"id": plan.flow})
