@@ -15,6 +15,7 @@ MODULES = {
     "queues": ["queues"],
     "tasks": ["tasks"],
     "schedules": ["schedules", "schedules_verbs"],
+    "flows": ["flows"],
     "workers": ["workers", "workers_drain"],
     "top": ["top"],
     "operations": ["operations"],
@@ -61,6 +62,7 @@ jobs_group = _group("jobs", "Look at jobs and change them.")
 queues_group = _group("queues", "Look at queues, pause, resume and tune them.")
 tasks_group = _group("tasks", "Look at paused tasks, pause and resume them.")
 schedules_group = _group("schedules", "Look at schedules, question and change them.")
+flows_group = _group("flows", "Look at flows, cancel, pause, resume and retry them.")
 workers_group = _group("workers", "Look at workers, and tell them to leave.")
 operations_group = _group("operations", "Look at acts on many jobs, stop and undo them.")
 failures_group = _group("failures", "Look at errors by cause, mute them, run their jobs again.")
