@@ -14,21 +14,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.client.client import Client
+    from holdfast.client.flows import FlowHandle
     from holdfast.client.operations import Preview
     from holdfast.client.selection import BulkReport
     from holdfast.client.sync import SyncClient
     from holdfast.context import AttemptLost, Context, CurrentJob, current_job
+    from holdfast.declaring.flows import Flow
+    from holdfast.declaring.nodes import Node, all_of, any_of, ended, failed, quorum
     from holdfast.declaring.tasks import Tasks
     from holdfast.encryption.keyring import Keyring
     from holdfast.errors import (
         AccessRefused,
         AlreadyOpen,
         BadArguments,
+        BadFlow,
         BadImport,
         BadOption,
         BadResult,
         BadTask,
         ChildRaised,
+        FlowCancelled,
+        FlowCycle,
+        FlowFailed,
+        FlowNotSucceeded,
+        FlowTimeout,
         HoldfastError,
         IdTaken,
         JobCancelled,
@@ -59,6 +68,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         Undecipherable,
         UnknownFailure,
+        UnknownFlow,
         UnknownJob,
         UnknownOperation,
         UnknownSchedule,
@@ -70,12 +80,13 @@ if TYPE_CHECKING:
         WrongLoop,
     )
     from holdfast.events import Event
+    from holdfast.flow.model import FlowState
     from holdfast.hooks import Enqueue
     from holdfast.insights.actions import Action
     from holdfast.insights.explain import Explanation, Reason, Who
     from holdfast.insights.key_use import KeyStatus, KeyUse
     from holdfast.insights.life import Life, Moment
-    from holdfast.job.ends import Cancel, Fail, Snooze, Suspend, Throttled, TryAgain
+    from holdfast.job.ends import Cancel, Fail, Skip, Snooze, Suspend, Throttled, TryAgain
     from holdfast.job.ids import JobId
     from holdfast.job.policy import Retention
     from holdfast.job.record import Job
@@ -109,6 +120,7 @@ __all__ = [
     "AttemptLost",
     "AuditEntry",
     "BadArguments",
+    "BadFlow",
     "BadImport",
     "BadOption",
     "BadResult",
@@ -128,6 +140,14 @@ __all__ = [
     "Explanation",
     "Fail",
     "Failure",
+    "Flow",
+    "FlowCancelled",
+    "FlowCycle",
+    "FlowFailed",
+    "FlowHandle",
+    "FlowNotSucceeded",
+    "FlowState",
+    "FlowTimeout",
     "HoldfastError",
     "IdTaken",
     "Job",
@@ -148,6 +168,7 @@ __all__ = [
     "Moment",
     "NoKey",
     "NoTransaction",
+    "Node",
     "NotCapable",
     "NotFilledIn",
     "NotIncluded",
@@ -172,6 +193,7 @@ __all__ = [
     "SchemaTooNew",
     "Secret",
     "Shared",
+    "Skip",
     "SlotsLost",
     "Snooze",
     "StoreError",
@@ -187,6 +209,7 @@ __all__ = [
     "Undecipherable",
     "UniqueBy",
     "UnknownFailure",
+    "UnknownFlow",
     "UnknownJob",
     "UnknownOperation",
     "UnknownSchedule",
@@ -197,7 +220,12 @@ __all__ = [
     "WorkerFrozen",
     "WorkerStalled",
     "WrongLoop",
+    "all_of",
+    "any_of",
     "current_job",
+    "ended",
+    "failed",
+    "quorum",
 ]
 
 _HOMES = {
@@ -207,13 +235,17 @@ _HOMES = {
     "holdfast.client.selection": ("BulkReport",),
     "holdfast.client.sync": ("SyncClient",),
     "holdfast.context": ("AttemptLost", "Context", "CurrentJob", "current_job"),
+    "holdfast.client.flows": ("FlowHandle",),
+    "holdfast.declaring.flows": ("Flow",),
+    "holdfast.declaring.nodes": ("Node", "all_of", "any_of", "ended", "failed", "quorum"),
     "holdfast.declaring.tasks": ("Tasks",),
     "holdfast.events": ("Event",),
+    "holdfast.flow.model": ("FlowState",),
     "holdfast.hooks": ("Enqueue",),
     "holdfast.insights.actions": ("Action",),
     "holdfast.insights.explain": ("Explanation", "Reason", "Who"),
     "holdfast.insights.life": ("Life", "Moment"),
-    "holdfast.job.ends": ("Cancel", "Fail", "Snooze", "Suspend", "Throttled", "TryAgain"),
+    "holdfast.job.ends": ("Cancel", "Fail", "Skip", "Snooze", "Suspend", "Throttled", "TryAgain"),
     "holdfast.job.ids": ("JobId",),
     "holdfast.job.policy": ("Retention",),
     "holdfast.job.record": ("Job",),

@@ -20,6 +20,8 @@ from holdfast.job.ends import (
     Fail,
     Raised,
     Returned,
+    Skip,
+    Skipped,
     Snooze,
     Snoozed,
     Suspend,
@@ -40,6 +42,8 @@ def end_of(error: BaseException) -> End:
             return raised(error, final=True)
         case Cancel(reason=reason):
             return Cancelled(clean(reason, MESSAGE_LIMIT))
+        case Skip(reason=reason):
+            return Skipped(clean(reason, MESSAGE_LIMIT))
         case TryAgain():
             return raised(error, names=())
         case Snooze(seconds=seconds, until=until):
@@ -79,6 +83,8 @@ def value_of(signature: Signature, end: End) -> Any:
                 return msgspec.json.decode(text)
         case Cancelled(reason):
             raise Cancel(reason)
+        case Skipped(reason):
+            raise Skip(reason)
         case Snoozed(seconds, until):
             raise Snooze(seconds, until=until)
         case WasThrottled(seconds, message):

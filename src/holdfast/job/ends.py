@@ -29,6 +29,15 @@ class Cancel(AttemptEnd):
         super().__init__(self.reason)
 
 
+class Skip(AttemptEnd):
+    """End the job as skipped: there was nothing to do. No failure, no retry. In a flow, nodes that
+    need this one are skipped too, and the flow does not fail for it."""
+
+    def __init__(self, reason: str = "nothing to do") -> None:
+        self.reason = checks.shown_text("the reason of Skip", reason)
+        super().__init__(self.reason)
+
+
 class TryAgain(AttemptEnd):
     """This attempt failed: try again after `delay` or `at` that time, or by the job's own backoff.
     It spends an attempt and is final if none is left, but no `Retry(on=…, not_on=…)` stops it."""
@@ -186,7 +195,7 @@ class Released(msgspec.Struct, frozen=True, tag=True):
 
 
 class Skipped(msgspec.Struct, frozen=True, tag=True):
-    """A blocked job will never have what it waited for, and ends without an attempt."""
+    """A blocked job will never have what it waited for, or a handler found nothing to do."""
 
     reason: str
 
