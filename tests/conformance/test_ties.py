@@ -11,7 +11,7 @@ from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
 from tests.conformance.builders import FAILED, RAISED, REACHABLE, RETURNED, Scene
 
-TIES = int(Tie.NODE | Tie.WATCHED)
+TIES = int(Tie.PERMITS | Tie.WATCHED)
 
 
 @pytest.mark.parametrize("state", REACHABLE)

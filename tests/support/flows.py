@@ -156,7 +156,9 @@ class Trip:
         assert [verdict.accepted for verdict in verdicts] == [True] * len(names)
 
     async def claim(self) -> None:
-        await self.scene.claim(limit=100_000)
+        """Claim all that is ready. A store may give fewer jobs at once than were asked for."""
+        while await self.scene.claim(limit=100_000):
+            pass
 
     async def close(self, what: CloseWhat = CloseWhat.ALL) -> list[FlowId]:
         return await self.scene.store.flows.close([self.id], what)

@@ -1,9 +1,10 @@
 """What a Valkey store would keep for ever: found by ending and pruning everything in it.
 
-All live jobs are ended, all open plans decided, the clock is moved past every retention, workers
-are swept. What is then left must be what `docs/reference/valkey-keys.md` says is kept: the layout's
-version, the queues and what is paused, roles that somebody led, totals, what workers counted, all
-times ever measured and how far minutes are rolled up, and schedules with their cursors.
+All live jobs are ended and all flows with them, all open plans decided, the clock is moved past
+every retention, workers are swept. What is then left must be what `docs/reference/valkey-keys.md`
+says is kept: the layout's version, the queues and what is paused, roles that somebody led, totals,
+what workers counted, all times ever measured and how far minutes are rolled up, and schedules with
+their cursors.
 When these are deleted too, nothing of them may be left.
 """
 
@@ -16,11 +17,13 @@ from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
 from holdfast.schedule.model import Decision, Plan, Schedule
+from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.contract.measures import KEPT as MEASURES_KEPT
 from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store
+from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ValkeyServer
 
 ROLLED = ("sealed", "rolled", "ever")
@@ -43,7 +46,10 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
     try:
         await _end_all(store)
         await _decide_all(store)
+        await _keep_no_flow_for_ever(store)
         clock.now = BEYOND
+        while await store.flows.prune(1_000):
+            pass
         while await store.jobs.prune(1_000):
             pass
         while await store.schedules.prune_ledger(1_000):
@@ -97,6 +103,23 @@ async def _end_all(store: Store) -> None:
             return
         live = await store.jobs.live([job.id for job in page.jobs])
         await store.jobs.finish([decide(job, Cancelled()) for job in live])
+
+
+async def _keep_no_flow_for_ever(store: Store) -> None:
+    """All flows have ended with their jobs. One that is kept for ever has no entry among those that
+    expire; given one, it must go as any other does."""
+    assert isinstance(store, ValkeyStore)
+    cursor: str | None = None
+    while True:
+        page = await store.flows.page(FlowFilter(), 500, cursor)
+        for flow in page.flows:
+            if flow.expires_at is None:
+                partition = store._connections.partition_of(flow.id)
+                key = store._connections.key(partition, "flow-expiry")
+                await store._connections.command("ZADD", key, 1, flow.id)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
 
 
 async def _decide_all(store: Store) -> None:

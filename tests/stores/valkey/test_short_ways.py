@@ -25,7 +25,7 @@ from holdfast.store.valkey.store import ValkeyStore
 from tests.conformance.builders import QUEUE, Scene, new_job
 
 POLICIES = [Policy(), Policy(timeout=9), Policy(timeout=0.5, keep_result=False)]
-TIED = int(Tie.NODE)
+TIED = int(Tie.WATCHED)
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from holdfast.flow.model import BITS, CASCADE_LIMIT
 from holdfast.job.happening import DEBOUNCED, FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
 from holdfast.store.valkey.layout import (
@@ -45,6 +47,9 @@ def constants() -> dict[str, str]:
         "UNTIMED": _set(UNTIMED),
         "RETAIN": _table({state: f"'{RETAINED_BY[state]}'" for state in sorted(ENDED)}),
         "FRESH_SETTINGS": _table({name: repr(one) for name, one in fresh.items() if one}),
+        "BITS": _table({state: str(bit) for state, bit in BITS.items()}),
+        "CASCADE_LIMIT": str(CASCADE_LIMIT),
+        "TIE_NODE": str(int(Tie.NODE)),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FIRST_KEPT": str(FIRST_KEPT),
         "NEWEST_KEPT": str(NEWEST_KEPT),

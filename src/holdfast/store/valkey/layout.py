@@ -27,12 +27,37 @@ Time = int  # microseconds since 1970 UTC
 Maybe = bool  # always False: the value is absent
 
 
+class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A gate of a blocked node. `is_bad`: an edge of it was lost to a failure."""
+
+    n: int
+    need: int
+    total: int
+    won: int
+    lost: int
+    losers: str
+    is_bad: bool
+
+
+class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a record says of a node of a flow. `is_bad`: it was skipped because another node failed
+    or expired. `delay`: seconds that it waits after its release. `gates` are those still open."""
+
+    flow: str
+    is_sink: bool
+    is_bad: bool
+    delay: float | Maybe
+    gates: tuple[GateRow, ...]
+    spread: int
+
+
 class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """A job but for its body.
 
     `at`: when the job is due, when its attempt times out, or when it ended, by its state.
     `spread` must be the last value of a plain record (`spread.py` says why). A record has a
-    `plan` only if a plan started the job: schedule, scope and plan time.
+    `plan` only if a plan started the job: schedule, scope and plan time. It has a `node` only if
+    the job belongs to a flow; the last value of that part spreads such records.
     """
 
     state: str
@@ -62,6 +87,7 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     ties: int
     spread: int
     plan: tuple[str, str, str] | Maybe = False
+    node: NodeState | Maybe = False
 
 
 class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -227,6 +253,39 @@ class ShelfRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     expires_at: Time | Maybe
 
 
+class FlowRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A flow. `open`: how many of its nodes are live. `failed`: how many of its sinks ended badly.
+    The three `keep_…` are the seconds that it is kept when it has ended so, False for ever.
+    Scripts set the times."""
+
+    name: str
+    state: str
+    total: int
+    open: int
+    failed: int
+    epoch: int
+    cancel_asked: bool
+    key: str | Maybe
+    tags: tuple[str, ...]
+    parent: str | Maybe
+    keep_succeeded: float | Maybe
+    keep_failed: float | Maybe
+    keep_cancelled: float | Maybe
+    reason: str | Maybe = False
+    created_at: Time | Maybe = False
+    finished_at: Time | Maybe = False
+    expires_at: Time | Maybe = False
+
+
+class NodeRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a worker must know of a node before it begins. It is written once."""
+
+    flow: str
+    name: str
+    inputs: str | None
+    spread: int
+
+
 # What Python tells the scripts to do. Here a value that is absent may be None.
 
 
@@ -292,6 +351,62 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     index: int
 
 
+class NewGateRow(msgspec.Struct, array_like=True, gc=False):
+    """One gate to add. `edges`: upstream, wants, upstream, wants, …"""
+
+    need: int
+    losers: str
+    edges: list[object]
+
+
+class NewNodeRow(msgspec.Struct, array_like=True, gc=False):
+    """One node to insert. `row` is a packed NodeRow."""
+
+    job: JobRow
+    name: str
+    row: msgspec.Raw
+    is_sink: bool
+    delay: float | Maybe
+    gates: list[NewGateRow]
+
+
+class NewFlowRow(msgspec.Struct, array_like=True):
+    """One flow to start."""
+
+    id: str
+    row: FlowRow
+    graph: str
+    nodes: list[NewNodeRow]
+
+
+class GrowthRow(msgspec.Struct, array_like=True):
+    """What is added to a flow. `gates`: [node, gates] of nodes that are there."""
+
+    flow: str
+    by: str
+    fence: int
+    nodes: list[NewNodeRow]
+    gates: list[tuple[str, list[NewGateRow]]]
+    graph: str | Maybe
+
+
+class ReopeningRow(msgspec.Struct, array_like=True):
+    """Ended nodes that are to run again. `blocked`: [node, gates]."""
+
+    flow: str
+    epoch: int
+    ready: list[str]
+    blocked: list[tuple[str, list[NewGateRow]]]
+
+
+class MendingRow(msgspec.Struct, array_like=True):
+    """The gates that blocked nodes should have: [node, gates]."""
+
+    flow: str
+    epoch: int
+    gates: list[tuple[str, list[NewGateRow]]]
+
+
 class ReportRow(msgspec.Struct, array_like=True, gc=False):
     """Progress of one running attempt."""
 
@@ -342,12 +457,22 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "AUDIT_": AuditRow,
     "OPERATION_": OperationRow,
     "SHELF_": ShelfRow,
+    "FLOW_": FlowRow,
+    "NODE_": NodeState,
+    "NODE_ROW_": NodeRow,
+    "GATE_": GateRow,
     "JOB_": JobRow,
     "LINE_": LineRow,
     "MOVE_": MoveRow,
     "REPORT_": ReportRow,
     "PLAN_": PlanRow,
     "PUT_": PutRow,
+    "NEW_FLOW_": NewFlowRow,
+    "NEW_NODE_": NewNodeRow,
+    "NEW_GATE_": NewGateRow,
+    "GROWTH_": GrowthRow,
+    "REOPENING_": ReopeningRow,
+    "MENDING_": MendingRow,
 }
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.failures import Failures
+from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -22,6 +23,7 @@ from holdfast.store.valkey.audit import ValkeyAudit
 from holdfast.store.valkey.clients import Client
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.failures import ValkeyFailures
+from holdfast.store.valkey.flows import ValkeyFlows
 from holdfast.store.valkey.health import ValkeyHealth
 from holdfast.store.valkey.jobs import ValkeyJobs
 from holdfast.store.valkey.moments import to_datetime
@@ -61,6 +63,7 @@ class ValkeyStore:
         self.queues: Queues = ValkeyQueues(self._connections)
         self.workers: Workers = ValkeyWorkers(self._connections)
         self.schedules: Schedules = ValkeySchedules(self._connections)
+        self.flows: Flows = ValkeyFlows(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
         self.operations: Operations = ValkeyOperations(self._connections)
         self.shelf: Shelf = ValkeyShelf(self._connections)

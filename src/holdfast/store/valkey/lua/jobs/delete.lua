@@ -1,4 +1,4 @@
--- Remove ended jobs with all that belongs to them.
+-- Remove ended jobs with all that belongs to them. Nodes go with their flows.
 -- KEYS: partition
 -- ARGV: now chosen
 -- uses: time record counts changes names places removal
@@ -8,7 +8,7 @@ local ids, answer = cmsgpack.unpack(chosen), {}
 load(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
-    if record and ENDED[record[STATE]] then
+    if record and ENDED[record[STATE]] and bit.band(record[TIES], TIE_NODE) == 0 then
         remove(id, record, 'deleted')
         answer[#answer + 1] = id
     end

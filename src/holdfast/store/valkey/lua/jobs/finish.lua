@@ -1,7 +1,7 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
--- uses: time arrival record counts changes names places queues moves failed
+-- uses: time arrival record counts changes names places queues moves failed release
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
 -- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
@@ -89,8 +89,8 @@ local function cool(move, record)
     end
 end
 
--- A job with ties has more to settle. Each kind of tie gets a step here, behind the others, for
--- records whose TIES are not 0: what the step changes is then written with the move itself.
+-- A job with ties has more to settle. `make_ended` notes the nodes of flows that end here; what their
+-- ends release is written with the moves themselves.
 local function apply(move, record)
     local row = seen(record)
     spend(move, record)
@@ -113,6 +113,7 @@ for n = 1, #batch do
         refused[#refused + 1] = n
     end
 end
+release_ended()
 flush()
 write_failures()
 

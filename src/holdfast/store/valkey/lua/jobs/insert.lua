@@ -2,7 +2,7 @@
 -- has the same task and arguments, and 'taken' if not.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise jobs
--- uses: time arrival record counts changes names places queues moves insertion
+-- uses: time arrival record counts changes names places queues moves insertion release
 --
 -- `jobs`: a JobRow each. Answers id, how, id, how, … in the order given.
 local answers = {}
@@ -11,5 +11,6 @@ for _, job in ipairs(cmsgpack.unpack(jobs)) do
     answers[#answers + 1] = id
     answers[#answers + 1] = how
 end
+release_ended()
 flush()
 return answers

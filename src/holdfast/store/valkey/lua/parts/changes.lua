@@ -4,6 +4,8 @@
 -- Removals are written first. A server without memory allows them, and after a first write it
 -- allows the others too. An insert removes nothing: it begins with a write that such a server
 -- refuses, so it is refused as a whole.
+--
+-- A script may go on after `flush`, and then reads what was written. It flushes again at its end.
 -- uses: names heads wake happenings
 local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
@@ -126,6 +128,14 @@ local function firsts_of_lines()
     return firsts
 end
 
+local function forget_changes()
+    sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
+    after_all, lines_touched = {}, {}
+    for id in pairs(changed) do
+        changed[id] = nil
+    end
+end
+
 local function flush()
     local before = firsts_of_lines()
     write_sorted_and_texts()
@@ -150,4 +160,5 @@ local function flush()
             redis.call('PUBLISH', channel, message)
         end
     end
+    forget_changes()
 end

@@ -46,4 +46,5 @@ local function write_happenings()
         one[2][HAPPENING_N] = last - #happened + n
         append(unpack(one, 1, 3))
     end
+    happened = {}
 end

@@ -30,7 +30,10 @@ local function make_wait(id, record, what, state, at, reason)
     end
 end
 
--- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever.
+local nodes_ended = {} -- ids, for parts/release.lua
+
+-- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever. A node
+-- is kept as long as its flow.
 local function make_ended(id, record, state, keep_for, reason, result)
     note(state, record)
     leave(id, record)
@@ -38,8 +41,12 @@ local function make_ended(id, record, state, keep_for, reason, result)
     record[STATE], record[AT], record[READY_AT] = state, moment, false
     record[REASON], record[RESULT] = reason or false, result or false
     local kept = kept_by_queue(record[QUEUE], state) or keep_for
-    record[EXPIRES_AT] = kept and after(kept) or false
+    local is_node = bit.band(record[TIES], TIE_NODE) ~= 0
+    record[EXPIRES_AT] = kept and not is_node and after(kept) or false
     enter(id, record)
+    if is_node then
+        nodes_ended[#nodes_ended + 1] = id
+    end
 end
 
 -- Seconds that a job's own policy keeps it when it is cancelled, nil for ever. Needed only where a script ends a

@@ -1,7 +1,7 @@
 -- Write plans that have no row yet, each with its job and its cancels, and advance the cursors.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise repeated plans
--- uses: time arrival record counts changes names places queues moves insertion schedules ledger started
+-- uses: time arrival record counts changes names places queues moves insertion release schedules ledger started
 --
 -- `plans`: a PlanRow each, no row of the ledger twice. `repeated` is '1' if the answer to the same
 -- call was lost: then a row with the plan's own job was written by that call. Answers 1 or 0 for
@@ -204,6 +204,7 @@ load(cancelled)
 for _, id in ipairs(cancelled) do
     cancel(id, reasons[id])
 end
+release_ended()
 
 write_rows()
 flush()

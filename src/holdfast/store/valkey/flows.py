@@ -1,0 +1,317 @@
+"""Flows on Valkey: each verb is one script, because a flow and its nodes lie in one partition.
+
+A script writes a flow whole, or not at all. A call that starts many flows is cut into bites of some
+hundred nodes, so that no script keeps the server busy for long; a flow is never cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, Literal, cast
+
+from holdfast.errors import BadOption
+from holdfast.flow.model import (
+    CloseWhat,
+    Errand,
+    FlowId,
+    FlowInfo,
+    FlowState,
+    Grown,
+    Growth,
+    Mending,
+    NewFlow,
+    NodeInfo,
+    NodeInput,
+    Reopening,
+)
+from holdfast.job.ids import JobId, partition_bits
+from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.valkey import flow_rows
+from holdfast.store.valkey.connection import Call, Connections, ValkeyVerbs, batches, gathered
+from holdfast.store.valkey.inserting import require_beside_keys
+from holdfast.store.valkey.layout import FlowRow, NewFlowRow
+from holdfast.store.valkey.moments import to_micros
+from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.rows import readable
+
+START_BATCH = 500  # nodes of one script, unless one flow has more
+READ_BATCH = 500
+PRUNE_BATCH = 1_000
+LOOK = 5_000
+"""How many flows a page looks at."""
+
+How = Literal["created", "existing", "taken"]
+Placed = tuple[int, NewFlowRow]  # a flow with its place in the call
+
+
+class ValkeyFlows(ValkeyVerbs):
+    """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
+
+    # Writing graphs
+
+    async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
+        indexes = count()
+        placed: dict[int, list[Placed]] = {}
+        for n, flow in enumerate(flows):
+            require_one_partition(self._connections, flow)
+            partition = self._connections.partition_of(flow.id)
+            row = flow_rows.new_flow_row(flow, indexes)
+            placed.setdefault(partition, []).append((n, row))
+        base = await self._connections.arrivals(1) if placed else ""
+        found: dict[int, Started] = {}
+        await gathered([self._start_in(p, base, mine, found) for p, mine in placed.items()])
+        return [found[n] for n in range(len(flows))]
+
+    async def _start_in(
+        self, partition: int, base: str, flows: list[Placed], found: dict[int, Started]
+    ) -> None:
+        async def start(bite: list[Placed]) -> None:
+            given = {"arrival": base, "flows": [row for _, row in bite]}
+            answer = await self._connections.call("flows/start", partition, given)
+            for (n, _), (flow, how) in zip(bite, paired(answer), strict=True):
+                found[n] = Started(FlowId(flow), cast("How", how.decode()))
+
+        await self._connections.in_order([partial(start, bite) for bite in _bites(flows)])
+
+    async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
+        """One after the other: a growth may name what the one before it added."""
+        grown: list[Grown] = []
+        for growth in growths:
+            require_beside_flow(
+                self._connections, growth.flow, (one.job.id for one in growth.nodes)
+            )
+            given = {"growth": flow_rows.growth_row(growth, count())}
+            answer = await self._change("flows/extend", growth.flow, given)
+            grown.append(Grown(answer.decode()))
+        return grown
+
+    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+        """Not repeated when the connection is lost: the first try may have changed the epoch."""
+        return [
+            plan.flow
+            for plan in plans
+            if await self._change(
+                "flows/reopen", plan.flow, {"plan": flow_rows.reopening_row(plan)}, again=False
+            )
+        ]
+
+    async def mend(self, plans: Sequence[Mending]) -> list[FlowId]:
+        return [
+            plan.flow
+            for plan in plans
+            if await self._change("flows/mend", plan.flow, {"plan": flow_rows.mending_row(plan)})
+        ]
+
+    async def _change(
+        self, verb: str, flow: FlowId, given: Mapping[str, object], *, again: bool = True
+    ) -> Any:
+        partition, base = self._connections.partition_of(flow), await self._connections.arrivals(1)
+        return await self._connections.call(
+            verb, partition, {**given, "arrival": base}, again=again
+        )
+
+    # Operating
+
+    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        return await self._each("flows/pause", ids)
+
+    async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        return await self._each("flows/resume", ids, arrival=await self._connections.arrivals(1))
+
+    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+        return await self._each("flows/close", ids, what=what.value)
+
+    async def settle(self, ids: Sequence[FlowId]) -> None:
+        await self._each("flows/settle", ids, arrival=await self._connections.arrivals(1))
+
+    async def _each(self, verb: str, ids: Sequence[FlowId], **given: object) -> list[FlowId]:
+        """Run a verb on chosen flows; answers the flows that it changed, in the order asked."""
+        calls: list[Call] = [
+            (verb, partition, {**given, "chosen": mine})
+            for partition, mine in self._connections.by_partition(ids).items()
+        ]
+        answers = await self._connections.call_each(calls) if calls else []
+        changed = {flow.decode() for answer in answers for flow in answer or ()}
+        return [flow for flow in dict.fromkeys(ids) if flow in changed]
+
+    async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
+        start = "-" if after is None else f"({after}"
+        reads = [
+            ("ZRANGEBYLEX", self._connections.key(p, "errands"), start, "+", "LIMIT", 0, limit)
+            for p in self._connections.partitions
+        ]
+        found = [text for some in await self._connections.commands(reads) for text in some]
+        return [flow_rows.errand(text.decode()) for text in heapq.nsmallest(limit, found)]
+
+    async def done(self, errands: Sequence[str]) -> None:
+        mine: dict[int, list[str]] = {}
+        for text in errands:
+            partition = self._connections.partition_of(flow_rows.errand(text).flow)
+            mine.setdefault(partition, []).append(text)
+        removals = [
+            ("ZREM", self._connections.key(partition, "errands"), *some)
+            for partition, some in mine.items()
+        ]
+        await self._connections.commands(removals)
+
+    async def prune(self, limit: int) -> int:
+        """A large flow goes in several bites."""
+        removed = 0
+        for partition in self._connections.partitions:
+            has_more = True
+            while removed < limit and has_more:
+                given = {"limit": limit - removed, "room": PRUNE_BATCH}
+                gone, has_room = await self._connections.call("flows/prune", partition, given)
+                removed += gone
+                has_more = not has_room
+        return removed
+
+    # Reading
+
+    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
+        calls: list[Call] = [
+            ("flows/inputs", partition, {"chosen": mine})
+            for some in batches(dict.fromkeys(ids), READ_BATCH)
+            for partition, mine in self._connections.by_partition(some).items()
+        ]
+        found: dict[JobId, NodeInput] = {}
+        for nodes, flows in await self._connections.call_each(calls) if calls else ():
+            rows = {flow: flow_rows.to_flow_row(row) for flow, row in paired(flows) if row}
+            for job_id, packed in paired(nodes):
+                node = flow_rows.to_node_row(packed)
+                if node.flow in rows:
+                    found[JobId(job_id)] = flow_rows.node_input(node, rows[node.flow])
+        return found
+
+    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
+        rows = await self._rows(ids)
+        return [flow_rows.flow_info(flow, rows[flow]) for flow in ids if flow in rows]
+
+    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
+        """A page looks at `LOOK` flows at most; it may be short, and another page may follow."""
+        found: list[FlowInfo] = []
+        looked = 0
+        while looked < LOOK:
+            step = min(READ_BATCH, max(limit + 1, 50))
+            ids = await self._newest(which, cursor, step)
+            rows = await self._rows(ids)
+            for flow in ids:
+                if flow in rows and _fits(which, rows[flow]):
+                    if len(found) == limit:
+                        return FlowPage(tuple(found), found[-1].id if found else None)
+                    found.append(flow_rows.flow_info(flow, rows[flow]))
+            if len(ids) < step:
+                return FlowPage(tuple(found), None)
+            looked, cursor = looked + len(ids), ids[-1]
+        return FlowPage(tuple(found), cursor)
+
+    async def _newest(self, which: FlowFilter, cursor: str | None, limit: int) -> list[str]:
+        if which.ids:
+            return heapq.nlargest(limit, {i for i in which.ids if cursor is None or i < cursor})
+        given = {
+            "below": "+" if cursor is None else f"({cursor}",
+            "limit": limit,
+            "running": "",
+            "names": [f"flows:{state}" for state in sorted(which.states or FlowState)],
+        }
+        answers = await self._connections.everywhere("jobs/newest", **given)
+        return heapq.nlargest(limit, {flow.decode() for answer in answers for flow in answer})
+
+    async def _rows(self, ids: Sequence[str]) -> dict[str, FlowRow]:
+        found: dict[str, FlowRow] = {}
+        for some in batches(ids, READ_BATCH):
+            places = list(self._connections.by_partition(some).items())
+            reads = [
+                ("MGET", *(self._connections.key(p, f"f:{flow}") for flow in mine))
+                for p, mine in places
+            ]
+            for (_, mine), answer in zip(
+                places, await self._connections.commands(reads), strict=True
+            ):
+                for flow, packed in zip(mine, answer, strict=True):
+                    if packed is not None:
+                        found[flow] = flow_rows.to_flow_row(packed)
+        return found
+
+    async def count(self) -> dict[FlowState, int]:
+        places = [(state, p) for state in FlowState for p in self._connections.partitions]
+        reads = [("ZCARD", self._connections.key(p, f"flows:{state}")) for state, p in places]
+        counted: Counter[FlowState] = Counter()
+        for (state, _), number in zip(places, await self._connections.commands(reads), strict=True):
+            counted[state] += int(number)
+        return {state: number for state, number in counted.items() if number}
+
+    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
+        partition = self._connections.partition_of(flow)
+        found: list[NodeInfo] = []
+        while room := min(limit - len(found), READ_BATCH):
+            given = {"flow": flow, "behind": flow_rows.behind_name(after), "limit": room}
+            answer = await self._connections.call("flows/nodes", partition, given)
+            for parts in answer:
+                node = readable(flow_rows.node_info, *parts)
+                if node is not None:
+                    found.append(node)
+                after, _ = flow_rows.split_name(parts[0])
+            if len(answer) < room:
+                break
+        return found
+
+    async def graph(self, flow: FlowId) -> list[str]:
+        key = self._connections.key(self._connections.partition_of(flow), f"fg:{flow}")
+        return [text.decode() for text in await self._connections.command("LRANGE", key, 0, -1)]
+
+
+def _bites(flows: Iterable[Placed]) -> Iterator[list[Placed]]:
+    bite: list[Placed] = []
+    nodes = 0
+    for one in flows:
+        if bite and nodes + len(one[1].nodes) > START_BATCH:
+            yield bite
+            bite, nodes = [], 0
+        bite.append(one)
+        nodes += len(one[1].nodes)
+    if bite:
+        yield bite
+
+
+def require_one_partition(connections: Connections, flow: NewFlow) -> None:
+    """One script has to see a flow, its unique key and all its nodes."""
+    partitions = connections.options.partitions
+    if partitions == 1:
+        return
+    key = flow.unique_key
+    if key is not None and connections.partition_of(flow.id) != partition_bits(key) % partitions:
+        raise BadOption(
+            f"id of a flow with the unique key {key!r}",
+            "one that new_flow_id(beside=key) mints: in a store of several partitions a flow lies "
+            "where its key does (leave the id out)",
+            flow.id,
+        )
+    require_beside_keys(connections, [node.job for node in flow.nodes])
+    require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
+
+
+def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[JobId]) -> None:
+    place = connections.partition_of(flow)
+    for job_id in ids:
+        if connections.partition_of(job_id) != place:
+            raise BadOption(
+                f"id of a node of the flow {flow}",
+                "one that new_node_id(flow) mints: a flow and its nodes lie in one partition",
+                job_id,
+            )
+
+
+def _fits(which: FlowFilter, row: FlowRow) -> bool:
+    after, before = which.created_after, which.created_before
+    return (
+        (not which.states or row.state in which.states)
+        and (not which.names or row.name in which.names)
+        and set(which.tags) <= set(row.tags)
+        and (after is None or row.created_at >= to_micros(after))
+        and (before is None or row.created_at < to_micros(before))
+    )

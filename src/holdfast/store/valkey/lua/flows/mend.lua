@@ -1,0 +1,42 @@
+-- Replace the gates of blocked nodes by those that the graph says, and count the nodes anew.
+-- KEYS: partition
+-- ARGV: now arrival kept_otherwise plan
+-- uses: unrefused time arrival record counts changes names places queues moves growth
+--
+-- `plan`: a MendingRow. Answers 1, or 0 if the flow is over or its epoch is another.
+local given = cmsgpack.unpack(plan)
+local flow = given[MENDING_FLOW]
+local row = flow_row(flow)
+if not row or row[FLOW_FINISHED_AT] or row[FLOW_EPOCH] ~= given[MENDING_EPOCH] then
+    return 0
+end
+
+-- All nodes are read: those that ended say how the gates stand.
+local ids, live, failed = nodes_of(flow), 0, 0
+load(ids)
+for _, id in ipairs(ids) do
+    local record = records[id]
+    if record and LIVE[record[STATE]] then
+        live = live + 1
+    elseif record and record[NODE][NODE_IS_SINK] and is_bad_end(record) then
+        failed = failed + 1
+    end
+end
+row[FLOW_OPEN], row[FLOW_FAILED] = live, failed
+keep_flow(flow)
+
+local blocked = {}
+for _, one in ipairs(given[MENDING_GATES]) do
+    local id, record = one[1], records[one[1]]
+    if record and record[STATE] == 'blocked' and record[NODE][NODE_FLOW] == flow then
+        drop_gates(id, record)
+        add_gates(id, record, one[2])
+        blocked[#blocked + 1] = id
+    end
+end
+flush_and_judge(blocked)
+if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
+    end_flow(flow, row)
+    flush()
+end
+return 1

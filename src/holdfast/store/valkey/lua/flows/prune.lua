@@ -1,0 +1,76 @@
+-- Remove ended flows whose time to be kept is over, each with its jobs.
+-- KEYS: partition
+-- ARGV: now limit room
+-- uses: time record counts changes names places removal flows node_names
+--
+-- At most `limit` flows and `room` jobs. The first bite of a flow removes its row and all that lists
+-- it, so that nobody finds half a flow. The flow stays in the list of those to remove until its last
+-- job is gone. Answers how many flows are gone, and whether there is room for more.
+local ERRAND_BATCH = 1000
+local left, gone, forgotten = tonumber(room), 0, {}
+
+local function forget(flow)
+    local row = flow_row(flow)
+    if row then
+        put('flows:' .. row[FLOW_STATE], flow, false)
+        for _, kind in ipairs({':f:', ':fg:', ':unsettled:'}) do
+            removed[#removed + 1] = partition .. kind .. flow
+        end
+        forgotten[flow] = true
+    end
+end
+
+-- A node that is live, though its flow has ended, is left as a job of no flow.
+local function remove_node(id)
+    local record = records[id]
+    if record and ENDED[record[STATE]] then
+        remove(id, record, 'pruned')
+    end
+    removed[#removed + 1] = partition .. ':n:' .. id
+    removed[#removed + 1] = partition .. ':out:' .. id
+end
+
+-- Remove as many nodes as there is room for. Answers whether none is left.
+local function remove_nodes(flow)
+    local members, ids = redis.call('ZRANGE', partition .. ':fn:' .. flow, 0, left), {}
+    local count_removed = math.min(#members, left)
+    for n = 1, count_removed do
+        ids[n] = id_of(members[n])
+        put('fn:' .. flow, members[n], false)
+    end
+    load(ids)
+    for _, id in ipairs(ids) do
+        remove_node(id)
+    end
+    left = left - count_removed
+    return #members == count_removed
+end
+
+local function forget_errands()
+    local from = '-'
+    while next(forgotten) and from do
+        local some = redis.call('ZRANGEBYLEX', partition .. ':errands', from, '+', 'LIMIT', 0, ERRAND_BATCH)
+        for _, errand in ipairs(some) do
+            if forgotten[string.match(errand, '^%x+:%d+:[^:]*:([^:]*)')] then
+                put('errands', errand, false)
+            end
+        end
+        from = #some == ERRAND_BATCH and '(' .. some[#some]
+    end
+end
+
+local till = string.format('%.0f', moment)
+for _, flow in ipairs(redis.call(
+    'ZRANGEBYSCORE', partition .. ':flow-expiry', '-inf', till, 'LIMIT', 0, limit
+)) do
+    if left > 0 then
+        forget(flow)
+        if remove_nodes(flow) then
+            put('flow-expiry', flow, false)
+            gone = gone + 1
+        end
+    end
+end
+forget_errands()
+flush()
+return {gone, left > 0 and 1 or 0}

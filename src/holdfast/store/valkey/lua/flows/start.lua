@@ -1,0 +1,40 @@
+-- Insert whole flows, each with its nodes, gates and edges.
+-- KEYS: partition
+-- ARGV: now arrival kept_otherwise flows
+-- uses: time arrival record counts changes names places queues moves growth
+--
+-- `flows`: a NewFlowRow each. Answers id, how, id, how, … in the order given.
+local answer, blocked = {}, {}
+
+local function insert_flow(given)
+    local id, row = given[NEW_FLOW_ID], given[NEW_FLOW_ROW]
+    new_flow(id, row)
+    add_graph(id, given[NEW_FLOW_GRAPH])
+    for _, node in ipairs(given[NEW_FLOW_NODES]) do
+        local job, record = add_node(id, node)
+        if record[STATE] == 'blocked' then
+            blocked[#blocked + 1] = job
+        end
+    end
+end
+
+-- The flow that stands for this one, and how it came to be.
+local function start(given)
+    local id, row = given[NEW_FLOW_ID], given[NEW_FLOW_ROW]
+    local known, holder = flow_row(id), row[FLOW_KEY] and holder_of_flow_key(row[FLOW_KEY])
+    if known then
+        return id, known[FLOW_NAME] == row[FLOW_NAME] and 'created' or 'taken'
+    elseif holder then
+        return holder, 'existing'
+    end
+    insert_flow(given)
+    return id, 'created'
+end
+
+for _, given in ipairs(cmsgpack.unpack(flows)) do
+    local id, how = start(given)
+    answer[#answer + 1] = id
+    answer[#answer + 1] = how
+end
+flush_and_judge(blocked)
+return answer

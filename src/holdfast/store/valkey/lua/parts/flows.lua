@@ -1,0 +1,86 @@
+-- The rows of flows, each read once, and what flows owe. `keep_flow` leaves the writing to `flush`.
+--
+-- The block hides what only its functions need: a script may have 200 local names.
+local flow_row, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
+
+do
+    local rows, holders, owed = {}, {}, 0
+    local KEPT = {
+        succeeded = FLOW_KEEP_SUCCEEDED, failed = FLOW_KEEP_FAILED, cancelled = FLOW_KEEP_CANCELLED
+    }
+
+    -- The row of a flow, false if there is none.
+    function flow_row(id)
+        if rows[id] == nil then
+            local found = redis.call('GET', partition .. ':f:' .. id)
+            rows[id] = found and cmsgpack.unpack(found) or false
+        end
+        return rows[id]
+    end
+
+    function keep_flow(id)
+        texts['f:' .. id] = cmsgpack.pack(rows[id])
+    end
+
+    -- The live flow that has a unique key, nil if none has.
+    function holder_of_flow_key(key)
+        local id = holders[key] or redis.call('HGET', partition .. ':flow-keys', key)
+        local row = id and flow_row(id)
+        return row and not row[FLOW_FINISHED_AT] and id or nil
+    end
+
+    local function take_key(id, row)
+        if row[FLOW_KEY] then
+            holders[row[FLOW_KEY]] = id
+            after_all[#after_all + 1] = {'HSET', partition .. ':flow-keys', row[FLOW_KEY], id}
+        end
+    end
+
+    function new_flow(id, row)
+        rows[id] = row
+        row[FLOW_CREATED_AT] = moment
+        put('flows:' .. row[FLOW_STATE], id, 0)
+        take_key(id, row)
+        keep_flow(id)
+    end
+
+    -- A flow that has ended and is put into a live state is as it was before its end.
+    function set_flow_state(id, row, state)
+        put('flows:' .. row[FLOW_STATE], id, false)
+        put('flows:' .. state, id, 0)
+        row[FLOW_STATE] = state
+        if row[FLOW_FINISHED_AT] then
+            put('flow-expiry', id, false)
+            row[FLOW_FINISHED_AT], row[FLOW_EXPIRES_AT] = false, false
+            take_key(id, row)
+        end
+        keep_flow(id)
+    end
+
+    -- End a flow that has no live node left. `holdfast.flow.model.state_at_end` says the same.
+    function end_flow(id, row)
+        local state = row[FLOW_FAILED] > 0 and 'failed' or 'succeeded'
+        if row[FLOW_CANCEL_ASKED] then
+            state = 'cancelled'
+        end
+        set_flow_state(id, row, state)
+        local kept = row[KEPT[state]]
+        row[FLOW_FINISHED_AT], row[FLOW_EXPIRES_AT] = moment, kept and after(kept)
+        put('flow-expiry', id, row[FLOW_EXPIRES_AT])
+        local key = row[FLOW_KEY]
+        if key and holder_of_flow_key(key) == nil then
+            after_all[#after_all + 1] = {'HDEL', partition .. ':flow-keys', key}
+        end
+        keep_flow(id)
+    end
+
+    -- Write down what somebody has to do after this script, and wake those who do such things. An
+    -- errand is all that its text says; the time and a number before it order errands by age.
+    function owe(flow, kind, job, what)
+        local age = string.format('%013x%04x', server_time, owed % 65536)
+        local at = string.format('%.0f', moment)
+        owed = owed + 1
+        put('errands', table.concat({age, at, kind, flow, job or '', what or ''}, ':'), 0)
+        wake('errands')
+    end
+end
