@@ -11,6 +11,7 @@ from holdfast.errors import (
     SchemaTooNew,
     StoreError,
 )
+from holdfast.flow.model import CloseWhat
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.unique import Unique
@@ -42,6 +43,7 @@ from tests.conformance.builders import (
 )
 from tests.conformance.planning import Diary
 from tests.support.backends import opened
+from tests.support.flows import Trip, Waits, any_of
 from tests.support.leftovers import leftovers
 
 
@@ -66,6 +68,16 @@ async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, pl
 def measure(now: datetime) -> Measure:
     run = Sketch.of([1.0])
     return Measure(Step.MINUTE.start_of(now), "a", "b", "c", 1, JobTimes(run, run, run))
+
+
+async def _two_flows(scene: Scene) -> None:
+    """One that waits, owes something and has something to settle; and one that has ended."""
+    graph: dict[str, Waits] = {"a": [], "b": [], "c": ["a"], "d": any_of("a", "b")}
+    trip = await Trip.begin(scene, graph, unique_key="order:1")
+    await trip.close(CloseWhat.BLOCKED)
+    await scene.store.flows.pause([trip.id])
+    await trip.end("a")
+    await (await Trip.begin(scene, {"a": []})).end("a")
 
 
 async def test_every_key_is_in_the_reference(
@@ -93,6 +105,7 @@ async def test_every_key_is_in_the_reference(
     await scene.claim(1, "damaged")
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
+    await _two_flows(scene)
     books = scene.store.telemetry
     await books.record([measure(scene.clock.now)])
     scene.clock.advance(180)

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Literal, cast
 
-from holdfast.errors import BadOption
+from holdfast.errors import BadOption, NotCapable
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -30,6 +30,7 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.inserting import require_beside_keys
@@ -76,6 +77,12 @@ class ValkeyFlows(ValkeyVerbs):
                 found[n] = Started(FlowId(flow), cast("How", how.decode()))
 
         await self._connections.in_order([partial(start, bite) for bite in _bites(flows)])
+
+    async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        return self.start_within_sync(connection, flows)
+
+    def start_within_sync(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        raise NotCapable("valkey", Capability.JOIN_TRANSACTION.value)
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
         """One after the other: a growth may name what the one before it added."""
