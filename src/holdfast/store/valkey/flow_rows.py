@@ -89,7 +89,13 @@ def growth_row(growth: Growth, indexes: Indexes) -> GrowthRow:
 
 
 def reopening_row(plan: Reopening) -> ReopeningRow:
-    return ReopeningRow(plan.flow, plan.epoch, list(plan.ready), _gates(plan.blocked))
+    return ReopeningRow(
+        plan.flow,
+        plan.epoch,
+        list(plan.ready),
+        _gates(plan.blocked),
+        _gates(plan.counted_anew),
+    )
 
 
 def mending_row(plan: Mending) -> MendingRow:

@@ -391,12 +391,14 @@ class GrowthRow(msgspec.Struct, array_like=True):
 
 
 class ReopeningRow(msgspec.Struct, array_like=True):
-    """Ended nodes that are to run again. `blocked`: [node, gates]."""
+    """Ended nodes that are to run again. `blocked`: [node, gates]. `anew`: the same for nodes that
+    are blocked still, and wait for such a node."""
 
     flow: str
     epoch: int
     ready: list[str]
     blocked: list[tuple[str, list[NewGateRow]]]
+    anew: list[tuple[str, list[NewGateRow]]]
 
 
 class MendingRow(msgspec.Struct, array_like=True):

@@ -46,17 +46,6 @@ local function are_blocked()
     return true
 end
 
-local function load_all_upstreams(nodes)
-    local gates = {}
-    for _, node in ipairs(nodes) do
-        gates[#gates + 1] = node[NEW_NODE_GATES]
-    end
-    for _, target in ipairs(given[GROWTH_GATES]) do
-        gates[#gates + 1] = target[2]
-    end
-    load_upstreams(gates)
-end
-
 local function add(nodes)
     local blocked = {}
     row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + #nodes, row[FLOW_OPEN] + #nodes
@@ -65,12 +54,13 @@ local function add(nodes)
     if given[GROWTH_GRAPH] then
         add_graph(flow, given[GROWTH_GRAPH])
     end
-    load_all_upstreams(nodes)
     for _, node in ipairs(nodes) do
+        load_upstreams(node[NEW_NODE_GATES])
         blocked[#blocked + 1] = add_node(flow, node)
     end
     for _, target in ipairs(given[GROWTH_GATES]) do
         if records[target[1]] then
+            load_upstreams(target[2])
             add_gates(target[1], records[target[1]], target[2])
             blocked[#blocked + 1] = target[1]
         end

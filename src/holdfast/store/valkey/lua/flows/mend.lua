@@ -11,7 +11,7 @@ if not row or row[FLOW_FINISHED_AT] or row[FLOW_EPOCH] ~= given[MENDING_EPOCH] t
     return 0
 end
 
--- All nodes are read: those that ended say how the gates stand.
+-- All nodes are read, so all that the plan may name: what it names besides is not in the flow.
 local ids, live, failed = nodes_of(flow), 0, 0
 load(ids)
 for _, id in ipairs(ids) do
@@ -25,15 +25,14 @@ end
 row[FLOW_OPEN], row[FLOW_FAILED] = live, failed
 keep_flow(flow)
 
-local blocked = {}
+local blocked, gates_of = {}, {}
 for _, one in ipairs(given[MENDING_GATES]) do
     local id, record = one[1], records[one[1]]
-    if record and record[STATE] == 'blocked' and record[NODE][NODE_FLOW] == flow then
-        drop_gates(id, record)
-        add_gates(id, record, one[2])
-        blocked[#blocked + 1] = id
+    if record and record[STATE] == 'blocked' then
+        blocked[#blocked + 1], gates_of[id] = id, one[2]
     end
 end
+replace_gates(blocked, gates_of)
 flush_and_judge(blocked)
 if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
     end_flow(flow, row)

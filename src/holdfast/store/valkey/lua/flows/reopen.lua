@@ -8,6 +8,24 @@ local given = cmsgpack.unpack(plan)
 local flow = given[REOPENING_FLOW]
 local row = flow_row(flow)
 
+-- The nodes to reopen, each once; the nodes that are to be blocked, and all their gates.
+local ids, blocked, gates_of = {}, {}, {}
+
+local function name_nodes()
+    local seen = {}
+    for _, id in ipairs(given[REOPENING_READY]) do
+        ids[#ids + 1], seen[id] = not seen[id] and id or nil, true
+    end
+    for _, one in ipairs(given[REOPENING_BLOCKED]) do
+        ids[#ids + 1], seen[one[1]] = not seen[one[1]] and one[1] or nil, true
+    end
+    for _, list in ipairs({given[REOPENING_BLOCKED], given[REOPENING_ANEW]}) do
+        for _, one in ipairs(list) do
+            blocked[#blocked + 1], gates_of[one[1]] = one[1], one[2]
+        end
+    end
+end
+
 local function may_reopen()
     if not row or row[FLOW_EPOCH] ~= given[REOPENING_EPOCH] or row[FLOW_STATE] == 'cancelling' then
         return false
@@ -16,23 +34,22 @@ local function may_reopen()
     return not holder or holder == flow
 end
 
--- The named nodes, each once, and the gates of those that are to be blocked.
-local ids, gates_of, gates = {}, {}, {}
-local seen = {}
-for _, id in ipairs(given[REOPENING_READY]) do
-    ids[#ids + 1], seen[id] = not seen[id] and id or nil, true
-end
-for _, one in ipairs(given[REOPENING_BLOCKED]) do
-    ids[#ids + 1], seen[one[1]] = not seen[one[1]] and one[1] or nil, true
-    gates_of[one[1]], gates[#gates + 1] = one[2], one[2]
+local function is_ours(id)
+    local record = records[id]
+    return record and record[NODE] and record[NODE][NODE_FLOW] == flow
 end
 
-local function have_ended()
+-- Whether the nodes to reopen have ended, and those whose gates are counted anew are blocked.
+local function are_as_planned()
     load(ids)
+    load(blocked)
     for _, id in ipairs(ids) do
-        local record = records[id]
-        local node = record and record[NODE]
-        if not node or node[NODE_FLOW] ~= flow or not ENDED[record[STATE]] then
+        if not is_ours(id) or not ENDED[records[id][STATE]] then
+            return false
+        end
+    end
+    for _, one in ipairs(given[REOPENING_ANEW]) do
+        if not is_ours(one[1]) or records[one[1]][STATE] ~= 'blocked' then
             return false
         end
     end
@@ -54,15 +71,11 @@ local function reopen()
     set_flow_state(flow, row, row[FLOW_STATE] == 'paused' and 'paused' or 'running')
 end
 
-if not may_reopen() or not have_ended() then
+name_nodes()
+if not may_reopen() or not are_as_planned() then
     return 0
 end
 reopen()
-load_upstreams(gates)
-local blocked = {}
-for id, some in pairs(gates_of) do
-    add_gates(id, records[id], some)
-    blocked[#blocked + 1] = id
-end
+replace_gates(blocked, gates_of)
 flush_and_judge(blocked)
 return 1

@@ -45,15 +45,13 @@ local function drop_gates(id, record)
 end
 
 -- Read the upstreams of gates that are to be added.
-local function load_upstreams(of_nodes)
-    local ids = {}
-    for _, gates in ipairs(of_nodes) do
-        for _, gate in ipairs(gates) do
-            local edges = gate[NEW_GATE_EDGES]
-            for n = 1, #edges, 2 do
-                if not records[edges[n]] then
-                    ids[#ids + 1] = edges[n]
-                end
+local function load_upstreams(gates)
+    local ids, seen = {}, {}
+    for _, gate in ipairs(gates) do
+        local edges = gate[NEW_GATE_EDGES]
+        for n = 1, #edges, 2 do
+            if not records[edges[n]] and not seen[edges[n]] then
+                seen[edges[n]], ids[#ids + 1] = true, edges[n]
             end
         end
     end
@@ -61,7 +59,7 @@ local function load_upstreams(of_nodes)
 end
 
 -- Add gates to a blocked node, behind those that it has. An upstream that has ended is counted at
--- once: all upstreams that may have ended must be loaded.
+-- once: `load_upstreams` must have read those that may have ended.
 local function add_gates(id, record, gates)
     local own = record[NODE][NODE_GATES]
     local number = #own > 0 and own[#own][GATE_N] + 1 or 0
@@ -85,4 +83,13 @@ local function add_gates(id, record, gates)
         number = number + 1
     end
     changed[id] = true
+end
+
+-- Give blocked nodes these gates instead of those that they have.
+local function replace_gates(ids, gates_of)
+    for _, id in ipairs(ids) do
+        load_upstreams(gates_of[id])
+        drop_gates(id, records[id])
+        add_gates(id, records[id], gates_of[id])
+    end
 end
