@@ -29,6 +29,7 @@ EVENTS: Mapping[str, str] = {
     "worker.signal": "A worker heard SIGTERM, SIGINT or SIGHUP; it leaves, `immediate` at once.",
     "worker.retiring": "A limit of the worker is reached; it leaves when what runs has ended.",
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
+    "worker.nodes_handed_back": "The store did not answer what nodes of flows need; they wait on.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
     "worker.step_slow": "A step of starting or leaving takes long; told again while it does.",
     "worker.draining": "An operator told the worker to leave; it claims no more.",
@@ -95,6 +96,7 @@ EVENTS: Mapping[str, str] = {
     # Reconcilers and what keeps them alive
     "reconcile.store_unavailable": "A reconciler failed to reach the store: an outage begins.",
     "reconcile.store_back": "Every reconciler that failed reaches the store again.",
+    "flow.adrift": "The counts of a flow differed from its graph, and were mended.",
     "reconciler.swept": "A sweep ended.",
     "reconciler.jobs_reclaimed": "The jobs of a worker whose lease lapsed were moved on.",
     "reconciler.items_failed": "Some items of a sweep could not be mended; the others were.",

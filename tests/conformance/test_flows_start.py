@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.errors import BadOption, NotCapable
 from holdfast.flow.model import FlowState, new_flow_id
 from holdfast.job.state import JobState
+from holdfast.store.contract.records import Capability
 from tests.conformance.builders import Scene
+from tests.support.backends import Inspectable, SqliteFile, opened
 from tests.support.flows import Trip, every, new_flow, quorum
+from tests.support.pooled import direct
 
 DIAMOND = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
 
@@ -86,3 +97,31 @@ async def test_a_flow_of_many_nodes(scene: Scene) -> None:
     await trip.end(*names)
     assert await trip.state("z") is JobState.READY
     assert (await trip.info()).open == 1
+
+
+def connected(url: str) -> sqlite3.Connection | psycopg.Connection:
+    """A connection of the caller's own, whose driver begins a transaction by itself."""
+    if url.startswith("sqlite"):
+        return sqlite3.connect(SqliteFile.path(url))
+    return psycopg.connect(direct(url))
+
+
+async def test_a_flow_starts_in_the_callers_transaction_or_not_at_all(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    flow = new_flow({"a": [], "b": ["a"]})
+    async with opened(url, clock) as store:
+        with closing(connected(url)) as connection:
+            assert store.flows.start_within_sync(connection, [flow])[0].how == "created"
+            connection.rollback()
+            assert await store.flows.get([flow.id]) == []
+            assert (await store.flows.start_within(connection, [flow]))[0].how == "created"
+            connection.commit()
+        assert [one.id for one in await store.flows.get([flow.id])] == [flow.id]
+
+
+async def test_a_store_that_joins_no_transaction_says_so(scene: Scene) -> None:
+    joins = Capability.JOIN_TRANSACTION in scene.store.capabilities
+    with pytest.raises(BadOption if joins else NotCapable):
+        scene.store.flows.start_within_sync(object(), [new_flow({"a": []})])

@@ -13,9 +13,9 @@ from holdfast.client.joining import WITHIN
 from holdfast.codec.calls import ENCODER
 from holdfast.codec.signature import Signature
 from holdfast.declaring.nodes import (
-    Group,
     MapNode,
     Node,
+    NodeGroup,
     Output,
     outputs_in,
     without_outputs,
@@ -285,11 +285,11 @@ def _upstreams(node: Node[Any]) -> list[Node[Any]]:
 def _gates(node: Node[Any], ids: Mapping[Node[Any], JobId]) -> tuple[NewGate, ...]:
     groups = [_gate(group, ids) for group in node.groups]
     if node.needs:
-        groups.insert(0, _gate(Group(len(node.needs), list(node.needs)), ids))
+        groups.insert(0, _gate(NodeGroup(len(node.needs), list(node.needs)), ids))
     return tuple(groups)
 
 
-def _gate(group: Group, ids: Mapping[Node[Any], JobId]) -> NewGate:
+def _gate(group: NodeGroup, ids: Mapping[Node[Any], JobId]) -> NewGate:
     edges = tuple(NewEdge(ids[node], group.wants) for node in group.nodes)
     return NewGate(group.need, edges, group.losers)
 

@@ -20,7 +20,7 @@ LoserWord = Literal["let_run", "cancel"]
 class Output:
     """Stands for a result that is not there yet. The worker puts the value in its place."""
 
-    def __init__(self, waits_for: Group, kind: type[Result | Winner | Each | Mapped]) -> None:
+    def __init__(self, waits_for: NodeGroup, kind: type[Result | Winner | Each | Mapped]) -> None:
         self.waits_for = waits_for
         self._kind = kind
 
@@ -41,7 +41,7 @@ class Output:
         raise BadFlow(f"{self!r} is not known yet: use flow.map(task, …) for a node per element")
 
 
-class Group:
+class NodeGroup:
     """Some nodes and how many of them are needed. It is made by `all_of`, `any_of`, `quorum`,
     `failed` and `ended`."""
 
@@ -92,7 +92,7 @@ class Node(Generic[R]):
         self.job = job
         self.delay = delay
         self.inputs: list[tuple[Path, Output]] = []
-        self.groups: list[Group] = []
+        self.groups: list[NodeGroup] = []
         self.shares: list[Share] = []
         self.needs: dict[Node[Any], None] = {}
 
@@ -104,13 +104,13 @@ class Node(Generic[R]):
         """The result of this node, to be passed to another node as an argument."""
         return cast("R", Output(all_of(self), Result))
 
-    def after(self, *conditions: Group | Share | Node[Any]) -> Self:
+    def after(self, *conditions: NodeGroup | Share | Node[Any]) -> Self:
         """Wait for these too: nodes that must succeed, or conditions such as `failed(node)`."""
         for one in conditions:
             match one:
                 case Node():
                     self.needs[one] = None
-                case Group():
+                case NodeGroup():
                     self.groups.append(one)
                 case Share():
                     self.shares.append(one)
@@ -151,29 +151,29 @@ class MapNode(Node[int], Generic[R]):
         return Share(self, float(fraction))
 
 
-def all_of(*nodes: Node[Any]) -> Group:
+def all_of(*nodes: Node[Any]) -> NodeGroup:
     """All of these nodes must succeed."""
-    return Group(len(nodes), nodes)
+    return NodeGroup(len(nodes), nodes)
 
 
-def any_of(*nodes: Node[Any], losers: LoserWord = "let_run") -> Group:
+def any_of(*nodes: Node[Any], losers: LoserWord = "let_run") -> NodeGroup:
     """One of these nodes must succeed. `losers="cancel"` cancels what nobody else needs then."""
-    return Group(1, nodes, losers=losers)
+    return NodeGroup(1, nodes, losers=losers)
 
 
-def quorum(need: int, *nodes: Node[Any], losers: LoserWord = "let_run") -> Group:
+def quorum(need: int, *nodes: Node[Any], losers: LoserWord = "let_run") -> NodeGroup:
     """So many of these nodes must succeed."""
-    return Group(need, nodes, losers=losers)
+    return NodeGroup(need, nodes, losers=losers)
 
 
-def failed(*nodes: Node[Any]) -> Group:
+def failed(*nodes: Node[Any]) -> NodeGroup:
     """One of these nodes must fail, or pass its deadline."""
-    return Group(1, nodes, FAILURE)
+    return NodeGroup(1, nodes, FAILURE)
 
 
-def ended(*nodes: Node[Any]) -> Group:
+def ended(*nodes: Node[Any]) -> NodeGroup:
     """All of these nodes must end, however they do."""
-    return Group(len(nodes), nodes, ANY_END)
+    return NodeGroup(len(nodes), nodes, ANY_END)
 
 
 def outputs_in(arguments: Mapping[str, Any]) -> list[tuple[Path, Output]]:
@@ -188,7 +188,7 @@ def _look(value: Any, path: Path, found: list[tuple[Path, Output]]) -> None:
     match value:
         case Output():
             found.append((path, value))
-        case Node() | Group():
+        case Node() | NodeGroup():
             raise BadFlow(f"argument {path[0]!r} is {value!r}: pass its result, {value!r}.output")
         case list() | tuple():
             for index, one in enumerate(value):

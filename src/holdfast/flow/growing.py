@@ -73,7 +73,7 @@ def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) ->
 
 
 def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewNode, ...]:
-    common = _arguments.decode(plan.args)
+    shared = _arguments.decode(plan.args)
     return tuple(
         NewNode(
             f"{plan.name}[{index}]",
@@ -81,7 +81,7 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
                 element_id(by, index),
                 plan.task,
                 plan.queue,
-                _encoder.encode({**common, plan.over: items[index]}).decode(),
+                _encoder.encode({**shared, plan.over: items[index]}).decode(),
                 plan.policy,
                 plan.priority,
                 tags=plan.tags,

@@ -36,7 +36,7 @@ from holdfast.store.sqlite.transaction import Row, Transaction
 _keep = msgspec.json.Decoder(dict[FlowState, float | None])
 
 
-class Ended(NamedTuple):
+class EndedNode(NamedTuple):
     """A node that has ended. `is_bad`: its end makes what it blocks bad, if that is skipped."""
 
     state: JobState
@@ -55,7 +55,7 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
     now."""
     nodes = _nodes(tx, ended)
     round_of = {
-        job_id: Ended(state, is_bad_end(state, is_bad=bool(nodes[job_id][3])))
+        job_id: EndedNode(state, is_bad_end(state, is_bad=bool(nodes[job_id][3])))
         for job_id, state in ended.items()
         if job_id in nodes
     }
@@ -68,7 +68,7 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
         _skip(tx, lost)
         are_new = True
         nodes = _nodes(tx, lost)
-        round_of = {job_id: Ended(JobState.SKIPPED, one.is_bad) for job_id, one in lost.items()}
+        round_of = {job_id: EndedNode(JobState.SKIPPED, one.is_bad) for job_id, one in lost.items()}
         if skipped >= CASCADE_LIMIT:
             _count_down(tx, round_of, nodes)
             for flow_id in {node[0] for node in nodes.values()}:
@@ -84,7 +84,7 @@ def judge_flows(tx: Transaction, flows: Iterable[FlowId]) -> None:
 
 
 def left_over(tx: Transaction, flows: Iterable[FlowId]) -> dict[str, JobState]:
-    """Ended nodes with edges that nobody has decided."""
+    """EndedNode nodes with edges that nobody has decided."""
     rows = tx.rows(steps("flows/settle")["left over"], (to_json(flows),))
     return {job_id: JobState(state) for job_id, state in rows}
 
@@ -107,7 +107,7 @@ def _nodes(tx: Transaction, ids: Iterable[str]) -> dict[str, Row]:
     return {job_id: tuple(columns) for job_id, *columns in rows}
 
 
-def _count_down(tx: Transaction, ended: Mapping[str, Ended], nodes: Mapping[str, Row]) -> None:
+def _count_down(tx: Transaction, ended: Mapping[str, EndedNode], nodes: Mapping[str, Row]) -> None:
     """Take these nodes from the live ones of their flows, and end a flow that has none left."""
     sql = steps("flows/settle")
     live = Counter(nodes[job_id][0] for job_id in ended)
@@ -133,7 +133,7 @@ def end_flow(tx: Transaction, flow: str, state: FlowState, keep: str) -> None:
 
 
 def _decide(
-    tx: Transaction, ended: Mapping[str, Ended], names: Mapping[str, str]
+    tx: Transaction, ended: Mapping[str, EndedNode], names: Mapping[str, str]
 ) -> dict[str, _Lost]:
     """Count the edges of these ends, and judge their gates. Returns what is to be skipped."""
     sql = steps("flows/settle")
