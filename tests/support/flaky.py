@@ -78,6 +78,7 @@ class FlakyStore:
         self.workers: Any = _Noun(store.workers, line)
         self.queues: Any = _Noun(store.queues, line)
         self.schedules: Any = _Noun(store.schedules, line)
+        self.flows: Any = _Noun(store.flows, line)
         self.audit: Any = _Noun(store.audit, line)
         self.operations: Any = _Noun(store.operations, line)
         self.shelf: Any = _Noun(store.shelf, line)

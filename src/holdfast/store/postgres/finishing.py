@@ -18,13 +18,15 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
-from holdfast.job.state import JobState
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.failures import SAMPLE_SECONDS
 from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
+from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
 
 LEASE_TRY_SECONDS = 0.1
 """How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
@@ -45,6 +47,8 @@ class Asked:
     plain: list[Transition]
     others: list[Transition]
     reclaim: Reclaim | None
+    pass_by: bool = False
+    """Whether flows that others have locked are passed by."""
 
 
 @dataclass(slots=True)
@@ -128,22 +132,50 @@ class PostgresFinishing(JobVerbs):
         try:
             return await self._connections.run(take, transaction=len(steps) > 1, again=False)
         except StoreUnavailable as error:
-            if not (asked.plain and waited_in_vain(error)):
+            if asked.pass_by or not waited_in_vain(error):
                 raise
-        # Somebody's open transaction has locked the job of a plain success. The guarded moves pass
-        # a locked job by.
-        return await self._apply(Asked([], [*asked.plain, *asked.others], asked.reclaim))
+        # Somebody's open transaction has locked the job of a plain success, or the flow of a node.
+        # The guarded moves pass a locked job by.
+        others = [*asked.plain, *asked.others]
+        return await self._apply(Asked([], others, asked.reclaim, pass_by=True))
 
     def _steps(self, asked: Asked) -> list[Step]:
-        """The steps that this batch needs, in their order."""
+        """The steps that this batch needs, in their order. Flows are locked before any lease: so
+        no two batches wait for each other in a circle."""
         steps: list[Step] = []
+        ends_nodes = any(map(_ends_node, asked.others))
+        if ends_nodes:
+            steps.append(self._lock_flows)
         if asked.plain:
             steps.append(self._succeed)
         if asked.others:
             steps.append(self._move)
+            if ends_nodes:
+                steps.append(self._settle)
             if any(move.cool is not None for move in asked.others):
                 steps.append(self._throttle)
         return steps
+
+    async def _lock_flows(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Lock the flows of all nodes that are to end. A node whose flow is passed by is not
+        moved."""
+        nodes = {move.id for move in asked.others if _ends_node(move)}
+        wait = None if self._waits_for_locks else milliseconds(FLOW_TRY_SECONDS)
+        found = await session.fetch("flows/lock_of", list(nodes), wait, asked.pass_by)
+        if away := nodes - {JobId(row[0]) for row in found}:
+            asked.others = [move for move in asked.others if move.id not in away]
+
+    async def _settle(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Decide what waits for the nodes that have ended."""
+        sources = {move.id: move.source for move in asked.others if move.ties & Tie.NODE}
+        ended = {
+            job: state
+            for job in sources
+            if (verdict := moved.verdicts.get(job)) and (state := verdict.state) in ENDED
+        }
+        idle = [job for job in ended if sources[job] is JobState.BLOCKED]
+        if ended:
+            await settle(session, self._connections, Settling(ended, are_new=True, idle=idle))
 
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
@@ -230,6 +262,12 @@ def _sorted_out(moves: Iterable[Transition], reclaim: Reclaim | None) -> Asked:
         plain = reclaim is None and move.is_plain_success
         (asked.plain if plain else asked.others).append(move)
     return asked
+
+
+def _ends_node(move: Transition) -> bool:
+    """Whether this move ends a node, or would if a cancel of the running node was asked for."""
+    ends = move.to in ENDED or move.source is JobState.RUNNING
+    return bool(move.ties & Tie.NODE) and ends
 
 
 def _twins(moves: Sequence[Transition]) -> list[int]:

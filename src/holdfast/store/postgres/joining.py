@@ -43,8 +43,7 @@ class PostgresJoining(JobVerbs):
         return borrowing.run_without_loop(self._lent(borrowed, work))
 
     async def _lent(self, borrowed: Borrowed, work: Work[T]) -> T:
-        await borrowed.require_transaction()
-        return await work(PostgresJobsWithin(BorrowedConnections(borrowed, self._connections)))
+        return await work(PostgresJobsWithin(await lent(borrowed, self._connections)))
 
 
 class PostgresJobsWithin(PostgresInserting, PostgresFinishing, PostgresOperating, PostgresReading):
@@ -62,30 +61,15 @@ class PostgresJobsWithin(PostgresInserting, PostgresFinishing, PostgresOperating
     async def _insert_within(self, session: Session, jobs: Sequence[NewJob]) -> list[Inserted]:
         if all(job.unique is None for job in jobs):
             return await insert_on(session, self._connections, jobs)
-        async with self._bounded(keys_of(jobs)) as bound:
+        async with bounded(self._connections, keys_of(jobs)) as bound:
             return await insert_on(session, self._connections, jobs, bound)
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         found = await self._connections.fetch("keys/of_jobs", list(ids))
         if not found:
             return await self._requeue(ids, None, by)
-        async with self._bounded(sorted({row["key"] for row in found})) as bound:
+        async with bounded(self._connections, sorted({row["key"] for row in found})) as bound:
             return await self._requeue(ids, bound, by)
-
-    @asynccontextmanager
-    async def _bounded(self, keys: Sequence[str]) -> AsyncIterator[str]:
-        """How long to wait for each key. A wait in vain is raised as `KeyHeld`. The caller's
-        transaction cannot go on after it, so the server cannot be asked any more which of several
-        keys it was."""
-        patience = self._connections.options.key_timeout
-        [(own, _)] = await self._connections.fetch("keys/lock_timeout", None)
-        try:
-            yield milliseconds(patience) if own == "0" else own
-        except Exception as error:
-            if waited_in_vain(error):
-                raise KeyHeld(keys, patience) from error
-            raise
-        await self._connections.fetch("keys/lock_timeout", own)
 
 
 class BorrowedConnections(Connections):
@@ -129,3 +113,25 @@ class _Statements:
                 whose = f"the database of this connection, which must be {self._where},"
                 raise SchemaMissing(whose) from error
             raise
+
+
+async def lent(borrowed: Borrowed, lender: Connections) -> BorrowedConnections:
+    """The connection of a caller who has begun a transaction."""
+    await borrowed.require_transaction()
+    return BorrowedConnections(borrowed, lender)
+
+
+@asynccontextmanager
+async def bounded(connections: Connections, keys: Sequence[str]) -> AsyncIterator[str]:
+    """How long to wait for each key. A wait in vain is raised as `KeyHeld`. The caller's
+    transaction cannot go on after it, so the server cannot be asked any more which of several
+    keys it was."""
+    patience = connections.options.key_timeout
+    [(own, _)] = await connections.fetch("keys/lock_timeout", None)
+    try:
+        yield milliseconds(patience) if own == "0" else own
+    except Exception as error:
+        if waited_in_vain(error):
+            raise KeyHeld(keys, patience) from error
+        raise
+    await connections.fetch("keys/lock_timeout", own)

@@ -8,6 +8,7 @@ from datetime import datetime
 from holdfast.clock import Clock, SystemClock
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.failures import Failures
+from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -20,6 +21,7 @@ from holdfast.store.contract.workers import Workers
 from holdfast.store.postgres.audit import PostgresAudit
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.failures import PostgresFailures
+from holdfast.store.postgres.flows import PostgresFlows
 from holdfast.store.postgres.health import PostgresHealth
 from holdfast.store.postgres.jobs import PostgresJobs
 from holdfast.store.postgres.operations import PostgresOperations
@@ -59,6 +61,7 @@ class PostgresStore:
         self.queues: Queues = PostgresQueues(self._connections)
         self.workers: Workers = PostgresWorkers(self._connections)
         self.schedules: Schedules = PostgresSchedules(self._connections)
+        self.flows: Flows = PostgresFlows(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
         self.operations: Operations = PostgresOperations(self._connections)
         self.shelf = PostgresShelf(self._connections)

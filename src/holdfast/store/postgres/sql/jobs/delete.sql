@@ -1,7 +1,9 @@
 -- $1 now   $2 ids
 -- uses: removed counted
 with gone as (
-    delete from {{schema}}.outcome where job_id = any ($2::uuid[]) returning job_id, queue, task, state
+    delete from {{schema}}.outcome
+    where job_id = any ($2::uuid[]) and ties & 1 = 0 -- no nodes
+    returning job_id, queue, task, state
 ),
 {{removed}},
 counting as (

@@ -103,14 +103,14 @@ to_outcome as (
     insert into {{schema}}.outcome (job_id, state, queue, priority, task, attempts, crashes, fence,
         ties, claimed_at, worker_id, finished_at, expires_at, result, reason, fingerprint)
     select job_id, state, queue, priority, task, attempts, crashes, fence, ties, claimed_at,
-        worker_id, {{now}}, {{now}} + interval '1 second' * coalesce(
+        worker_id, {{now}}, case when ties & 1 = 0 then {{now}} + interval '1 second' * coalesce(
             (select (settings ->> case state when 'succeeded' then 'retain_succeeded'
                 when 'failed' then 'retain_failed' else 'retain_other' end)::float8
              from {{schema}}.queue where queue.name = closed.queue),
             case when stopped then
                 (select {{retention_of_policy}} from {{schema}}.job where job.id = closed.job_id)
             else keep end
-        ),
+        ) end, -- a node is kept as long as its flow
         case when stopped then null else result end, why, fingerprint
     -- the table refuses a state that is not of an ended job, so an unknown state is an error
     from closed where state not in

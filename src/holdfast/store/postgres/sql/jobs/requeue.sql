@@ -22,7 +22,7 @@ ended as materialized (
     select outcome.job_id, outcome.queue, outcome.priority, outcome.task, outcome.attempts,
         outcome.fence, outcome.ties, outcome.state
     from {{schema}}.outcome
-    where outcome.job_id = any ($3::uuid[])
+    where outcome.job_id = any ($3::uuid[]) and outcome.ties & 1 = 0 -- no nodes
     order by outcome.job_id for update skip locked
 ),
 keyed as materialized (

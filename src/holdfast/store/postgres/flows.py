@@ -1,0 +1,338 @@
+"""Flows on Postgres.
+
+A verb that changes flows locks their rows first, in order of id, by a statement of its own. So all
+changes of one flow come one after the other, and each sees what the one before has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from holdfast.errors import KeyHeld, StoreUnavailable
+from holdfast.flow.model import (
+    FLOW_ENDED,
+    FLOW_LIVE,
+    CloseWhat,
+    Errand,
+    ErrandKind,
+    FlowId,
+    FlowInfo,
+    FlowState,
+    GateInfo,
+    Grown,
+    Growth,
+    Losers,
+    Mending,
+    NewEdge,
+    NewFlow,
+    NodeInfo,
+    NodeInput,
+    Reopening,
+)
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+from holdfast.store import borrowing
+from holdfast.store.borrowing import Borrowed
+from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.graphs import Added, add, start_on
+from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
+from holdfast.store.postgres.joining import bounded, lent
+from holdfast.store.postgres.rows import STATES
+from holdfast.store.postgres.settling import Settling, lock, settle
+
+T = TypeVar("T")
+
+
+class PostgresFlows:
+    """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
+        if not flows:
+            return []
+        patience = self._connections.options.key_timeout
+        try:
+            return await self._connections.run(
+                lambda session: start_on(session, self._connections, flows, milliseconds(patience)),
+                transaction=True,
+            )
+        except StoreUnavailable as error:
+            if waited_in_vain(error):
+                raise KeyHeld(_keys(flows), patience) from error
+            raise
+
+    async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        return await self._start_lent(borrowing.recognise(connection), flows)
+
+    def start_within_sync(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
+        borrowed = borrowing.recognise_sync(connection)
+        return borrowing.run_without_loop(self._start_lent(borrowed, flows))
+
+    async def _start_lent(self, borrowed: Borrowed, flows: Sequence[NewFlow]) -> list[Started]:
+        own = await lent(borrowed, self._connections)
+        if not (keys := _keys(flows)):
+            return await own.run(lambda session: start_on(session, own, flows, None))
+        async with bounded(own, keys) as bound:
+            return await own.run(lambda session: start_on(session, own, flows, bound))
+
+    async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
+        async def work(session: Session) -> list[Grown]:
+            return [await self._extend(session, growth) for growth in growths]
+
+        return await self._locked({growth.flow for growth in growths}, work, [])
+
+    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
+        found = await self._connections.fetch("flows/inputs", list(ids)) if ids else []
+        return {
+            JobId(job_id): NodeInput(FlowId(flow), flow_name, FlowState(state), name, inputs)
+            for job_id, flow, flow_name, state, name, inputs in found
+        }
+
+    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        async def work(session: Session) -> list[FlowId]:
+            return _in_order(ids, await session.fetch("flows/pause", list(ids)))
+
+        return await self._locked(ids, work, [])
+
+    async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
+        async def work(session: Session) -> list[FlowId]:
+            resumed = _in_order(ids, await session.fetch("flows/resume", list(ids)))
+            if resumed:
+                await settle(session, self._connections, Settling({}, judge=resumed))
+            return resumed
+
+        return await self._locked(ids, work, [])
+
+    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+        async def work(session: Session) -> list[FlowId]:
+            channel, stops = self._connections.options.channel, what is not CloseWhat.BLOCKED
+            found = await session.timed("flows/close", channel, list(ids), what.value, stops)
+            return _in_order(ids, found)
+
+        return await self._locked(ids, work, [])
+
+    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+        async def work(session: Session) -> list[FlowId]:
+            return [plan.flow for plan in plans if await self._reopen(session, plan)]
+
+        return await self._locked({plan.flow for plan in plans}, work, [])
+
+    async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
+        return [
+            Errand(
+                number,
+                FlowId(flow),
+                ErrandKind(kind),
+                None if job is None else JobId(job),
+                None if what is None else CloseWhat(what),
+                at,
+            )
+            for number, flow, kind, job, what, at in await self._connections.fetch(
+                "flows/errands", limit, int(after or 0)
+            )
+        ]
+
+    async def settle(self, ids: Sequence[FlowId]) -> None:
+        async def work(session: Session) -> None:
+            if left := await _left_over(session, ids):
+                await settle(session, self._connections, Settling(left))
+
+        await self._locked(ids, work, None)
+
+    async def done(self, errands: Sequence[str]) -> None:
+        if errands:
+            await self._connections.fetch("flows/done", [*map(int, errands)])
+
+    async def mend(self, plans: Sequence[Mending]) -> list[FlowId]:
+        async def work(session: Session) -> list[FlowId]:
+            return [plan.flow for plan in plans if await self._mend(session, plan)]
+
+        return await self._locked({plan.flow for plan in plans}, work, [])
+
+    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
+        found = await self._connections.fetch("flows/get", list(ids)) if ids else []
+        return [_flow(row) for row in found]
+
+    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
+        states = which.states or frozenset(FlowState)
+        found = await self._connections.fetch(
+            "flows/page",
+            list(which.ids) or None,
+            [state.value for state in which.states] or None,
+            list(which.names) or None,
+            list(which.tags) or None,
+            which.created_after,
+            which.created_before,
+            cursor,
+            limit + 1,
+            bool(states & FLOW_LIVE),
+            bool(states & FLOW_ENDED),
+        )
+        flows = tuple(_flow(row) for row in found[:limit])
+        return FlowPage(flows, flows[-1].id if len(found) > limit else None)
+
+    async def count(self) -> dict[FlowState, int]:
+        found = await self._connections.fetch("flows/count")
+        return {FlowState(state): flows for state, flows in found}
+
+    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
+        async def work(session: Session) -> list[NodeInfo]:
+            rows = await session.fetch("flows/nodes", flow, limit, after or "")
+            blocked = [row["job_id"] for row in rows if row["state"] == JobState.BLOCKED]
+            gates = await session.fetch("flows/gates", blocked) if blocked else []
+            return _nodes(rows, gates)
+
+        return await self._connections.run(work)
+
+    async def graph(self, flow: FlowId) -> list[str]:
+        return [text for (text,) in await self._connections.fetch("flows/graph", flow)]
+
+    async def prune(self, limit: int) -> int:
+        async def work(session: Session) -> int:
+            over = [flow for (flow,) in await session.timed("flows/over", limit)]
+            if over:
+                await session.timed("flows/prune", over)
+            return len(over)
+
+        return await self._connections.run(work, transaction=True)
+
+    async def _locked(
+        self, flows: Iterable[FlowId], work: Callable[[Session], Awaitable[T]], nothing: T
+    ) -> T:
+        """Do work on flows in one transaction, when they are locked."""
+        ids = sorted(flows)
+
+        async def steps(session: Session) -> T:
+            await lock(session, ids)
+            return await work(session)
+
+        return await self._connections.run(steps, transaction=True) if ids else nothing
+
+    async def _extend(self, session: Session, growth: Growth) -> Grown:
+        names = [node.name for node in growth.nodes]
+        found = await session.fetch("flows/extend", growth.flow, growth.by, growth.fence, names)
+        if not found or found[0]["state"] not in (FlowState.RUNNING, FlowState.PAUSED):
+            return Grown.OVER
+        if not found[0]["held"]:
+            return Grown.NOT_HELD
+        new = [node for node in growth.nodes if node.name not in found[0]["known"]]
+        if growth.nodes and not new:
+            return Grown.GROWN
+        targets = set(growth.gates) - {node.job.id for node in growth.nodes}
+        first = await _next_gates(session, growth.flow, targets)
+        if len(first) < len(targets):
+            return Grown.TARGET_GONE
+        added = Added()
+        added.add_nodes(growth.flow, new)
+        for job, gates in growth.gates.items():
+            added.add_gates(growth.flow, job, gates, first.get(job, 0))
+        if growth.graph is not None:
+            added.graphs.append((growth.flow, growth.graph))
+        await session.fetch("flows/grow", growth.flow, len(new))
+        await add(session, self._connections, new, added)
+        await self._count(session, growth.flow, added)
+        return Grown.GROWN
+
+    async def _count(self, session: Session, flow: FlowId, added: Added) -> None:
+        """Count the edges whose upstream had ended before they were written, and judge all gates
+        of the flow."""
+        found = await session.fetch("flows/ended_among", added.upstreams)
+        await settle(session, self._connections, Settling(_states(found), judge=[flow]))
+
+    async def _reopen(self, session: Session, plan: Reopening) -> bool:
+        channel, anew = self._connections.options.channel, list(plan.counted_anew)
+        values = (channel, plan.flow, plan.epoch, list(plan.ready), list(plan.blocked), anew)
+        if not await session.timed("flows/reopen", *values):
+            return False
+        added = Added()
+        for job, gates in (plan.blocked | plan.counted_anew).items():
+            added.add_gates(plan.flow, job, gates)
+        await added.write(session)
+        await self._count(session, plan.flow, added)
+        return True
+
+    async def _mend(self, session: Session, plan: Mending) -> bool:
+        found = await session.fetch("flows/mend", plan.flow, plan.epoch, list(plan.gates))
+        if not found:
+            return False
+        waiting, added = [JobId(job) for job in found[0]["waiting"]], Added()
+        for job in waiting:
+            added.add_gates(plan.flow, job, plan.gates[job])
+        await added.write(session)
+        left = await _left_over(session, [plan.flow])
+        free = [job for job in waiting if not plan.gates[job]]
+        what = Settling(left, judge=[plan.flow], ungated=free)
+        await settle(session, self._connections, what)
+        return True
+
+
+def _keys(flows: Iterable[NewFlow]) -> list[str]:
+    return sorted({flow.unique_key for flow in flows if flow.unique_key is not None})
+
+
+def _in_order(ids: Iterable[FlowId], found: Iterable[Any]) -> list[FlowId]:
+    """The flows that a statement answered with, in the order asked."""
+    changed = {row["id"] for row in found}
+    return [flow for flow in dict.fromkeys(ids) if flow in changed]
+
+
+async def _next_gates(session: Session, flow: FlowId, targets: Iterable[JobId]) -> dict[JobId, int]:
+    """The numbers that the next gates of these nodes get, if they are blocked."""
+    ids = list(targets)
+    found = await session.fetch("flows/targets", flow, ids) if ids else []
+    return {JobId(job): first for job, first in found}
+
+
+async def _left_over(session: Session, flows: Sequence[FlowId]) -> dict[JobId, JobState]:
+    return _states(await session.fetch("flows/left_over", list(flows)))
+
+
+def _states(found: Iterable[Any]) -> dict[JobId, JobState]:
+    return {JobId(job): STATES[state] for job, state in found}
+
+
+def _flow(row: Any) -> FlowInfo:
+    return FlowInfo(
+        id=FlowId(row["id"]),
+        name=row["name"],
+        state=FlowState(row["state"]),
+        total=row["total"],
+        open=row["open"],
+        failed=row["failed"],
+        epoch=row["epoch"],
+        created_at=row["created_at"],
+        unique_key=row["unique_key"],
+        tags=tuple(row["tags"]),
+        parent=None if row["parent"] is None else JobId(row["parent"]),
+        reason=row["reason"],
+        finished_at=row["finished_at"],
+        expires_at=row["expires_at"],
+    )
+
+
+def _nodes(rows: Iterable[Any], gates: Iterable[Any]) -> list[NodeInfo]:
+    of_job: dict[str, list[GateInfo]] = {}
+    for job_id, n, need, total, won, lost, losers, upstreams, wants in gates:
+        pairs = zip(upstreams, wants, strict=True)
+        edges = tuple(NewEdge(JobId(upstream), bits) for upstream, bits in pairs)
+        gate = GateInfo(n, need, total, won, lost, Losers(losers), edges)
+        of_job.setdefault(job_id, []).append(gate)
+    return [
+        NodeInfo(
+            name=name,
+            job_id=JobId(job_id),
+            state=STATES[state],
+            is_sink=is_sink,
+            task=task,
+            queue=queue,
+            attempts=attempts,
+            reason=reason,
+            gates=tuple(of_job.get(job_id, ())),
+            finished_at=finished_at,
+        )
+        for name, job_id, state, is_sink, task, queue, attempts, reason, finished_at in rows
+    ]

@@ -1,0 +1,55 @@
+"""What the end of a node does to its flow, in the transaction that ends it.
+
+The server does it in a function of the schema (`settle` in migrations/0012_flows.sql): a cascade of
+skips has many rounds, and none of them waits for this program. Before it, in a statement of its
+own, the flows are locked. Without the lock two transactions that end two upstreams of one gate
+would each count the gate without the other's end, and nobody would open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.flow.model import CASCADE_LIMIT, FlowId
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+from holdfast.store.postgres.connection import Connections, Session
+
+FLOW_TRY_SECONDS = 0.25
+"""How long an end waits for its flow. Workers lock a flow for milliseconds, but a caller's own
+transaction may lock it for long. Then the ends of this flow's nodes are refused, and all others are
+not held up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What is to be settled. `are_new`: the ended nodes counted as live until now. `idle`: those of
+    them that were blocked. `judge`: flows of which all gates are judged. `ungated`: blocked nodes
+    that wait for nothing."""
+
+    ended: Mapping[JobId, JobState]
+    are_new: bool = False
+    idle: Sequence[JobId] = ()
+    judge: Sequence[FlowId] = ()
+    ungated: Sequence[JobId] = ()
+
+
+async def lock(session: Session, flows: Sequence[FlowId]) -> None:
+    """Lock flows in order of id. Every verb that changes flows begins with it."""
+    await session.fetch("flows/lock", list(flows))
+
+
+async def settle(session: Session, connections: Connections, what: Settling) -> None:
+    """Decide all edges of these nodes, with all that follows. Their flows are locked."""
+    await session.timed(
+        "flows/settle",
+        connections.options.channel,
+        list(what.ended),
+        list(what.ended.values()),
+        what.are_new,
+        list(what.idle),
+        list(what.judge),
+        list(what.ungated),
+        CASCADE_LIMIT,
+    )

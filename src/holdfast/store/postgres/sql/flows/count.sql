@@ -1,0 +1,1 @@
+select state, count(*) as flows from {{schema}}.flow group by state

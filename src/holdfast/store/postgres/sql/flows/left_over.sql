@@ -1,0 +1,13 @@
+-- $1 flows
+-- Ended nodes of these flows with edges that nobody has decided.
+select node.job_id::text, outcome.state
+from unnest($1::uuid[]) as asked (id)
+cross join lateral (
+    select job_id from {{schema}}.node where node.flow_id = asked.id
+) as node
+cross join lateral (
+    select from {{schema}}.edge where edge.upstream = node.job_id limit 1
+) as edge
+cross join lateral (
+    select state from {{schema}}.outcome where outcome.job_id = node.job_id limit 1
+) as outcome

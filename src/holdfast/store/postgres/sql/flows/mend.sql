@@ -1,0 +1,40 @@
+-- $1 flow   $2 epoch   $3 nodes that should have other gates
+-- Drops the gates of those that are blocked, and counts the live nodes of the flow anew. Answers with a
+-- row if the flow is at this epoch and has not ended. The flow is locked.
+with allowed as materialized (
+    select id from {{schema}}.flow
+    where id = $1::uuid and epoch = $2::bigint and finished_at is null
+),
+waiting as materialized (
+    select asked.id
+    from unnest($3::uuid[]) as asked (id)
+    cross join allowed
+    cross join lateral (
+        select from {{schema}}.blocked where blocked.job_id = asked.id limit 1
+    ) as waits
+    cross join lateral (
+        select from {{schema}}.node where node.job_id = asked.id and node.flow_id = $1::uuid limit 1
+    ) as own
+),
+no_gates as (
+    delete from {{schema}}.gate where job_id = any (array(select id from waiting))
+),
+no_edges as (
+    delete from {{schema}}.edge where downstream = any (array(select id from waiting))
+),
+recount as materialized (
+    select count(*) filter (where outcome.state is null) as open,
+        count(*) filter (where node.is_sink and (outcome.state in ('failed', 'expired')
+            or (outcome.state = 'skipped' and node.is_bad))) as failed
+    from {{schema}}.node
+    left join lateral (
+        select state from {{schema}}.outcome where outcome.job_id = node.job_id limit 1
+    ) as outcome on true
+    where node.flow_id = $1::uuid
+),
+recounted as (
+    update {{schema}}.flow set open = recount.open, failed = recount.failed
+    from recount where flow.id = (select id from allowed)
+    returning flow.id
+)
+select array(select id::text from waiting) as waiting from recounted

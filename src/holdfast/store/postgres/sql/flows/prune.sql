@@ -1,0 +1,28 @@
+-- $1 now   $2 flows
+-- uses: removed counted
+-- The flows are locked.
+with nodes as (
+    delete from {{schema}}.node where flow_id = any ($2::uuid[]) returning job_id
+),
+gone as (
+    delete from {{schema}}.outcome where job_id = any (array(select job_id from nodes))
+    returning job_id, queue, task, state
+),
+{{removed}},
+gates as (
+    delete from {{schema}}.gate where flow_id = any ($2::uuid[])
+),
+graphs as (
+    delete from {{schema}}.flow_graph where flow_id = any ($2::uuid[])
+),
+errands as (
+    delete from {{schema}}.errand where flow_id = any ($2::uuid[])
+),
+flows as (
+    delete from {{schema}}.flow where id = any ($2::uuid[])
+),
+counting as (
+    select queue, task, state as source, '' as target, 'pruned' as what from gone
+),
+{{counted}}
+select count(*)::int from gone

@@ -1,0 +1,104 @@
+-- $1 now   $2 channel   $3 flow   $4 epoch   $5 nodes that are ready at once   $6 nodes that are to be
+-- blocked   $7 nodes that are blocked, and get other gates
+-- uses: counted woken
+-- Changes all or nothing, and answers with the flow if it changed. The flow is locked.
+with wanted as materialized (
+    select id, bool_or(waits) as waits
+    from (
+        select id, false as waits from unnest($5::uuid[]) as ready (id)
+        union all
+        select id, true from unnest($6::uuid[]) as blocked (id)
+    ) as named
+    group by id
+),
+ended as materialized (
+    select outcome.*, node.is_sink, node.is_bad, wanted.waits
+    from wanted
+    cross join lateral (
+        select job_id, state, queue, priority, task, fence, ties
+        from {{schema}}.outcome where outcome.job_id = wanted.id limit 1
+    ) as outcome
+    cross join lateral (
+        select is_sink, is_bad from {{schema}}.node
+        where node.job_id = wanted.id and node.flow_id = $3::uuid limit 1
+    ) as node
+),
+waiting as materialized (
+    select asked.id
+    from (select distinct id from unnest($7::uuid[]) as given (id)) as asked
+    cross join lateral (
+        select from {{schema}}.blocked where blocked.job_id = asked.id limit 1
+    ) as waits
+    cross join lateral (
+        select from {{schema}}.node where node.job_id = asked.id and node.flow_id = $3::uuid limit 1
+    ) as own
+),
+allowed as materialized (
+    select flow.id from {{schema}}.flow
+    where flow.id = $3::uuid and flow.epoch = $4::bigint and flow.state <> 'cancelling'
+    and (select count(*) from ended) = (select count(*) from wanted)
+    and (select count(*) from waiting)
+        = (select count(distinct id) from unnest($7::uuid[]) as given (id))
+    and not exists (
+        select from {{schema}}.flow as other
+        where other.unique_key = flow.unique_key and other.finished_at is null
+        and other.id <> flow.id
+    )
+),
+again as materialized (
+    select ended.* from ended cross join allowed
+),
+reopened as (
+    update {{schema}}.flow
+    set state = case when state = 'paused' then 'paused' else 'running' end,
+        open = open + (select count(*) from again),
+        failed = failed - (
+            select count(*) from again
+            where is_sink and (state in ('failed', 'expired') or (state = 'skipped' and is_bad))
+        ),
+        epoch = epoch + 1, cancel_asked = false, finished_at = null, expires_at = null
+    where id = (select id from allowed)
+    returning id
+),
+gone as (
+    delete from {{schema}}.outcome where job_id = any (array(select job_id from again))
+),
+no_gates as (
+    delete from {{schema}}.gate where job_id = any (array(select waiting.id from waiting cross join allowed))
+),
+no_edges as (
+    delete from {{schema}}.edge
+    where downstream = any (array(select waiting.id from waiting cross join allowed))
+),
+not_bad as (
+    update {{schema}}.node set is_bad = false
+    where job_id = any (array(select job_id from again where is_bad))
+),
+undated as (
+    -- the deadline went with the end
+    update {{schema}}.job set deadline_at = null
+    where id = any (array(select job_id from again)) and deadline_at is not null
+),
+to_ready as (
+    insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
+    select job_id, queue, priority, task, fence, ties, {{now}}
+    from again where not waits order by job_id
+),
+to_blocked as (
+    insert into {{schema}}.blocked (job_id, queue, priority, task, fence, ties)
+    select job_id, queue, priority, task, fence, ties from again where waits
+),
+counting as (
+    select queue, task, state as source, case when waits then 'blocked' else 'ready' end as target,
+        'requeued' as what
+    from again
+),
+{{counted}},
+now_ready as (
+    select queue from again where not waits
+),
+now_timed as (
+    select where false
+),
+{{woken}}
+select reopened.id::text, woken.calls from reopened cross join woken

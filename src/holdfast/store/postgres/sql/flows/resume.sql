@@ -1,0 +1,3 @@
+-- $1 ids
+update {{schema}}.flow set state = 'running' where id = any ($1::uuid[]) and state = 'paused'
+returning id::text
