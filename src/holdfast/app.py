@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from holdfast.client.client import Client
     from holdfast.client.sync import SyncClient
-    from holdfast.encryption.keyring import Keyring
     from holdfast.declaring.flows import Flow
+    from holdfast.encryption.keyring import Keyring
     from holdfast.enqueue.options import Seconds
     from holdfast.job.policy import Retention
     from holdfast.opened_worker import OpenedWorker

@@ -10,6 +10,7 @@ from holdfast.encryption.keyring import Keyring
 from holdfast.encryption.sealing import Sealing
 from holdfast.store.contract.audit import Audit
 from holdfast.store.contract.failures import Failures
+from holdfast.store.contract.flows import Flows
 from holdfast.store.contract.health import Health
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.operations import Operations
@@ -23,6 +24,7 @@ from holdfast.store.contract.wakeups import Wakeups
 from holdfast.store.contract.workers import Workers
 from holdfast.store.sealed.audit import SealedAudit
 from holdfast.store.sealed.failures import SealedFailures
+from holdfast.store.sealed.flows import SealedFlows
 from holdfast.store.sealed.jobs import SealedJobs
 from holdfast.store.sealed.operations import SealedOperations
 from holdfast.store.sealed.records import Records
@@ -45,6 +47,10 @@ class SealedStore:
     @cached_property
     def schedules(self) -> Schedules:
         return SealedSchedules(self.behind.schedules, self._records)
+
+    @cached_property
+    def flows(self) -> Flows:
+        return SealedFlows(self.behind.flows, self._records)
 
     @cached_property
     def audit(self) -> Audit:
