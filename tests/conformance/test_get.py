@@ -34,7 +34,7 @@ async def test_a_job_is_found_wherever_it_is(scene: Scene, state: JobState) -> N
 
 
 @pytest.mark.parametrize("end", [RETURNED, FAILED, Cancelled()])
-@pytest.mark.parametrize("ties", [0, 1])
+@pytest.mark.parametrize("ties", [0, 8])
 async def test_an_ended_job_names_the_worker_that_held_it(
     scene: Scene, end: End, ties: int
 ) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,31 +28,51 @@ from holdfast.flow.model import (
     Reopening,
 )
 from holdfast.job.ids import JobId
-from holdfast.job.state import ENDED
-from holdfast.store.valkey.inserting import job_row
+from holdfast.job.policy import readable_part
+from holdfast.job.record import NewJob
+from holdfast.job.state import ENDED, JobState
+from holdfast.job.ties import NO_TIES
+from holdfast.store.valkey.inserting import fresh_record, job_row
 from holdfast.store.valkey.layout import (
     FlowRow,
+    GateRow,
     GrowthRow,
+    JobRow,
     MendingRow,
     NewFlowRow,
     NewGateRow,
-    NewNodeRow,
+    NewNodesRow,
+    NodeLineRow,
     NodeRow,
     NodeState,
     ReopeningRow,
 )
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
-from holdfast.store.valkey.replies import scored
-from holdfast.store.valkey.rows import STATES, known, nested, pack, to_record
+from holdfast.store.valkey.replies import paired
+from holdfast.store.valkey.rows import STATES, body, known, nested, pack, to_record
 from holdfast.store.valkey.spread import SPREADS
 
 ARRIVALS = 0x10000
 """How many arrival numbers one base has."""
 
 Indexes = Iterator[int]
+
+
+class _Line(NamedTuple):
+    """What the records of nodes in one line share."""
+
+    queue: str
+    task: str
+    priority: int
+    timeout: float | None
+    ties: int
+    is_blocked: bool
+
+
 Gates = Mapping[JobId, Sequence[NewGate]]
 
 to_flow_row = msgspec.msgpack.Decoder(FlowRow).decode
+to_node_state = msgspec.msgpack.Decoder(NodeState).decode
 to_node_row = msgspec.msgpack.Decoder(NodeRow).decode
 
 
@@ -74,18 +95,80 @@ def new_flow_row(flow: NewFlow, indexes: Indexes) -> NewFlowRow:
         keep_failed=_seconds(flow.keep.get(FlowState.FAILED)),
         keep_cancelled=_seconds(flow.keep.get(FlowState.CANCELLED)),
     )
-    return NewFlowRow(flow.id, row, flow.graph, _new_nodes(flow.id, flow.nodes, indexes))
+    return NewFlowRow(flow.id, row, flow.graph, new_nodes_row(flow.id, flow.nodes, indexes))
 
 
-def growth_row(growth: Growth, indexes: Indexes) -> GrowthRow:
+def growth_row(growth: Growth, nodes: Sequence[NewNode]) -> GrowthRow:
+    """`nodes`: those of the growth that the flow does not have yet."""
+    kept = {node.job.id for node in growth.nodes} - {node.job.id for node in nodes}
+    gates = {node: some for node, some in growth.gates.items() if node not in kept}
     return GrowthRow(
         growth.flow,
         growth.by,
         growth.fence,
-        _new_nodes(growth.flow, growth.nodes, indexes),
-        _gates(growth.gates),
+        new_nodes_row(growth.flow, nodes, count()),
+        _gates(gates),
         False if growth.graph is None else growth.graph,
     )
+
+
+def new_nodes_row(flow: FlowId, nodes: Sequence[NewNode], indexes: Indexes) -> NewNodesRow:
+    """All that a script would write for new nodes is packed here, but for times and arrivals.
+    `indexes` order the arrival of the nodes within their call."""
+    new = {node.job.id for node in nodes}
+    given = NewNodesRow([], [], [], [], [], [])
+    lines: dict[_Line, list[object]] = {}
+    outs: dict[str, list[str]] = {}
+    for node in nodes:
+        index, job_id = next(indexes) % ARRIVALS, node.job.id
+        _add_job(node.job, index, given.jobs, lines)
+        given.names += (node.name, job_id)
+        spread = index % SPREADS
+        row = NodeRow(flow, node.name, node.inputs, spread)
+        given.texts += (f"n:{job_id}", nested(pack(row)))
+        given.texts += (f"g:{job_id}", nested(pack(_node_state(flow, node, spread))))
+        for serial, gate in enumerate(node.gates):
+            waits = "".join(f"{edge.upstream}:{edge.wants};" for edge in gate.edges)
+            given.texts += (f"in:{job_id}:{serial}", waits)
+            for edge in gate.edges:
+                if edge.upstream in new:
+                    text = f"{job_id}:{serial}:{edge.wants};"
+                    outs.setdefault(edge.upstream, []).append(text)
+                else:
+                    given.edges.extend((edge.upstream, job_id, serial, edge.wants))
+            if not 0 < gate.need <= gate.total:
+                given.decided.append(job_id)
+    for upstream, texts in outs.items():
+        given.texts += (f"out:{upstream}", "".join(texts))
+    given.lines.extend(_node_line(line, jobs) for line, jobs in lines.items())
+    return given
+
+
+def _add_job(
+    job: NewJob, index: int, others: list[JobRow], lines: dict[_Line, list[object]]
+) -> None:
+    """Most nodes are as plain as a job can be that has ties and may be blocked."""
+    if not msgspec.structs.replace(job, ties=NO_TIES, blocked=False).is_plain:
+        others.append(job_row(job, index))
+        return
+    timeout = readable_part(job.policy).timeout
+    shared = _Line(job.queue, job.task, job.priority, timeout, job.ties, job.blocked)
+    jobs = lines.setdefault(shared, [])
+    jobs += (job.id, nested(body(job, index)), index)
+
+
+def _node_line(line: _Line, jobs: list[object]) -> NodeLineRow:
+    state = JobState.BLOCKED if line.is_blocked else JobState.READY
+    pieces = fresh_record(line.queue, line.task, line.priority, line.timeout, line.ties, state)
+    return NodeLineRow(line.queue, line.task, line.priority, line.is_blocked, *pieces, jobs)
+
+
+def _node_state(flow: FlowId, node: NewNode, spread: int) -> NodeState:
+    gates = tuple(
+        GateRow(n, n, gate.need, gate.total, 0, 0, gate.losers.value, False)
+        for n, gate in enumerate(node.gates)
+    )
+    return NodeState(flow, node.is_sink, False, _seconds(node.delay), len(gates), gates, spread)
 
 
 def reopening_row(plan: Reopening) -> ReopeningRow:
@@ -100,23 +183,6 @@ def reopening_row(plan: Reopening) -> ReopeningRow:
 
 def mending_row(plan: Mending) -> MendingRow:
     return MendingRow(plan.flow, plan.epoch, _gates(plan.gates))
-
-
-def _new_nodes(flow: FlowId, nodes: Iterable[NewNode], indexes: Indexes) -> list[NewNodeRow]:
-    """`indexes` order the arrival of the nodes within their call."""
-    return [_new_node(flow, node, next(indexes) % ARRIVALS) for node in nodes]
-
-
-def _new_node(flow: FlowId, node: NewNode, index: int) -> NewNodeRow:
-    row = NodeRow(flow, node.name, node.inputs, index % SPREADS)
-    return NewNodeRow(
-        job=job_row(node.job, index),
-        name=node.name,
-        row=nested(pack(row)),
-        is_sink=node.is_sink,
-        delay=_seconds(node.delay),
-        gates=[_new_gate(gate) for gate in node.gates],
-    )
 
 
 def _gates(gates: Gates) -> list[tuple[str, list[NewGateRow]]]:
@@ -162,29 +228,28 @@ def node_input(node: NodeRow, flow: FlowRow) -> NodeInput:
     return NodeInput(FlowId(node.flow), flow.name, FlowState(flow.state), node.name, node.inputs)
 
 
-def node_info(member: bytes, blob: bytes, edges: Sequence[Any]) -> NodeInfo:
+def node_info(member: bytes, blob: bytes, packed: bytes, edges: Sequence[Any]) -> NodeInfo:
     """`member` is the name of a node with its id, `edges` are those of its open gates."""
     name, job_id = split_name(member)
-    row = to_record(blob)
-    if not isinstance(row.node, NodeState):
-        raise ValueError(f"the record of {job_id} does not say that it is a node")
+    row, node = to_record(blob), to_node_state(packed)
     state = STATES[row.state]
     return NodeInfo(
         name=name,
         job_id=job_id,
         state=state,
-        is_sink=row.node.is_sink,
+        is_sink=node.is_sink,
         task=row.task,
         queue=row.queue,
         attempts=row.attempts,
         reason=known(row.reason),
-        gates=tuple(_gate_infos(row.node, edges)),
+        gates=tuple(_gate_infos(node, edges)),
         finished_at=to_optional_datetime(row.at) if state in ENDED else None,
     )
 
 
 def _gate_infos(node: NodeState, edges: Sequence[Any]) -> Iterator[GateInfo]:
     for gate, undecided in zip(node.gates, edges, strict=True):
+        left = sorted((upstream, int(wants)) for upstream, wants in paired(undecided))
         yield GateInfo(
             gate.n,
             gate.need,
@@ -192,16 +257,8 @@ def _gate_infos(node: NodeState, edges: Sequence[Any]) -> Iterator[GateInfo]:
             gate.won,
             gate.lost,
             Losers(gate.losers),
-            tuple(
-                sorted(
-                    (NewEdge(JobId(u), int(wants)) for u, wants in scored(undecided)), key=_upstream
-                )
-            ),
+            tuple(NewEdge(JobId(upstream), wants) for upstream, wants in left),
         )
-
-
-def _upstream(edge: NewEdge) -> str:
-    return edge.upstream
 
 
 def split_name(member: bytes) -> tuple[str, JobId]:

@@ -24,6 +24,7 @@ from holdfast.flow.model import (
     Growth,
     Mending,
     NewFlow,
+    NewNode,
     NodeInfo,
     NodeInput,
     Reopening,
@@ -91,10 +92,18 @@ class ValkeyFlows(ValkeyVerbs):
             require_beside_flow(
                 self._connections, growth.flow, (one.job.id for one in growth.nodes)
             )
-            given = {"growth": flow_rows.growth_row(growth, count())}
-            answer = await self._change("flows/extend", growth.flow, given)
-            grown.append(Grown(answer.decode()))
+            grown.append(await self._extend(growth, growth.nodes))
         return grown
+
+    async def _extend(self, growth: Growth, nodes: Sequence[NewNode]) -> Grown:
+        """The script refuses a growth with nodes that the flow has already, and names them."""
+        given = {"growth": flow_rows.growth_row(growth, nodes)}
+        answer = await self._change("flows/extend", growth.flow, given)
+        if not isinstance(answer, list):
+            return Grown(answer.decode())
+        known = {name.decode() for name in answer}
+        new = [node for node in nodes if node.name not in known]
+        return await self._extend(growth, new) if new else Grown.GROWN
 
     async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
         """Not repeated when the connection is lost: the first try may have changed the epoch."""
@@ -276,11 +285,11 @@ def _bites(flows: Iterable[Placed]) -> Iterator[list[Placed]]:
     bite: list[Placed] = []
     nodes = 0
     for one in flows:
-        if bite and nodes + len(one[1].nodes) > START_BATCH:
+        if bite and nodes + one[1].row.total > START_BATCH:
             yield bite
             bite, nodes = [], 0
         bite.append(one)
-        nodes += len(one[1].nodes)
+        nodes += one[1].row.total
     if bite:
         yield bite
 

@@ -26,6 +26,8 @@ from holdfast.errors import BadOption, PartlyInserted, StoreError, StoreUnavaila
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Inserted, NewJob
+from holdfast.job.state import JobState
+from holdfast.job.ties import NO_TIES
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import SEQ_LENGTH, JobRow, LineRow, Record, width
 from holdfast.store.valkey.moments import finite, to_micros
@@ -142,19 +144,25 @@ def _lines(jobs: list[Placed]) -> list[LineRow] | None:
     if len(jobs) > 1 and len({job.id for _, job in jobs}) < len(jobs):
         return None
     return [
-        LineRow(queue, task, priority, *ready_record(queue, task, priority, timeout), line)
+        LineRow(queue, task, priority, *fresh_record(queue, task, priority, timeout), line)
         for (queue, task, priority, timeout), line in lines.items()
     ]
 
 
 @lru_cache(maxsize=1024)
-def ready_record(
-    queue: str, task: str, priority: int, timeout: float | None
+def fresh_record(
+    queue: str,
+    task: str,
+    priority: int,
+    timeout: float | None,
+    ties: int = NO_TIES,
+    state: JobState = JobState.READY,
 ) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw, msgspec.Raw]:
     """The packed record of a new plain job in four pieces. The script puts the arrival number
-    behind the first piece, the time behind the next two, and the spread behind the last."""
-    known = {"state": "ready", "queue": queue, "task": task, "priority": priority}
-    zeros = dict.fromkeys(("attempts", "crashes", "fence", "ties"), 0)
+    behind the first piece, the time behind the next two, and the spread behind the last. (A blocked
+    job is not ready yet: behind the second piece it gets `false`.)"""
+    known = {"state": state.value, "queue": queue, "task": task, "priority": priority, "ties": ties}
+    zeros = dict.fromkeys(("attempts", "crashes", "fence"), 0)
     values = {**known, **zeros, "timeout": False if timeout is None else timeout}
     names = Record.__struct_fields__[: width(Record)]
     pieces = [b"\xdc" + len(names).to_bytes(2, "big")]  # begins a MessagePack list

@@ -27,37 +27,12 @@ Time = int  # microseconds since 1970 UTC
 Maybe = bool  # always False: the value is absent
 
 
-class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A gate of a blocked node. `is_bad`: an edge of it was lost to a failure."""
-
-    n: int
-    need: int
-    total: int
-    won: int
-    lost: int
-    losers: str
-    is_bad: bool
-
-
-class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What a record says of a node of a flow. `is_bad`: it was skipped because another node failed
-    or expired. `delay`: seconds that it waits after its release. `gates` are those still open."""
-
-    flow: str
-    is_sink: bool
-    is_bad: bool
-    delay: float | Maybe
-    gates: tuple[GateRow, ...]
-    spread: int
-
-
 class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """A job but for its body.
 
     `at`: when the job is due, when its attempt times out, or when it ended, by its state.
     `spread` must be the last value of a plain record (`spread.py` says why). A record has a
-    `plan` only if a plan started the job: schedule, scope and plan time. It has a `node` only if
-    the job belongs to a flow; the last value of that part spreads such records.
+    `plan` only if a plan started the job: schedule, scope and plan time.
     """
 
     state: str
@@ -87,7 +62,6 @@ class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     ties: int
     spread: int
     plan: tuple[str, str, str] | Maybe = False
-    node: NodeState | Maybe = False
 
 
 class Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -277,6 +251,34 @@ class FlowRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     expires_at: Time | Maybe = False
 
 
+class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A gate of a blocked node. `serial` tells it from every other gate that the node has or had.
+    `is_bad`: an edge of it was lost to a failure."""
+
+    n: int
+    serial: int
+    need: int
+    total: int
+    won: int
+    lost: int
+    losers: str
+    is_bad: bool
+
+
+class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What changes of a node beside its job. `is_bad`: it was skipped because another node failed
+    or expired. `delay`: seconds that it waits after its release. `made`: how many gates it ever
+    had. `gates` are those still open: only a blocked node has any."""
+
+    flow: str
+    is_sink: bool
+    is_bad: bool
+    delay: float | Maybe
+    made: int
+    gates: tuple[GateRow, ...]
+    spread: int
+
+
 class NodeRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """What a worker must know of a node before it begins. It is written once."""
 
@@ -314,7 +316,7 @@ class JobRow(msgspec.Struct, array_like=True, gc=False):
 
 class LineRow(msgspec.Struct, array_like=True):
     """Plain jobs of one queue, task and priority: the four packed pieces that their records share
-    (`inserting.ready_record`), and then id, body and index of each job."""
+    (`inserting.fresh_record`), and then id, body and index of each job."""
 
     queue: str
     task: str
@@ -359,15 +361,33 @@ class NewGateRow(msgspec.Struct, array_like=True, gc=False):
     edges: list[object]
 
 
-class NewNodeRow(msgspec.Struct, array_like=True, gc=False):
-    """One node to insert. `row` is a packed NodeRow."""
+class NodeLineRow(msgspec.Struct, array_like=True, gc=False):
+    """Nodes of one queue, task and priority that are plain but for their flow: the packed pieces
+    that their records share (`inserting.fresh_record`), and then id, body and index of each."""
 
-    job: JobRow
-    name: str
-    row: msgspec.Raw
-    is_sink: bool
-    delay: float | Maybe
-    gates: list[NewGateRow]
+    queue: str
+    task: str
+    priority: int
+    is_blocked: bool
+    before_seq: msgspec.Raw
+    before_ready_at: msgspec.Raw
+    before_created_at: msgspec.Raw
+    before_spread: msgspec.Raw
+    jobs: list[object]
+
+
+class NewNodesRow(msgspec.Struct, array_like=True):
+    """Nodes to insert. `lines` and `jobs`: their jobs, most of them in lines. `texts`: the names of
+    keys and what they are to hold. `names`: the name of each node, and its id. `edges` to nodes
+    that are there: upstream, node, serial number of the gate, wants. `decided`: nodes with a gate
+    that is decided without any end."""
+
+    lines: list[NodeLineRow]
+    jobs: list[JobRow]
+    texts: list[object]
+    names: list[str]
+    edges: list[object]
+    decided: list[str]
 
 
 class NewFlowRow(msgspec.Struct, array_like=True):
@@ -376,7 +396,7 @@ class NewFlowRow(msgspec.Struct, array_like=True):
     id: str
     row: FlowRow
     graph: str
-    nodes: list[NewNodeRow]
+    nodes: NewNodesRow
 
 
 class GrowthRow(msgspec.Struct, array_like=True):
@@ -385,7 +405,7 @@ class GrowthRow(msgspec.Struct, array_like=True):
     flow: str
     by: str
     fence: int
-    nodes: list[NewNodeRow]
+    nodes: NewNodesRow
     gates: list[tuple[str, list[NewGateRow]]]
     graph: str | Maybe
 
@@ -470,7 +490,8 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "PLAN_": PlanRow,
     "PUT_": PutRow,
     "NEW_FLOW_": NewFlowRow,
-    "NEW_NODE_": NewNodeRow,
+    "NODE_LINE_": NodeLineRow,
+    "NEW_NODES_": NewNodesRow,
     "NEW_GATE_": NewGateRow,
     "GROWTH_": GrowthRow,
     "REOPENING_": ReopeningRow,

@@ -3,69 +3,70 @@
 -- ARGV: now arrival kept_otherwise growth
 -- uses: time arrival record counts changes names places queues moves growth
 --
--- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it.
+-- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it; or, and
+-- nothing is changed, the names of those of its nodes that the flow has already: then the caller has to
+-- leave these out.
 local given = cmsgpack.unpack(growth)
-local flow, by = given[GROWTH_FLOW], given[GROWTH_BY]
+local flow, by, added = given[GROWTH_FLOW], given[GROWTH_BY], given[GROWTH_NODES]
 local row = flow_row(flow)
 
 local function is_held()
     load({by})
+    load_nodes({by})
     local record = records[by]
     return record and record[STATE] == 'running' and record[FENCE] == given[GROWTH_FENCE]
-        and record[NODE] and record[NODE][NODE_FLOW] == flow
+        and nodes[by] and nodes[by][NODE_FLOW] == flow
 end
 
--- The nodes whose names the flow does not have yet.
-local function unknown_nodes()
-    local new = {}
-    for _, node in ipairs(given[GROWTH_NODES]) do
-        if not has_node(flow, node[NEW_NODE_NAME]) then
-            new[#new + 1] = node
+-- The names of the nodes that the flow has already.
+local function known_names()
+    local found, names = {}, added[NEW_NODES_NAMES]
+    for n = 1, #names, 2 do
+        if has_node(flow, names[n]) then
+            found[#found + 1] = names[n]
         end
     end
-    return new
+    return found
 end
 
 -- Whether all nodes that are to get a gate are blocked, or are added with this growth.
 local function are_blocked()
-    local named, ids = {}, {}
-    for _, node in ipairs(given[GROWTH_NODES]) do
-        named[node[NEW_NODE_JOB][JOB_ID]] = true
+    local ids, is_new = {}, {}
+    for n = 2, #added[NEW_NODES_NAMES], 2 do
+        is_new[added[NEW_NODES_NAMES][n]] = true
     end
     for n, target in ipairs(given[GROWTH_GATES]) do
         ids[n] = target[1]
     end
     load(ids)
+    load_nodes(ids)
     for _, id in ipairs(ids) do
-        local record = records[id]
-        local is_blocked = record and record[STATE] == 'blocked' and record[NODE]
-        if not named[id] and not (is_blocked and record[NODE][NODE_FLOW] == flow) then
+        local is_blocked = records[id] and records[id][STATE] == 'blocked'
+        if not is_new[id] and not (is_blocked and nodes[id] and nodes[id][NODE_FLOW] == flow) then
             return false
         end
     end
     return true
 end
 
-local function add(nodes)
-    local blocked = {}
-    row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + #nodes, row[FLOW_OPEN] + #nodes
+local function add()
+    local count_added = #added[NEW_NODES_NAMES] / 2
+    row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + count_added, row[FLOW_OPEN] + count_added
     row[FLOW_EPOCH] = row[FLOW_EPOCH] + 1
     keep_flow(flow)
     if given[GROWTH_GRAPH] then
         add_graph(flow, given[GROWTH_GRAPH])
     end
-    for _, node in ipairs(nodes) do
-        load_upstreams(node[NEW_NODE_GATES])
-        blocked[#blocked + 1] = add_node(flow, node)
-    end
+    local decided = add_nodes(flow, added)
     for _, target in ipairs(given[GROWTH_GATES]) do
-        if records[target[1]] then
-            load_upstreams(target[2])
-            add_gates(target[1], records[target[1]], target[2])
-            blocked[#blocked + 1] = target[1]
+        local id = target[1]
+        nodes[id] = nodes[id] or cmsgpack.unpack(texts['g:' .. id])
+        for _, gate in ipairs(target[2]) do
+            add_gate(id, gate)
         end
+        decided[#decided + 1] = id
     end
-    flush_and_judge(blocked)
+    flush_and_judge(decided)
 end
 
 if not row or not (row[FLOW_STATE] == 'running' or row[FLOW_STATE] == 'paused') then
@@ -73,11 +74,11 @@ if not row or not (row[FLOW_STATE] == 'running' or row[FLOW_STATE] == 'paused') 
 elseif not is_held() then
     return 'not held'
 end
-local new = unknown_nodes()
-if #new == 0 and #given[GROWTH_NODES] > 0 then
-    return 'grown'
+local known = known_names()
+if #known > 0 then
+    return known
 elseif not are_blocked() then
     return 'target gone'
 end
-add(new)
+add()
 return 'grown'

@@ -14,11 +14,12 @@ end
 -- All nodes are read, so all that the plan may name: what it names besides is not in the flow.
 local ids, live, failed = nodes_of(flow), 0, 0
 load(ids)
+load_nodes(ids)
 for _, id in ipairs(ids) do
     local record = records[id]
     if record and LIVE[record[STATE]] then
         live = live + 1
-    elseif record and record[NODE][NODE_IS_SINK] and is_bad_end(record) then
+    elseif record and nodes[id] and nodes[id][NODE_IS_SINK] and is_bad_end(id) then
         failed = failed + 1
     end
 end
@@ -28,7 +29,7 @@ keep_flow(flow)
 local blocked, gates_of = {}, {}
 for _, one in ipairs(given[MENDING_GATES]) do
     local id, record = one[1], records[one[1]]
-    if record and record[STATE] == 'blocked' then
+    if record and record[STATE] == 'blocked' and nodes[id] then
         blocked[#blocked + 1], gates_of[id] = id, one[2]
     end
 end

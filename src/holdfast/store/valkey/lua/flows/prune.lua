@@ -26,8 +26,9 @@ local function remove_node(id)
     if record and ENDED[record[STATE]] then
         remove(id, record, 'pruned')
     end
-    removed[#removed + 1] = partition .. ':n:' .. id
-    removed[#removed + 1] = partition .. ':out:' .. id
+    for _, kind in ipairs({':n:', ':g:', ':out:'}) do
+        removed[#removed + 1] = partition .. kind .. id
+    end
 end
 
 -- Remove as many nodes as there is room for. Answers whether none is left.

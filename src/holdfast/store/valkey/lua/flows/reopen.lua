@@ -35,14 +35,15 @@ local function may_reopen()
 end
 
 local function is_ours(id)
-    local record = records[id]
-    return record and record[NODE] and record[NODE][NODE_FLOW] == flow
+    return records[id] and nodes[id] and nodes[id][NODE_FLOW] == flow
 end
 
 -- Whether the nodes to reopen have ended, and those whose gates are counted anew are blocked.
 local function are_as_planned()
-    load(ids)
-    load(blocked)
+    for _, list in ipairs({ids, blocked}) do
+        load(list)
+        load_nodes(list)
+    end
     for _, id in ipairs(ids) do
         if not is_ours(id) or not ENDED[records[id][STATE]] then
             return false
@@ -58,13 +59,11 @@ end
 
 local function reopen()
     for n, id in ipairs(ids) do
-        local record = records[id]
-        local node = record[NODE]
-        if node[NODE_IS_SINK] and is_bad_end(record) then
+        if nodes[id][NODE_IS_SINK] and is_bad_end(id) then
             row[FLOW_FAILED] = row[FLOW_FAILED] - 1
         end
-        node[NODE_IS_BAD] = false
-        revive(id, record, gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))
+        nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
+        revive(id, records[id], gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))
     end
     row[FLOW_OPEN], row[FLOW_EPOCH] = row[FLOW_OPEN] + #ids, row[FLOW_EPOCH] + 1
     row[FLOW_CANCEL_ASKED] = false

@@ -4,17 +4,14 @@
 -- uses: time arrival record counts changes names places queues moves growth
 --
 -- `flows`: a NewFlowRow each. Answers id, how, id, how, … in the order given.
-local answer, blocked = {}, {}
+local answer, decided = {}, {}
 
 local function insert_flow(given)
-    local id, row = given[NEW_FLOW_ID], given[NEW_FLOW_ROW]
-    new_flow(id, row)
+    local id = given[NEW_FLOW_ID]
+    new_flow(id, given[NEW_FLOW_ROW])
     add_graph(id, given[NEW_FLOW_GRAPH])
-    for _, node in ipairs(given[NEW_FLOW_NODES]) do
-        local job, record = add_node(id, node)
-        if record[STATE] == 'blocked' then
-            blocked[#blocked + 1] = job
-        end
+    for _, node in ipairs(add_nodes(id, given[NEW_FLOW_NODES])) do
+        decided[#decided + 1] = node
     end
 end
 
@@ -36,5 +33,5 @@ for _, given in ipairs(cmsgpack.unpack(flows)) do
     answer[#answer + 1] = id
     answer[#answer + 1] = how
 end
-flush_and_judge(blocked)
+flush_and_judge(decided)
 return answer

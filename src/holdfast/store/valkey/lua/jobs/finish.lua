@@ -92,7 +92,7 @@ end
 -- A job with ties has more to settle. `make_ended` notes the nodes of flows that end here; what their
 -- ends release is written with the moves themselves.
 local function apply(move, record)
-    local row = seen(record)
+    local row = move[MOVE_TO] ~= 'succeeded' and seen(record)
     spend(move, record)
     go(move, record)
     tell_of(move, record, row)

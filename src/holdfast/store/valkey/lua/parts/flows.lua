@@ -1,7 +1,7 @@
 -- The rows of flows, each read once, and what flows owe. `keep_flow` leaves the writing to `flush`.
 --
 -- The block hides what only its functions need: a script may have 200 local names.
-local flow_row, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
+local flow_row, load_flows, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
 
 do
     local rows, holders, owed = {}, {}, 0
@@ -12,10 +12,27 @@ do
     -- The row of a flow, false if there is none.
     function flow_row(id)
         if rows[id] == nil then
-            local found = redis.call('GET', partition .. ':f:' .. id)
-            rows[id] = found and cmsgpack.unpack(found) or false
+            load_flows({id})
         end
         return rows[id]
+    end
+
+    function load_flows(ids)
+        local unread, keys = {}, {}
+        for _, id in ipairs(ids) do
+            if rows[id] == nil then
+                rows[id] = false
+                unread[#unread + 1], keys[#keys + 1] = id, partition .. ':f:' .. id
+            end
+        end
+        for first = 1, #keys, 2000 do
+            local last = math.min(first + 1999, #keys)
+            local found = redis.call('MGET', unpack(keys, first, last))
+            for n = first, last do
+                local packed_row = found[n - first + 1]
+                rows[unread[n]] = packed_row and cmsgpack.unpack(packed_row)
+            end
+        end
     end
 
     function keep_flow(id)

@@ -1,10 +1,12 @@
--- Gates and edges. The counts of a gate lie in the record of its node. The sorted set `in:<node>:<n>`
--- has the edges of a gate that are not decided yet: the upstream, and as score the ends that win.
+-- Gates and edges. The counts of a gate lie with its node (`g:<node>`).
+-- uses: nodes
 --
--- The sorted set `out:<node>` names the gates that wait for a node, as `<node>:<n>`. It may name a
--- gate that is gone, or that has no such edge: only `in:` says that there is one.
-local function gate_key(id, gate)
-    return 'in:' .. id .. ':' .. string.format('%.0f', gate[GATE_N])
+-- The text `out:<node>` names the gates that wait for the end of a node: `<node>:<serial>:<wants>;` for
+-- each. A gate that is met or dropped is not removed from there. A serial number is never used again, so
+-- an edge counts if its gate is there. The text `in:<node>:<serial>` has the edges of a gate, as
+-- `<upstream>:<wants>;` for each, for those who show them.
+local function in_key(id, gate)
+    return 'in:' .. id .. ':' .. string.format('%.0f', gate[GATE_SERIAL])
 end
 
 local function is_met(gate)
@@ -17,14 +19,14 @@ end
 
 -- Whether the end of a node makes its flow fail, if the node is a sink, and the skip of those who
 -- need it bad. `holdfast.flow.model.is_bad_end` says the same.
-local function is_bad_end(record)
-    local state = record[STATE]
-    return state == 'failed' or state == 'expired' or (state == 'skipped' and record[NODE][NODE_IS_BAD])
+local function is_bad_end(id)
+    local state = records[id][STATE]
+    return state == 'failed' or state == 'expired' or (state == 'skipped' and nodes[id][NODE_IS_BAD])
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.
 local function count_edge(gate, wants, upstream)
-    if bit.band(wants, BITS[upstream[STATE]]) ~= 0 then
+    if bit.band(wants, BITS[records[upstream][STATE]]) ~= 0 then
         gate[GATE_WON] = gate[GATE_WON] + 1
         return true
     end
@@ -33,63 +35,68 @@ local function count_edge(gate, wants, upstream)
     return false
 end
 
-local function drop_gates(id, record)
-    local node = record[NODE]
+local function drop_gates(id)
+    local node = nodes[id]
     for _, gate in ipairs(node[NODE_GATES]) do
-        removed[#removed + 1] = partition .. ':' .. gate_key(id, gate)
+        removed[#removed + 1] = partition .. ':' .. in_key(id, gate)
     end
     if #node[NODE_GATES] > 0 then
-        node[NODE_GATES] = {}
-        changed[id] = true
+        node[NODE_GATES], nodes_changed[id] = {}, true
     end
 end
 
--- Read the upstreams of gates that are to be added.
-local function load_upstreams(gates)
-    local ids, seen = {}, {}
-    for _, gate in ipairs(gates) do
-        local edges = gate[NEW_GATE_EDGES]
-        for n = 1, #edges, 2 do
-            if not records[edges[n]] and not seen[edges[n]] then
-                seen[edges[n]], ids[#ids + 1] = true, edges[n]
-            end
+-- Read these upstreams. Which of them have ended says how their edges count.
+local function load_upstreams(ids)
+    local unread = {}
+    for _, id in ipairs(ids) do
+        if not records[id] then
+            unread[#unread + 1] = id
         end
     end
-    load(ids)
+    load(unread)
+    load_nodes(ids)
 end
 
--- Add gates to a blocked node, behind those that it has. An upstream that has ended is counted at
--- once: `load_upstreams` must have read those that may have ended.
-local function add_gates(id, record, gates)
-    local own = record[NODE][NODE_GATES]
-    local number = #own > 0 and own[#own][GATE_N] + 1 or 0
-    for _, given in ipairs(gates) do
-        local edges, gate = given[NEW_GATE_EDGES], {}
-        gate[GATE_N], gate[GATE_NEED], gate[GATE_TOTAL] = number, given[NEW_GATE_NEED], #edges / 2
-        gate[GATE_WON], gate[GATE_LOST], gate[GATE_IS_BAD] = 0, 0, false
-        gate[GATE_LOSERS] = given[NEW_GATE_LOSERS]
-        local key = gate_key(id, gate)
-        local name = string.sub(key, 4)
-        for n = 1, #edges, 2 do
-            local upstream = records[edges[n]]
-            if upstream and upstream[NODE] and ENDED[upstream[STATE]] then
-                count_edge(gate, edges[n + 1], upstream)
-            else
-                put(key, edges[n], edges[n + 1])
-                put('out:' .. edges[n], name, 0)
-            end
-        end
-        own[#own + 1] = gate
-        number = number + 1
+-- Let a gate wait for an upstream; one that has ended is counted at once. An upstream that is not there
+-- decides nothing, ever.
+local function add_edge(id, gate, upstream, wants)
+    local record = records[upstream]
+    if record and nodes[upstream] and ENDED[record[STATE]] then
+        count_edge(gate, wants, upstream)
+        nodes_changed[id] = true
+    elseif record or texts['s:' .. upstream] then
+        local edge = string.format('%s:%.0f:%.0f;', id, gate[GATE_SERIAL], wants)
+        after_all[#after_all + 1] = {'APPEND', partition .. ':out:' .. upstream, edge}
     end
-    changed[id] = true
+end
+
+-- Add a gate to a blocked node, behind those that it has.
+local function add_gate(id, given)
+    local node, edges, gate, named, upstreams = nodes[id], given[NEW_GATE_EDGES], {}, {}, {}
+    local own = node[NODE_GATES]
+    gate[GATE_N], gate[GATE_SERIAL] = #own > 0 and own[#own][GATE_N] + 1 or 0, node[NODE_MADE]
+    gate[GATE_NEED], gate[GATE_TOTAL] = given[NEW_GATE_NEED], #edges / 2
+    gate[GATE_WON], gate[GATE_LOST], gate[GATE_IS_BAD] = 0, 0, false
+    gate[GATE_LOSERS] = given[NEW_GATE_LOSERS]
+    for n = 1, #edges, 2 do
+        upstreams[#upstreams + 1] = edges[n]
+        named[#named + 1] = string.format('%s:%.0f;', edges[n], edges[n + 1])
+    end
+    load_upstreams(upstreams)
+    for n = 1, #edges, 2 do
+        add_edge(id, gate, edges[n], edges[n + 1])
+    end
+    texts[in_key(id, gate)] = table.concat(named)
+    own[#own + 1], node[NODE_MADE], nodes_changed[id] = gate, node[NODE_MADE] + 1, true
 end
 
 -- Give blocked nodes these gates instead of those that they have.
 local function replace_gates(ids, gates_of)
+    load_nodes(ids)
     for _, id in ipairs(ids) do
-        load_upstreams(gates_of[id])
-        drop_gates(id, records[id])
-        add_gates(id, records[id], gates_of[id])
+        drop_gates(id)
+        for _, gate in ipairs(gates_of[id]) do
+            add_gate(id, gate)
+        end
     end
 end

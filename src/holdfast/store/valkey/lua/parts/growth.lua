@@ -4,32 +4,96 @@ local function add_graph(flow, graph)
     after_all[#after_all + 1] = {'RPUSH', partition .. ':fg:' .. flow, graph}
 end
 
-local function add_node(flow, given)
-    local id = insert_once(given[NEW_NODE_JOB])
-    local record = records[id]
-    if not changed[id] or record[NODE] then
-        error('the id of the node ' .. given[NEW_NODE_NAME] .. ' belongs to another job: ' .. id)
+local function refuse_known(ids)
+    for first = 1, #ids, ARGUMENT_BATCH do
+        local last = math.min(first + ARGUMENT_BATCH - 1, #ids)
+        if redis.call('EXISTS', unpack(ids, first, last)) > 0 then
+            error('the id of a node belongs to another job: new_node_id mints new ones')
+        end
     end
-    local node = {}
-    node[NODE_FLOW], node[NODE_IS_SINK], node[NODE_IS_BAD] = flow, given[NEW_NODE_IS_SINK], false
-    node[NODE_DELAY], node[NODE_GATES] = given[NEW_NODE_DELAY], {}
-    node[NODE_SPREAD] = record[SPREAD]
-    record[PLAN], record[NODE] = false, node
-    texts['n:' .. id] = given[NEW_NODE_ROW]
-    put('fn:' .. flow, node_name(given[NEW_NODE_NAME], id), 0)
-    add_gates(id, record, given[NEW_NODE_GATES])
-    return id, record
+end
+
+-- Add the jobs of nodes that are plain but for their flow, from records that Python has packed. What
+-- is left to do here is what `insertion` does for a job that is ready or blocked, line by line.
+local function add_lines(lines)
+    local at_moment, keys = cmsgpack.pack(moment), {}
+    for _, shared in ipairs(lines) do
+        local jobs, is_blocked = shared[NODE_LINE_JOBS], shared[NODE_LINE_IS_BLOCKED]
+        local name = line(shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK])
+        local state, before_seq = is_blocked and 'blocked' or 'ready', shared[NODE_LINE_BEFORE_SEQ]
+        local ready_at = is_blocked and cmsgpack.pack(false) or at_moment
+        local behind_seq = shared[NODE_LINE_BEFORE_READY_AT] .. ready_at
+            .. shared[NODE_LINE_BEFORE_CREATED_AT] .. at_moment .. shared[NODE_LINE_BEFORE_SPREAD]
+        for n = 1, #jobs, 3 do
+            local id, seq, spread = jobs[n], arrive(jobs[n + 2]), string.char(jobs[n + 2] % SPREADS)
+            keys[#keys + 1] = partition .. ':s:' .. id
+            texts['s:' .. id] = before_seq .. seq .. behind_seq .. spread
+            texts['b:' .. id] = jobs[n + 1]
+            put('live', id, 0)
+            if is_blocked then
+                put('untimed:blocked', id, 0)
+            else
+                put(behind('ready', name), seq .. id, shared[NODE_LINE_PRIORITY])
+            end
+        end
+        if not is_blocked then
+            local ready = behind('ready', name)
+            lines_touched[ready] = {shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK]}
+            local message = 'ready:' .. shared[NODE_LINE_QUEUE]
+            woken[message] = (woken[message] or 0) + #jobs / 3
+        end
+        count(behind(state, name), #jobs / 3)
+        local field = behind('enqueued', name)
+        noted[field] = (noted[field] or 0) + #jobs / 3
+    end
+    refuse_known(keys)
+end
+
+-- Add nodes, given as a NewNodesRow. Edges to upstreams that have ended are counted at once. Answers
+-- the nodes whose gates may be decided by now.
+local function add_nodes(flow, given)
+    local decided, edges, upstreams = given[NEW_NODES_DECIDED], given[NEW_NODES_EDGES], {}
+    for _, job in ipairs(given[NEW_NODES_JOBS]) do
+        local id, how = insert_once(job)
+        if how ~= 'created' or not changed[id] then
+            error('a node must have an id and a unique key of its own: ' .. job[JOB_ID])
+        end
+    end
+    add_lines(given[NEW_NODES_LINES])
+    for n = 1, #given[NEW_NODES_TEXTS], 2 do
+        texts[given[NEW_NODES_TEXTS][n]] = given[NEW_NODES_TEXTS][n + 1]
+    end
+    for n = 1, #given[NEW_NODES_NAMES], 2 do
+        put('fn:' .. flow, node_name(given[NEW_NODES_NAMES][n], given[NEW_NODES_NAMES][n + 1]), 0)
+    end
+    for n = 1, #edges, 4 do
+        upstreams[#upstreams + 1] = edges[n]
+    end
+    load_upstreams(upstreams)
+    for n = 1, #edges, 4 do
+        local id, serial = edges[n + 1], edges[n + 2]
+        nodes[id] = nodes[id] or cmsgpack.unpack(texts['g:' .. id])
+        add_edge(id, nodes[id][NODE_GATES][serial + 1], edges[n], edges[n + 3])
+        decided[#decided + 1] = id
+    end
+    return decided
 end
 
 -- Write what was added, and then judge the gates of these nodes: what is decided already may decide
 -- further edges, which are read from what was written.
 local function flush_and_judge(ids)
+    keep_nodes()
     flush()
-    for _, id in ipairs(ids) do
-        if records[id][STATE] == 'blocked' then
-            judge(id, records[id])
+    if #ids > 0 then
+        local once, seen = {}, {}
+        for _, id in ipairs(ids) do
+            if not seen[id] then
+                seen[id], once[#once + 1] = true, id
+            end
         end
+        load_nodes(once)
+        judge(once)
+        release_ended()
+        flush()
     end
-    release_ended()
-    flush()
 end

@@ -23,7 +23,9 @@ local function settle(id, record, enters)
         put(behind('untimed', state), id, enters and 0)
     elseif ENDED[state] then
         put(behind('ended', state), id, enters and 0)
-        put('expiry', id, enters and record[EXPIRES_AT])
+        if record[EXPIRES_AT] then
+            put('expiry', id, enters and record[EXPIRES_AT])
+        end
         if state == 'failed' and record[FINGERPRINT] then
             put(behind('dead', record[FINGERPRINT]), id, enters and 0)
         end

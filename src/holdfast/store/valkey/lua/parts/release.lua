@@ -14,10 +14,6 @@ do
     local because = {} -- gate → the upstream that an edge was lost to
     local free, touched, skipped, settled = {}, {}, 0, 0
 
-    local function is_running(row)
-        return row and row[FLOW_STATE] == 'running'
-    end
-
     local function reason_of(gate)
         local upstream = because[gate]
         if not upstream then
@@ -28,18 +24,12 @@ do
         return "'" .. name .. "' is " .. records[upstream][STATE]
     end
 
-    local function skip(id, record, gate)
-        record[NODE][NODE_IS_BAD] = gate[GATE_IS_BAD]
-        make_ended(id, record, 'skipped', nil, reason_of(gate))
-        skipped = skipped + 1
-    end
-
     -- Drop the gates that are met. Answers an impossible gate, if there is one.
-    local function drop_met(id, record)
-        local node, open, impossible = record[NODE], {}, nil
+    local function drop_met(id)
+        local node, open, impossible = nodes[id], {}, nil
         for _, gate in ipairs(node[NODE_GATES]) do
             if is_met(gate) then
-                removed[#removed + 1] = partition .. ':' .. gate_key(id, gate)
+                removed[#removed + 1] = partition .. ':' .. in_key(id, gate)
                 if gate[GATE_LOSERS] == 'cancel' then
                     owe(node[NODE_FLOW], 'losers', id)
                 end
@@ -48,43 +38,60 @@ do
                 impossible = impossible or (is_impossible(gate) and gate)
             end
         end
-        node[NODE_GATES] = open
+        node[NODE_GATES], nodes_changed[id] = open, true
         return impossible
     end
 
-    -- Release or skip a blocked node, if its gates say so.
-    function judge(id, record)
-        local node, is_decided = record[NODE], #record[NODE][NODE_GATES] == 0
-        for _, gate in ipairs(node[NODE_GATES]) do
-            is_decided = is_decided or is_met(gate) or is_impossible(gate)
-        end
-        if not is_decided then
-            return
-        end
-        if not is_running(flow_row(node[NODE_FLOW])) then
-            put('unsettled:' .. node[NODE_FLOW], id, 0)
-            return
-        end
-        changed[id] = true
-        local impossible = drop_met(id, record)
-        if impossible then
-            skip(id, record, impossible)
-        elseif #node[NODE_GATES] == 0 then
+    local function release_or_skip(id)
+        local record, impossible = records[id], drop_met(id)
+        if not record or record[STATE] ~= 'blocked' then
+            return -- something else removed or moved it
+        elseif impossible then
+            nodes[id][NODE_IS_BAD] = impossible[GATE_IS_BAD]
+            make_ended(id, record, 'skipped', nil, reason_of(impossible))
+            skipped = skipped + 1
+        elseif #nodes[id][NODE_GATES] == 0 then
             free[#free + 1] = id
+        end
+    end
+
+    local function is_decided(node)
+        for _, gate in ipairs(node[NODE_GATES]) do
+            if is_met(gate) or is_impossible(gate) then
+                return true
+            end
+        end
+        return #node[NODE_GATES] == 0
+    end
+
+    -- Release or skip those of these blocked nodes whose gates say so.
+    function judge(ids)
+        local decided = {}
+        for _, id in ipairs(ids) do
+            local node = nodes[id]
+            local row = node and is_decided(node) and flow_row(node[NODE_FLOW])
+            if row and row[FLOW_STATE] == 'running' then
+                decided[#decided + 1] = id
+            elseif row then
+                put('unsettled:' .. node[NODE_FLOW], id, 0)
+            end
+        end
+        load(decided)
+        for _, id in ipairs(decided) do
+            release_or_skip(id)
         end
     end
 
     -- Take these ended nodes from the live nodes of their flows.
     local function count_down(ids)
         for _, id in ipairs(ids) do
-            local record = records[id]
-            local flow = record[NODE][NODE_FLOW]
+            local flow = nodes[id][NODE_FLOW]
             local row = flow_row(flow)
-            drop_gates(id, record)
+            drop_gates(id)
             if row then
                 touched[flow] = true
                 row[FLOW_OPEN] = row[FLOW_OPEN] - 1
-                if record[NODE][NODE_IS_SINK] and is_bad_end(record) then
+                if nodes[id][NODE_IS_SINK] and is_bad_end(id) then
                     row[FLOW_FAILED] = row[FLOW_FAILED] + 1
                 end
                 if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
@@ -94,50 +101,35 @@ do
         end
     end
 
-    -- The gates that wait for these ended nodes, each with those of the nodes that it names.
+    -- The edges of these ended nodes: for each the upstream, and the node, serial number and ends of
+    -- its gate. They are removed.
     local function take_edges(ids)
-        local waiting, by_name, unread = {}, {}, {}
-        for _, id in ipairs(ids) do
-            local out = partition .. ':out:' .. id
-            for _, name in ipairs(redis.call('ZRANGE', out, 0, -1)) do
-                local one = by_name[name]
-                if not one then
-                    local node, n = string.match(name, '^(.*):(%d+)$')
-                    one = {id = node, n = tonumber(n), upstreams = {}}
-                    by_name[name], waiting[#waiting + 1] = one, one
-                    if not records[node] then
-                        unread[#unread + 1] = node
-                    end
-                end
-                one.upstreams[#one.upstreams + 1] = id
-            end
-            removed[#removed + 1] = out
+        local keys, edges, waiting = {}, {}, {}
+        for n, id in ipairs(ids) do
+            keys[n] = partition .. ':out:' .. id
         end
-        load(unread)
-        return waiting
-    end
-
-    local function gate_of(record, n)
-        for _, gate in ipairs(record[NODE][NODE_GATES]) do
-            if gate[GATE_N] == n then
-                return gate
-            end
-        end
-    end
-
-    local function count_edges(one, gate)
-        local key, upstreams = gate_key(one.id, gate), one.upstreams
-        for first = 1, #upstreams, 2000 do
-            local last = math.min(first + 1999, #upstreams)
-            local found = redis.call('ZMSCORE', partition .. ':' .. key, unpack(upstreams, first, last))
+        for first = 1, #keys, 2000 do
+            local last = math.min(first + 1999, #keys)
+            local found = redis.call('MGET', unpack(keys, first, last))
             for n = first, last do
-                local upstream, wants = upstreams[n], found[n - first + 1]
-                if wants then
-                    put(key, upstream, false)
-                    if not count_edge(gate, tonumber(wants), records[upstream]) then
-                        because[gate] = upstream
+                local text = found[n - first + 1]
+                if text then
+                    removed[#removed + 1] = keys[n]
+                    for node, serial, wants in string.gmatch(text, '([^:;]+):(%d+):(%d+);') do
+                        edges[#edges + 1] = {ids[n], node, tonumber(serial), tonumber(wants)}
+                        waiting[#waiting + 1] = node
                     end
                 end
+            end
+        end
+        load_nodes(waiting)
+        return edges
+    end
+
+    local function gate_of(node, serial)
+        for _, gate in ipairs(node and node[NODE_GATES] or {}) do
+            if gate[GATE_SERIAL] == serial then
+                return gate
             end
         end
     end
@@ -145,27 +137,26 @@ do
     -- Count the edges of these ended nodes, and judge who waits for them.
     local function decide(ids)
         local counted_at, order = {}, {}
-        for _, one in ipairs(take_edges(ids)) do
-            local record = records[one.id]
-            local gate = record and record[STATE] == 'blocked' and gate_of(record, one.n)
+        for _, edge in ipairs(take_edges(ids)) do
+            local upstream, id, serial, wants = unpack(edge)
+            local gate = gate_of(nodes[id], serial)
             if gate then
-                count_edges(one, gate)
-                changed[one.id] = true
-                if not counted_at[one.id] then
-                    counted_at[one.id], order[#order + 1] = true, one.id
+                if not count_edge(gate, wants, upstream) then
+                    because[gate] = upstream
+                end
+                if not counted_at[id] then
+                    counted_at[id], nodes_changed[id], order[#order + 1] = true, true, id
                 end
             end
         end
-        for _, id in ipairs(order) do
-            judge(id, records[id])
-        end
+        judge(order)
     end
 
     -- Leave the edges of these ended nodes to `Flows.settle`.
     local function put_off(ids)
         local flows = {}
         for _, id in ipairs(ids) do
-            local flow = records[id][NODE][NODE_FLOW]
+            local flow = nodes[id][NODE_FLOW]
             put('unsettled:' .. flow, id, 0)
             if not flows[flow] then
                 flows[flow] = true
@@ -178,11 +169,8 @@ do
     local function release_free()
         table.sort(free)
         for n, id in ipairs(free) do
-            local record = records[id]
-            local delay = record[NODE][NODE_DELAY]
-            if record[STATE] ~= 'blocked' then
-                error('a node is released once: ' .. id)
-            elseif delay and delay > 0 then
+            local record, delay = records[id], nodes[id][NODE_DELAY]
+            if delay and delay > 0 then
                 make_wait(id, record, 'released', 'scheduled', after(delay), 'released')
             else
                 make_ready(id, record, 'released', arrive(n % 65536))
@@ -191,17 +179,28 @@ do
         free = {}
     end
 
-    -- Settle the nodes that have ended since the last call, with all that follows. A job may have the
-    -- tie of a node and belong to no flow: then there is nothing to settle.
+    -- The nodes that have ended since the last call. A job may have the tie of a node and belong to no
+    -- flow: then there is nothing to settle.
+    local function next_round()
+        local ids, flows, round = {}, {}, {}
+        for n = settled + 1, #nodes_ended do
+            ids[#ids + 1] = nodes_ended[n]
+        end
+        settled = #nodes_ended
+        load_nodes(ids)
+        for _, id in ipairs(ids) do
+            if nodes[id] then
+                round[#round + 1], flows[#flows + 1] = id, nodes[id][NODE_FLOW]
+            end
+        end
+        load_flows(flows)
+        return round
+    end
+
+    -- Settle the nodes that have ended since the last call, with all that follows.
     function release_ended()
         while settled < #nodes_ended do
-            local round = {}
-            for n = settled + 1, #nodes_ended do
-                if records[nodes_ended[n]][NODE] then
-                    round[#round + 1] = nodes_ended[n]
-                end
-            end
-            settled = #nodes_ended
+            local round = next_round()
             count_down(round)
             if skipped >= CASCADE_LIMIT then
                 put_off(round)
@@ -214,22 +213,25 @@ do
             keep_flow(flow)
         end
         touched = {}
+        keep_nodes()
     end
 
     -- Go on with what could not be decided before.
     function settle_flow(flow)
         local key = partition .. ':unsettled:' .. flow
-        local ids, ended = redis.call('ZRANGE', key, 0, -1), {}
+        local ids, ended, blocked = redis.call('ZRANGE', key, 0, -1), {}, {}
         removed[#removed + 1] = key
         load(ids)
+        load_nodes(ids)
         for _, id in ipairs(ids) do
-            local record = records[id]
-            if record and ENDED[record[STATE]] then
+            local state = records[id] and records[id][STATE]
+            if ENDED[state] then
                 ended[#ended + 1] = id
-            elseif record and record[STATE] == 'blocked' then
-                judge(id, record)
+            elseif state == 'blocked' then
+                blocked[#blocked + 1] = id
             end
         end
+        judge(blocked)
         decide(ended)
         release_ended()
     end
