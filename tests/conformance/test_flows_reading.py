@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast.flow.model import FlowState, NodeInput
+from holdfast.flow.model import FlowState, NodeInput, new_flow_id
 from holdfast.store.contract.flows import FlowFilter
 from tests.conformance.builders import FAILED, Scene
 from tests.support.flows import Trip
@@ -66,3 +66,9 @@ async def test_what_is_not_there_is_empty(scene: Scene) -> None:
     assert await scene.store.flows.graph(trip.id) == [trip.flow.graph]
     assert await scene.store.flows.inputs([]) == {}
     assert await scene.store.flows.prune(10) == 0
+
+
+async def test_flows_are_read_in_the_order_asked(scene: Scene) -> None:
+    first, second = await Trip.begin(scene, {"a": []}), await Trip.begin(scene, {"a": []})
+    found = await scene.store.flows.get([second.id, new_flow_id(), first.id])
+    assert [flow.id for flow in found] == [second.id, first.id]
