@@ -58,6 +58,18 @@ async def test_a_growth_that_is_repeated_changes_nothing(scene: Scene) -> None:
     assert [gate.total for gate in (await trip.nodes())["z"].gates] == [1, 1]
 
 
+async def test_a_growth_adds_what_is_new_and_keeps_what_is_there(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    assert await scene.store.flows.extend([grown(trip, claimed, {"b": []})]) == [Grown.GROWN]
+    first = trip.ids["b"]
+    again = grown(trip, claimed, {"b": [], "c": []}, z=["c"])
+    assert await scene.store.flows.extend([again]) == [Grown.GROWN]
+    nodes = await trip.nodes()
+    assert sorted(nodes) == ["a", "b", "c", "z"]
+    assert (nodes["b"].job_id, (await trip.info()).open) == (first, 4)
+
+
 async def test_an_upstream_that_has_ended_counts_at_once(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "x": [], "y": []})
     await trip.claim()
@@ -76,6 +88,17 @@ async def test_an_upstream_that_has_ended_counts_at_once(scene: Scene) -> None:
         "x": "succeeded",
         "y": "failed",
     }
+
+
+async def test_what_is_skipped_at_once_skips_those_behind_it(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "x": [], "z": ["a"]})
+    await trip.claim()
+    [held] = await scene.store.jobs.live([trip.ids["a"]])
+    await trip.end("x", end=FAILED)
+    growth = grown(trip, held, {"b": ["x"], "c": ["b"], "d": ["c"]}, z=["d"])  # type: ignore[arg-type]
+    assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
+    assert set((await trip.states()).values()) == {"running", "failed", "skipped"}
+    assert (await trip.info()).open == 1
 
 
 async def test_a_zombie_adds_nothing(scene: Scene) -> None:

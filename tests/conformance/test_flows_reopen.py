@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.flow.model import FlowState, Mending, Reopening
 from holdfast.job.state import JobState
 from tests.conformance.builders import FAILED, Scene
-from tests.support.flows import Trip, any_of, gates_of
+from tests.support.flows import Trip, any_of, gates_of, new_flow
 
 
 async def test_failed_nodes_run_again_and_what_was_skipped_waits_for_them(scene: Scene) -> None:
@@ -76,6 +76,18 @@ async def test_a_flow_that_is_being_cancelled_is_not_reopened(scene: Scene) -> N
     await trip.close()
     plan = Reopening(flow=trip.id, epoch=(await trip.info()).epoch, ready=(trip.ids["a"],))
     assert await scene.store.flows.reopen([plan]) == []
+
+
+async def test_a_flow_whose_key_another_flow_has_by_now_is_not_reopened(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": []}, unique_key="order:1")
+    await trip.end("a", end=FAILED)
+    other = await Trip.begin(scene, {"a": []}, unique_key="order:1")
+    plan = Reopening(flow=trip.id, epoch=1, ready=(trip.ids["a"],))
+    assert await scene.store.flows.reopen([plan]) == []
+    await other.end("a")
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    again = new_flow({"a": []}, unique_key="order:1")
+    assert [one.id for one in await scene.store.flows.start([again])] == [trip.id]
 
 
 async def test_who_waits_still_for_a_reopened_node_counts_its_end_no_more(scene: Scene) -> None:

@@ -112,8 +112,8 @@ class Flows(Protocol):
         """Let ended nodes of flows run again: attempts and crashes back to none, outcome removed,
         fence and history kept. Gates are counted from what stands: an upstream that has ended and
         is not reopened is counted at once. The flow runs again. Refused, and nothing changed, if
-        the epoch differs, the flow is cancelling, a node to reopen has not ended, or a node whose
-        gates are counted anew is not blocked."""
+        the epoch differs, the flow is cancelling, another live flow has its unique key by now, a
+        node to reopen has not ended, or a node whose gates are counted anew is not blocked."""
         ...
 
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:

@@ -1,5 +1,10 @@
 -- name: may
-select 1 from holdfast_flow where id = ? and epoch = ? and state <> 'cancelling'
+select 1 from holdfast_flow as f
+where f.id = ? and f.epoch = ? and f.state <> 'cancelling'
+    and not exists (
+        select 1 from holdfast_flow as other
+        where other.unique_key = f.unique_key and other.finished_at is null and other.id <> f.id
+    )
 
 -- name: ended
 select

@@ -1,0 +1,324 @@
+"""Flows on Valkey: one partition each, bounded scripts, a server without memory, two finishers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.errors import BadOption, StoreError
+from holdfast.flow.model import (
+    CloseWhat,
+    ErrandKind,
+    FlowState,
+    NewFlow,
+    Reopening,
+    new_flow_id,
+    new_node_id,
+)
+from holdfast.job.outcome import decide
+from holdfast.job.state import JobState
+from holdfast.store.contract.flows import FlowFilter
+from holdfast.store.valkey import constants, flow_rows, flows, scripts
+from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.inserting import job_row
+from holdfast.store.valkey.store import ValkeyStore
+from holdfast.testing.servers import ThrowawayValkey
+from tests.conformance.builders import FAILED, RETURNED, Scene
+from tests.stores.valkey.test_memory import limited
+from tests.support.backends import opened
+from tests.support.flows import Trip, Waits, any_of, new_flow
+
+DIAMOND: dict[str, Waits] = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
+
+
+def connections_of(scene: Scene) -> Connections:
+    assert isinstance(scene.store, ValkeyStore)
+    return scene.store._connections
+
+
+# Partitions
+
+
+@pytest.mark.parametrize("partitions", [8])
+async def test_flows_of_all_partitions_are_listed_counted_and_owed_as_one(scene: Scene) -> None:
+    trips = [await Trip.begin(scene, DIAMOND, name=f"n{n}") for n in range(24)]
+    places = {connections_of(scene).partition_of(trip.id) for trip in trips}
+    assert len(places) > 3
+    newest = [trip.id for trip in reversed(trips)]
+    first = await scene.store.flows.page(FlowFilter(), 10)
+    rest = await scene.store.flows.page(FlowFilter(), 20, first.next_cursor)
+    assert [flow.id for flow in (*first.flows, *rest.flows)] == newest
+    assert await scene.store.flows.count() == {FlowState.RUNNING: 24}
+    for trip in trips:
+        await trip.close(CloseWhat.BLOCKED)
+    owed = await scene.store.flows.errands(10)
+    owed += await scene.store.flows.errands(100, owed[-1].id)
+    assert [errand.flow for errand in owed] == [trip.id for trip in trips]
+    await scene.store.flows.done([errand.id for errand in owed])
+    assert await scene.store.flows.errands(100) == []
+
+
+@pytest.mark.parametrize("partitions", [8])
+async def test_flows_of_many_partitions_start_and_end_in_one_call(scene: Scene) -> None:
+    flows = [new_flow(DIAMOND) for _ in range(40)]
+    started = await scene.store.flows.start(flows)
+    assert [(one.id, one.how) for one in started] == [(flow.id, "created") for flow in flows]
+    for _ in range(3):
+        jobs = await scene.claim(1_000)
+        await scene.store.jobs.finish([decide(job, RETURNED) for job in jobs])
+    assert await scene.store.flows.count() == {FlowState.SUCCEEDED: 40}
+    assert await scene.store.telemetry.recount() == []
+
+
+@pytest.mark.parametrize("partitions", [8])
+async def test_what_belongs_to_a_flow_must_lie_where_it_does(scene: Scene) -> None:
+    flow_id = new_flow_id("order:1")
+    keyed = new_flow({"a": []}, id=flow_id[:-1] + _another(flow_id[-1]), unique_key="order:1")
+    with pytest.raises(BadOption, match=r"new_flow_id\(beside=key\)"):
+        await scene.store.flows.start([keyed])
+    flow = new_flow({"a": []})
+    [node] = flow.nodes
+    moved = msgspec.structs.replace(node.job, id=node.job.id[:-1] + _another(node.job.id[-1]))
+    astray = msgspec.structs.replace(node, job=moved)
+    with pytest.raises(BadOption, match=r"new_node_id\(flow\)"):
+        await scene.store.flows.start([msgspec.structs.replace(flow, nodes=(astray,))])
+    assert await scene.store.flows.count() == {}
+
+
+def _another(digit: str) -> str:
+    """A digit that lies in another of eight partitions."""
+    return f"{(int(digit, 16) + 1) % 16:x}"
+
+
+# New nodes are packed by Python, or inserted job by job: both leave the same
+
+
+@pytest.fixture
+def long_way(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    def add_job(job: Any, index: int, others: list[Any], lines: object) -> None:
+        others.append(job_row(job, index))
+
+    monkeypatch.setattr(flow_rows, "_add_job", add_job)
+    return monkeypatch
+
+
+async def test_the_short_way_in_leaves_what_the_long_way_leaves(
+    server: ThrowawayValkey, clock: ManualClock, long_way: pytest.MonkeyPatch
+) -> None:
+    graph: dict[str, Waits] = {**DIAMOND, "z": ["a", any_of("b", "c")]}
+    first: dict[str, Any] = {"priority": 3, "tags": ("x",)}
+    flow = new_flow(graph, node_options={"a": first, "d": {"queue": "größer"}})
+    long = await _left(server, clock, flow)
+    long_way.undo()
+    assert await _left(server, clock, flow) == long
+    assert len(long) > 30
+
+
+async def _left(server: ThrowawayValkey, clock: ManualClock, flow: NewFlow) -> dict[str, str]:
+    """Every key of a store that has this flow, but for the arrival numbers."""
+    url = server.new_namespace()
+    async with opened(url, clock) as store:
+        await store.flows.start([flow])
+        assert [one for one in await store.health.check() if one.severity == "problem"] == []
+        keys = server.keys(url)
+        left = {key.partition("}:")[2]: str(_content(server, key)) for key in keys}
+    server.clear(url)
+    return {key: re.sub("[0-9a-f]{17}", "<seq>", value) for key, value in left.items()}
+
+
+def _content(server: ThrowawayValkey, key: str) -> Any:
+    match str(server.say("TYPE", key)):
+        case "string":
+            return server.say("GET", key)
+        case "zset":
+            return server.say("ZRANGE", key, 0, -1, "WITHSCORES")
+        case "hash":
+            return server.say("HGETALL", key)
+        case kind:
+            return server.say("LRANGE", key, 0, -1) if kind == "list" else kind
+
+
+# Two finishers
+
+
+@pytest.mark.parametrize("partitions", [1, 8])
+async def test_two_finishers_of_one_join_release_it_once(
+    scene: Scene, place: str, clock: ManualClock
+) -> None:
+    trips = [
+        await Trip.begin(scene, {"a": [], "b": [], "z": ["a", "b"]}, name=f"n{n}")
+        for n in range(30)
+    ]
+    await trips[0].claim()
+    async with opened(place, clock) as other:
+        halves = [
+            [decide(await scene.live(trip.ids[name]), RETURNED) for trip in trips]
+            for name in ("a", "b")
+        ]
+        await asyncio.gather(
+            *(scene.store.jobs.finish(halves[0][n : n + 3]) for n in range(0, 30, 3)),
+            *(other.jobs.finish(halves[1][n : n + 2]) for n in range(0, 30, 2)),
+        )
+    assert [await trip.state("z") for trip in trips] == [JobState.READY] * 30
+    released = [one.jobs for one in await scene.store.telemetry.totals() if one.what == "released"]
+    assert sum(released) == 30
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_a_cancel_and_a_release_that_race_leave_one_truth(
+    scene: Scene, place: str, clock: ManualClock
+) -> None:
+    trips = [await Trip.begin(scene, {"a": [], "z": ["a"]}) for _ in range(20)]
+    await trips[0].claim()
+    async with opened(place, clock) as other:
+        ends = [decide(await scene.live(trip.ids["a"]), RETURNED) for trip in trips]
+        await asyncio.gather(
+            *(scene.store.jobs.finish([end]) for end in ends),
+            *(other.flows.close([trip.id], CloseWhat.ALL) for trip in trips),
+        )
+    for trip in trips:
+        assert (await trip.info()).state is FlowState.CANCELLING
+        assert await trip.state("z") in (JobState.READY, JobState.BLOCKED)
+
+
+# A cascade that is cut off
+
+
+@pytest.fixture
+def small_cascades(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(constants, "CASCADE_LIMIT", 10)
+    scripts.script.cache_clear()
+    yield
+    monkeypatch.undo()
+    scripts.script.cache_clear()
+
+
+def chain(length: int) -> dict[str, Waits]:
+    names = [f"n{number:02}" for number in range(length)]
+    return {names[0]: [], **{name: [before] for before, name in itertools.pairwise(names)}}
+
+
+async def test_a_long_cascade_goes_in_bites_and_owes_the_rest(
+    scene: Scene, small_cascades: None
+) -> None:
+    trip = await Trip.begin(scene, chain(35))
+    await trip.end("n00", end=FAILED)
+    left = []
+    while owed := await scene.store.flows.errands(10):
+        assert [errand.kind for errand in owed] == [ErrandKind.SETTLE]
+        left.append((await trip.info()).open)
+        await scene.store.flows.settle([trip.id])
+        await scene.store.flows.done([owed[0].id])
+    assert left == [24, 14, 4]
+    info = await trip.info()
+    assert (info.state, info.open, info.failed) == (FlowState.FAILED, 0, 1)
+    assert await scene.store.telemetry.recount() == []
+
+
+async def test_a_cascade_goes_on_after_a_pause(scene: Scene, small_cascades: None) -> None:
+    trip = await Trip.begin(scene, chain(15))
+    await trip.end("n00", end=FAILED)
+    await scene.store.flows.pause([trip.id])
+    await scene.store.flows.settle([trip.id])
+    assert (await trip.info()).open == 4
+    assert await scene.store.flows.resume([trip.id]) == [trip.id]
+    assert (await trip.info()).state is FlowState.FAILED
+
+
+async def test_a_node_that_is_reopened_before_its_edges_were_counted_counts_once(
+    scene: Scene, small_cascades: None
+) -> None:
+    trip = await Trip.begin(scene, chain(15))
+    await trip.end("n00", end=FAILED)
+    assert await trip.state("n10") is JobState.SKIPPED
+    last = trip.ids["n10"]
+    plan = Reopening(flow=trip.id, epoch=1, ready=(last,))
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    await scene.store.flows.settle([trip.id])
+    [gate] = (await trip.nodes())["n11"].gates
+    assert (gate.won, gate.lost, [edge.upstream for edge in gate.edges]) == (0, 0, [last])
+    await trip.end("n10")
+    assert await trip.state("n11") is JobState.READY
+
+
+# Prune
+
+
+async def test_a_large_flow_is_removed_in_bites_and_nobody_finds_half_of_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large, small = await Trip.begin(scene, chain(10)), await Trip.begin(scene, {"a": []})
+    await large.end("n00", end=FAILED)
+    await small.end("a")
+    scene.clock.advance(201)
+    connections = connections_of(scene)
+    await connections.call("flows/prune", 0, {"limit": 2, "room": 1})
+    assert [flow.id for flow in (await scene.store.flows.page(FlowFilter(), 9)).flows] == [large.id]
+    await connections.call("flows/prune", 0, {"limit": 2, "room": 4})
+    assert await scene.store.flows.get([large.id]) == []
+    assert await scene.store.flows.count() == {}
+    plan = Reopening(flow=large.id, epoch=1, ready=(large.ids["n00"],))
+    assert await scene.store.flows.reopen([plan]) == []
+    monkeypatch.setattr(flows, "PRUNE_BATCH", 4)
+    assert await scene.store.flows.prune(5) == 1
+    assert await scene.states(list(large.ids.values())) == [None] * 10
+    assert await scene.store.telemetry.recount() == []
+
+
+# A server without memory
+
+
+async def test_without_memory_a_start_is_refused_whole(
+    server: ThrowawayValkey, scene: Scene
+) -> None:
+    flow = new_flow(DIAMOND, unique_key="order:1")
+    with limited(server, 0), pytest.raises(StoreError, match="out of memory"):
+        await scene.store.flows.start([flow])
+    assert await scene.store.flows.get([flow.id]) == []
+    assert await scene.state(flow.nodes[0].job.id) is None
+    [started] = await scene.store.flows.start([flow])
+    assert started.how == "created"
+
+
+async def test_without_memory_flows_go_on_and_are_operated(
+    server: ThrowawayValkey, scene: Scene
+) -> None:
+    trip = await Trip.begin(scene, DIAMOND)
+    other = await Trip.begin(scene, DIAMOND)
+    with limited(server, 0):
+        await trip.end("a")
+        assert await scene.store.flows.pause([trip.id]) == [trip.id]
+        await trip.end("b", "c")
+        assert await scene.store.flows.resume([trip.id]) == [trip.id]
+        await trip.end("d")
+        assert (await trip.info()).state is FlowState.SUCCEEDED
+        await other.close()
+        [errand] = await scene.store.flows.errands(10)
+        await scene.store.flows.done([errand.id])
+        scene.clock.advance(101)
+        assert await scene.store.flows.prune(10) == 1
+
+
+async def test_doctor_finds_nothing_wrong_with_flows(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {**DIAMOND, "x": ["d"]})
+    await trip.end("a")
+    await trip.end("b", end=FAILED)
+    found = await scene.store.health.check()
+    assert [one for one in found if one.severity == "problem"] == []
+
+
+async def test_an_id_that_is_taken_stops_a_start(scene: Scene) -> None:
+    flow = new_flow({"a": [], "b": ["a"]})
+    job = msgspec.structs.replace(flow.nodes[0].job, ties=0, args='{"name":"Eve"}')
+    await scene.store.jobs.insert([job])
+    with pytest.raises(StoreError, match="belongs to another job"):
+        await scene.store.flows.start([flow])
+    assert await scene.store.flows.get([flow.id]) == []
+    assert new_node_id(flow.id)[-3:] == flow.id[-3:]
