@@ -134,7 +134,11 @@ async def _planted(app: App) -> dict[str, str]:
     nightly = pay.scheduled(timedelta(days=1), args=_call("fails"))
     await app.client.schedules.create("nightly", nightly)
     await app.client.schedules.trigger("nightly")
-    return {how: await _enqueued(app, how) for how in ("fails", "is cancelled", "succeeds")}
+    flow = app.flow("paying")
+    flow.add(pay, **_call("fails"))
+    started = await flow.start()
+    jobs = {how: await _enqueued(app, how) for how in ("fails", "is cancelled", "succeeds")}
+    return {**jobs, "flow": started.id}
 
 
 def _call(how: str) -> dict[str, Any]:
@@ -213,6 +217,14 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "workers list": (),
     "workers show": ("{waits}",),
     "workers drain": ("{waits}",),
+    "flows list": (),
+    "flows show": ("{flow}",),
+    "flows graph": ("{flow}",),
+    "flows explain": ("{flow}",),
+    "flows pause": ("{flow}",),
+    "flows resume": ("{flow}",),
+    "flows cancel": ("{flow}",),
+    "flows retry": ("{flow}", "--dry-run"),
     "operations list": (),
     "operations show": ("{operation}",),
     "operations go-on": ("{operation}",),

@@ -84,7 +84,7 @@ async def show_flow(session: CommandSession, flow_id: str) -> None:
     """Show a flow and its nodes."""
     async with session.client() as client:
         flow = await client.flows.get(flow_id)
-        nodes = await client.flows.nodes(flow_id)
+        nodes = await client.shown.nodes(await client.flows.nodes(flow_id))
     document = document_of(flow) | {"nodes": msgspec.to_builtins(nodes)}
     session.answer(document, lambda: _draw_flow(flow, nodes))
 
@@ -130,6 +130,8 @@ async def explain_flow(session: CommandSession, flow_id: str) -> None:
     """Say what a flow waits for, and what made it fail."""
     async with session.client() as client:
         explained = await client.flows.explain(flow_id)
+        causes = tuple(await client.shown.nodes(explained.causes))
+    explained = msgspec.structs.replace(explained, causes=causes)
     session.answer(msgspec.to_builtins(explained), lambda: _draw_explained(explained))
 
 
@@ -138,7 +140,7 @@ def _draw_explained(explained: FlowExplanation) -> Iterator[RenderableType]:
     live = f"{flow.open:,} of {counted(flow.total, 'node')} live"
     yield make_text(f"{flow.name} is {flow.state}: {live}", "bold")
     for cause in explained.causes:
-        yield f"failed because {cause}"
+        yield f"failed because {cause.name!r} {cause.state}: {cause.reason or 'no reason given'}"
     for node in explained.frontier:
         yield f"{node.name} {node.why}"
     for node in explained.waiting:

@@ -22,6 +22,7 @@ from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.store import Store
 
+CAUSES_SHOWN = 5
 NODES_SHOWN = 20
 """So many nodes of a kind are named; the others are counted."""
 
@@ -36,13 +37,13 @@ class NodeReason(msgspec.Struct, frozen=True):
 
 
 class FlowExplanation(msgspec.Struct, frozen=True):
-    """A flow, the nodes that can go on by themselves (`frontier`), those that wait for them, what
-    ended it badly first, and the longest path that is left, by the names of its nodes."""
+    """A flow, the nodes that can go on by themselves (`frontier`), those that wait for them, the
+    nodes that failed first, and the longest path that is left, by the names of its nodes."""
 
     flow: FlowInfo
     frontier: tuple[NodeReason, ...]
     waiting: tuple[NodeReason, ...]
-    causes: tuple[str, ...]
+    causes: tuple[NodeInfo, ...]
     longest_path: tuple[str, ...]
     left_out: int = 0
 
@@ -134,10 +135,9 @@ def _standing(job: Job | None, node: NodeInfo) -> str:
             return str(job.state)
 
 
-def _causes(nodes: Sequence[NodeInfo]) -> list[str]:
+def _causes(nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
     bad = [node for node in nodes if node.state in (JobState.FAILED, JobState.EXPIRED)]
-    first = sorted(bad, key=lambda node: str(node.finished_at))[:5]
-    return [f"{node.name!r} {node.state}: {node.reason or 'no reason given'}" for node in first]
+    return sorted(bad, key=lambda node: str(node.finished_at))[:CAUSES_SHOWN]
 
 
 def longest_path(graph: Graph, nodes: Mapping[JobId, NodeInfo]) -> list[str]:

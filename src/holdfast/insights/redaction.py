@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from holdfast.flow.model import NodeInfo
 from holdfast.handlers.registry import Handler
 from holdfast.insights.catalogue import Catalogue
 from holdfast.insights.explain import Explanation
@@ -57,6 +58,18 @@ class Redaction:
         redactor = await self.redactor_of(life.job)
         moments = tuple([_shown_moment(one, redactor) for one in life.moments])
         return msgspec.structs.replace(life, job=await self.job(life.job), moments=moments)
+
+    async def nodes(self, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
+        """A node whose reason may quote what its job carries is shown as the job is."""
+        worded = [node.job_id for node in nodes if node.reason is not None]
+        found = await self._store.jobs.get(worded) if worded else []
+        reasons = {job.id: job.reason for job in await self.jobs(found)}
+        return [
+            node
+            if node.reason is None
+            else msgspec.structs.replace(node, reason=reasons.get(node.job_id))
+            for node in nodes
+        ]
 
     async def failures(self, failures: Sequence[Failure]) -> list[Failure]:
         """Failures with their samples, each by the arguments of the job that it is of. If that job
