@@ -242,6 +242,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "doctor": (),
     "health": (),
     "metrics": (),
+    "stats": (),
 }
 """How each command is called. One that is not named here fails, so a new one is looked at too."""
 NOT_ASKED = {
