@@ -190,6 +190,24 @@ async def test_a_blocked_node_that_is_cancelled_counts_for_those_behind_it(scene
     assert (await trip.info()).state is FlowState.SUCCEEDED
 
 
+async def test_a_blocked_node_ends_before_its_upstream_in_one_batch(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"], "c": ["b"], "d": []})
+    await trip.claim()
+    ends: dict[str, End] = {"b": CANCELLED, "a": RETURNED, "d": FAILED}
+    jobs = {job.id: job for job in await scene.store.jobs.live(list(trip.ids.values()))}
+    verdicts = await scene.store.jobs.finish(
+        [decide(jobs[trip.ids[name]], end) for name, end in ends.items()]
+    )
+    assert [verdict.accepted for verdict in verdicts] == [True] * 3
+    assert await trip.states() == {
+        "a": "succeeded",
+        "b": "cancelled",
+        "c": "skipped",
+        "d": "failed",
+    }
+    assert (await trip.info()).state is FlowState.FAILED
+
+
 async def test_a_long_chain_of_skips_ends_at_once(scene: Scene) -> None:
     names = [f"n{n:04}" for n in range(1_500)]
     graph: dict[str, Waits] = {names[0]: []}

@@ -122,6 +122,17 @@ async def test_a_node_that_is_not_blocked_any_more_is_not_counted_anew(scene: Sc
     assert await scene.store.flows.reopen([plan]) == []
 
 
+async def test_a_node_that_runs_again_has_no_deadline_any_more(scene: Scene) -> None:
+    dated = {"a": {"deadline_in": 60.0}}
+    trip = await Trip.begin(scene, {"a": []}, node_options=dated)
+    await trip.end("a", end=FAILED)
+    plan = Reopening(flow=trip.id, epoch=(await trip.info()).epoch, ready=(trip.ids["a"],))
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    scene.clock.advance(61)
+    assert await scene.store.jobs.past_deadline(10) == []
+    assert (await scene.claim_one()).deadline_at is None
+
+
 async def test_a_running_flow_gets_a_failed_node_back(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "b": []})
     await trip.end("a", end=FAILED)

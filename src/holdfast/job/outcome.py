@@ -39,7 +39,7 @@ from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.job.state import JobState, require_legal
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
-from holdfast.job.ties import NO_TIES
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.job.what import OF_ENDED, What
 
 LEFT = "left for a worker that can read it"
@@ -108,6 +108,12 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             and self.error is None
             and self.cool is None
         )
+
+    @property
+    def is_plain_success_of_node(self) -> bool:
+        """The same of a job that is tied to nothing but its flow."""
+        untied = msgspec.structs.replace(self, ties=NO_TIES)
+        return self.ties == Tie.NODE and untied.is_plain_success
 
 
 def decide(  # noqa: C901 - one arm per line of the table it states

@@ -3,6 +3,7 @@
     insert_one         a single plain job
     COPY               many jobs without ties, keys and blocks
     finish_succeeded   plain successes
+    succeed_nodes      successes of nodes
 
 What a way leaves is every row that names the job, in whatever table, its wakeups and its answer.
 """
@@ -13,9 +14,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.flow.model import FlowId
 from holdfast.job.ends import Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
@@ -30,8 +33,9 @@ from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
 from holdfast.store.postgres.store import PostgresStore
-from tests.conformance.builders import QUEUE, RETURNED, TASK, new_job
+from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, new_job
 from tests.stores.postgres.shared import connected, hired, opened
+from tests.support.flows import Trip, Waits, any_of, failed
 
 PLAIN: tuple[dict[str, Any], ...] = (
     {},
@@ -47,7 +51,7 @@ TIMED: tuple[dict[str, Any], ...] = (
     {"delay": 0.25, "deadline_in": 86_400.5},
     {"deadline_at": datetime(1999, 12, 31, tzinfo=UTC)},
 )
-ITS_OWN = ("id", "job_id", "seq", "n")
+ITS_OWN = ("id", "job_id", "seq", "n", "flow_id")
 """The columns that no two jobs share."""
 
 
@@ -142,7 +146,7 @@ async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdi
     """Make a move by the general statement, whatever it is."""
     assert isinstance(store.jobs, PostgresFinishing)
     jobs, moved = store.jobs, Moved()
-    asked = Asked([], [move], None)
+    asked = Asked([], [], [move], None)
     await store._connections.run(lambda session: jobs._move(session, asked, moved))
     return list(moved.verdicts.values())
 
@@ -206,3 +210,47 @@ async def test_both_ways_refuse_an_old_fence_and_change_nothing(
         assert (short.accepted, short.state, short.fence) == (False, JobState.RUNNING, one.fence)
         assert await finish_generally(store, older) == []
         assert await rows(url, one.id, other.id) == before
+
+
+async def test_a_success_of_a_node_is_written_as_any_other_end(
+    url: str, clock: ManualClock
+) -> None:
+    graph: dict[str, Waits] = {
+        "a": [],
+        "b": ["a"],
+        "c": ["a", "b"],
+        "later": ["a"],
+        "lost": failed("a"),
+        "either": any_of("a", "b", cancel=True),
+    }
+    async with opened(url, clock=clock) as store, connected(url) as ear:
+        heard = await listening(store, ear)
+        await store.queues.tune(QUEUE, QueueSettings(retain_succeeded=5.0))
+        scene = await Scene.on(store, clock)
+        trips = [await Trip.begin(scene, graph, delays={"later": 9.0}) for _ in range(2)]
+        await trips[0].claim()
+        await store.jobs.request_cancel([trips[0].ids["a"], trips[1].ids["a"]])
+        clock.advance(3)
+        short, long = await store.jobs.live([trip.ids["a"] for trip in trips])
+        await ear.execute("select 1")
+        heard.clear()
+        assert decide(short, Returned("7")).is_plain_success_of_node
+        [one] = await store.jobs.finish([decide(short, Returned("7"))])
+        [other] = await end_node_generally(store, decide(long, Returned("7")))
+        assert (one.accepted, one.state, one.fence) == (True, other.state, other.fence)
+        for name in graph:
+            found = await rows(url, *(trip.ids[name] for trip in trips))
+            assert equal(found), name
+        infos = [msgspec.structs.replace(await trip.info(), id=FlowId("")) for trip in trips]
+        assert infos[0] == infos[1]
+        await ear.execute("select 1")
+        assert len(heard) == 6
+        assert heard[:3] == heard[3:]
+        assert await store.telemetry.recount() == []
+
+
+async def end_node_generally(store: PostgresStore, move: Transition) -> list[Verdict]:
+    """End a node by the general statements, whatever its end is."""
+    assert isinstance(store.jobs, PostgresFinishing)
+    moved = await store.jobs._apply(Asked([], [], [move], None))
+    return list(moved.verdicts.values())

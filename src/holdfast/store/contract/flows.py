@@ -109,11 +109,12 @@ class Flows(Protocol):
         ...
 
     async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
-        """Let ended nodes of flows run again: attempts and crashes back to none, outcome removed,
-        fence and history kept. Gates are counted from what stands: an upstream that has ended and
-        is not reopened is counted at once. The flow runs again. Refused, and nothing changed, if
-        the epoch differs, the flow is cancelling, another live flow has its unique key by now, a
-        node to reopen has not ended, or a node whose gates are counted anew is not blocked."""
+        """Let ended nodes of flows run again: attempts and crashes back to none, outcome and
+        deadline removed, fence and history kept. Gates are counted from what stands: an upstream
+        that has ended and is not reopened is counted at once. The flow runs again. Refused, and
+        nothing changed, if the epoch differs, the flow is cancelling, another live flow has its
+        unique key, a node to reopen has not ended, or a node whose gates are counted anew is not
+        blocked."""
         ...
 
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:

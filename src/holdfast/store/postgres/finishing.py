@@ -1,9 +1,10 @@
 """How attempts end, and waiting jobs with them, on Postgres.
 
-A batch is applied by an ordered list of steps: the plain successes, the guarded moves of all other
-jobs, and then what follows from the moves that were made. One step is one statement and one round
-trip; plain successes need no more. Several steps share a transaction. A step for tied jobs
-(`Transition.ties`) belongs behind the guarded moves, which tell it what has been moved.
+A batch is applied by an ordered list of steps: the successes of nodes and of plain jobs, the
+guarded moves of all other jobs, and then what follows from the moves that were made. One step is
+one statement and one round trip; successes need no more. Several steps share a transaction. A step
+for tied jobs (`Transition.ties`) belongs behind the guarded moves, which tell it what has been
+moved. But flows are locked before any lease.
 
 All moves are guarded by fence. A refused job is looked up afterwards, and its verdict says where it
 really is. A caller whose first reply was lost recognises its own success there.
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.errors import StoreUnavailable
+from holdfast.flow.model import CASCADE_LIMIT
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.policy import Retention
@@ -42,9 +44,11 @@ class Reclaim:
 
 @dataclass(slots=True)
 class Asked:
-    """The moves of one batch, no two of one job: plain successes, and all others."""
+    """The moves of one batch, no two of one job: plain successes, those of nodes, and all
+    others."""
 
     plain: list[Transition]
+    nodes: list[Transition]
     others: list[Transition]
     reclaim: Reclaim | None
     pass_by: bool = False
@@ -136,34 +140,55 @@ class PostgresFinishing(JobVerbs):
                 raise
         # Somebody's open transaction has locked the job of a plain success, or the flow of a node.
         # The guarded moves pass a locked job by.
-        others = [*asked.plain, *asked.others]
-        return await self._apply(Asked([], others, asked.reclaim, pass_by=True))
+        others = [*asked.plain, *asked.nodes, *asked.others]
+        return await self._apply(Asked([], [], others, asked.reclaim, pass_by=True))
 
     def _steps(self, asked: Asked) -> list[Step]:
-        """The steps that this batch needs, in their order. Flows are locked before any lease: so
-        no two batches wait for each other in a circle."""
+        """The steps that this batch needs, in their order. All flows of a batch are locked at
+        once and before any lease, so that no two batches wait for each other in a circle. A
+        blocked node that is to end does so before it could be released."""
         steps: list[Step] = []
         ends_nodes = any(map(_ends_node, asked.others))
         if ends_nodes:
             steps.append(self._lock_flows)
+        elif asked.nodes:
+            steps.append(self._succeed_nodes)
         if asked.plain:
             steps.append(self._succeed)
         if asked.others:
             steps.append(self._move)
-            if ends_nodes:
-                steps.append(self._settle)
-            if any(move.cool is not None for move in asked.others):
-                steps.append(self._throttle)
+        if ends_nodes:
+            steps.append(self._settle)
+            if asked.nodes:
+                steps.append(self._succeed_nodes)
+        if any(move.cool is not None for move in asked.others):
+            steps.append(self._throttle)
         return steps
 
     async def _lock_flows(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Lock the flows of all nodes that are to end. A node whose flow is passed by is not
         moved."""
-        nodes = {move.id for move in asked.others if _ends_node(move)}
+        nodes = {move.id for move in (*asked.nodes, *asked.others) if _ends_node(move)}
         wait = None if self._waits_for_locks else milliseconds(FLOW_TRY_SECONDS)
         found = await session.fetch("flows/lock_of", list(nodes), wait, asked.pass_by)
         if away := nodes - {JobId(row[0]) for row in found}:
             asked.others = [move for move in asked.others if move.id not in away]
+
+    async def _succeed_nodes(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Successes of nodes, with all that follows from them. The statement locks their flows
+        itself, so that a lone end is one round trip."""
+        moves = {move.id: move for move in asked.nodes}
+        for row in await session.timed(
+            "flows/succeed",
+            self._channel,
+            [*moves],
+            [move.fence for move in moves.values()],
+            [move.result for move in moves.values()],
+            None if self._waits_for_locks else milliseconds(FLOW_TRY_SECONDS),
+            CASCADE_LIMIT,
+        ):
+            move = moves[JobId(row[0])]
+            moved.verdicts[move.id] = Verdict(move.id, True, JobState.SUCCEEDED, move.fence)
 
     async def _settle(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Decide what waits for the nodes that have ended."""
@@ -257,10 +282,16 @@ class PostgresFinishing(JobVerbs):
 
 
 def _sorted_out(moves: Iterable[Transition], reclaim: Reclaim | None) -> Asked:
-    asked = Asked([], [], reclaim)
+    asked = Asked([], [], [], reclaim)
     for move in moves:
-        plain = reclaim is None and move.is_plain_success
-        (asked.plain if plain else asked.others).append(move)
+        if reclaim is not None:
+            asked.others.append(move)
+        elif move.is_plain_success:
+            asked.plain.append(move)
+        elif move.is_plain_success_of_node:
+            asked.nodes.append(move)
+        else:
+            asked.others.append(move)
     return asked
 
 

@@ -11,31 +11,22 @@ from typing import Any, TypeVar
 
 from holdfast.errors import KeyHeld, StoreUnavailable
 from holdfast.flow.model import (
-    FLOW_ENDED,
-    FLOW_LIVE,
     CloseWhat,
-    Errand,
-    ErrandKind,
     FlowId,
-    FlowInfo,
     FlowState,
-    GateInfo,
     Grown,
     Growth,
-    Losers,
     Mending,
-    NewEdge,
     NewFlow,
-    NodeInfo,
-    NodeInput,
     Reopening,
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store import borrowing
 from holdfast.store.borrowing import Borrowed
-from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
-from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.contract.flows import Started
+from holdfast.store.postgres.connection import Session
+from holdfast.store.postgres.flow_reading import PostgresFlowReading
 from holdfast.store.postgres.graphs import Added, add, start_on
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.joining import bounded, lent
@@ -45,11 +36,8 @@ from holdfast.store.postgres.settling import Settling, lock, settle
 T = TypeVar("T")
 
 
-class PostgresFlows:
+class PostgresFlows(PostgresFlowReading):
     """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
         if not flows:
@@ -85,13 +73,6 @@ class PostgresFlows:
 
         return await self._locked({growth.flow for growth in growths}, work, [])
 
-    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        found = await self._connections.fetch("flows/inputs", list(ids)) if ids else []
-        return {
-            JobId(job_id): NodeInput(FlowId(flow), flow_name, FlowState(state), name, inputs)
-            for job_id, flow, flow_name, state, name, inputs in found
-        }
-
     async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
         async def work(session: Session) -> list[FlowId]:
             return _in_order(ids, await session.fetch("flows/pause", list(ids)))
@@ -121,25 +102,10 @@ class PostgresFlows:
 
         return await self._locked({plan.flow for plan in plans}, work, [])
 
-    async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
-        return [
-            Errand(
-                number,
-                FlowId(flow),
-                ErrandKind(kind),
-                None if job is None else JobId(job),
-                None if what is None else CloseWhat(what),
-                at,
-            )
-            for number, flow, kind, job, what, at in await self._connections.fetch(
-                "flows/errands", limit, int(after or 0)
-            )
-        ]
-
     async def settle(self, ids: Sequence[FlowId]) -> None:
         async def work(session: Session) -> None:
             if left := await _left_over(session, ids):
-                await settle(session, self._connections, Settling(left))
+                await settle(session, self._connections, Settling(left, judge=ids))
 
         await self._locked(ids, work, None)
 
@@ -152,44 +118,6 @@ class PostgresFlows:
             return [plan.flow for plan in plans if await self._mend(session, plan)]
 
         return await self._locked({plan.flow for plan in plans}, work, [])
-
-    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
-        found = await self._connections.fetch("flows/get", list(ids)) if ids else []
-        return [_flow(row) for row in found]
-
-    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
-        states = which.states or frozenset(FlowState)
-        found = await self._connections.fetch(
-            "flows/page",
-            list(which.ids) or None,
-            [state.value for state in which.states] or None,
-            list(which.names) or None,
-            list(which.tags) or None,
-            which.created_after,
-            which.created_before,
-            cursor,
-            limit + 1,
-            bool(states & FLOW_LIVE),
-            bool(states & FLOW_ENDED),
-        )
-        flows = tuple(_flow(row) for row in found[:limit])
-        return FlowPage(flows, flows[-1].id if len(found) > limit else None)
-
-    async def count(self) -> dict[FlowState, int]:
-        found = await self._connections.fetch("flows/count")
-        return {FlowState(state): flows for state, flows in found}
-
-    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
-        async def work(session: Session) -> list[NodeInfo]:
-            rows = await session.fetch("flows/nodes", flow, limit, after or "")
-            blocked = [row["job_id"] for row in rows if row["state"] == JobState.BLOCKED]
-            gates = await session.fetch("flows/gates", blocked) if blocked else []
-            return _nodes(rows, gates)
-
-        return await self._connections.run(work)
-
-    async def graph(self, flow: FlowId) -> list[str]:
-        return [text for (text,) in await self._connections.fetch("flows/graph", flow)]
 
     async def prune(self, limit: int) -> int:
         async def work(session: Session) -> int:
@@ -293,46 +221,3 @@ async def _left_over(session: Session, flows: Sequence[FlowId]) -> dict[JobId, J
 
 def _states(found: Iterable[Any]) -> dict[JobId, JobState]:
     return {JobId(job): STATES[state] for job, state in found}
-
-
-def _flow(row: Any) -> FlowInfo:
-    return FlowInfo(
-        id=FlowId(row["id"]),
-        name=row["name"],
-        state=FlowState(row["state"]),
-        total=row["total"],
-        open=row["open"],
-        failed=row["failed"],
-        epoch=row["epoch"],
-        created_at=row["created_at"],
-        unique_key=row["unique_key"],
-        tags=tuple(row["tags"]),
-        parent=None if row["parent"] is None else JobId(row["parent"]),
-        reason=row["reason"],
-        finished_at=row["finished_at"],
-        expires_at=row["expires_at"],
-    )
-
-
-def _nodes(rows: Iterable[Any], gates: Iterable[Any]) -> list[NodeInfo]:
-    of_job: dict[str, list[GateInfo]] = {}
-    for job_id, n, need, total, won, lost, losers, upstreams, wants in gates:
-        pairs = zip(upstreams, wants, strict=True)
-        edges = tuple(NewEdge(JobId(upstream), bits) for upstream, bits in pairs)
-        gate = GateInfo(n, need, total, won, lost, Losers(losers), edges)
-        of_job.setdefault(job_id, []).append(gate)
-    return [
-        NodeInfo(
-            name=name,
-            job_id=JobId(job_id),
-            state=STATES[state],
-            is_sink=is_sink,
-            task=task,
-            queue=queue,
-            attempts=attempts,
-            reason=reason,
-            gates=tuple(of_job.get(job_id, ())),
-            finished_at=finished_at,
-        )
-        for name, job_id, state, is_sink, task, queue, attempts, reason, finished_at in rows
-    ]

@@ -74,8 +74,10 @@ not_bad as (
     update {{schema}}.node set is_bad = false
     where job_id = any (array(select job_id from again where is_bad))
 ),
+no_deadline as (
+    delete from {{schema}}.deadline where job_id = any (array(select job_id from again))
+),
 undated as (
-    -- the deadline went with the end
     update {{schema}}.job set deadline_at = null
     where id = any (array(select job_id from again)) and deadline_at is not null
 ),

@@ -8,7 +8,7 @@ with settled as materialized (
         $7::uuid[], $8::uuid[], $9::int)
 ),
 counting as (
-    select queue, task, 'blocked' as source, target,
+    select queue, task, source, target,
         case when target = 'skipped' then 'skipped' else 'released' end as what
     from settled
 ),
