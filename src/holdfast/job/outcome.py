@@ -112,8 +112,9 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_plain_success_of_node(self) -> bool:
         """The same of a job that is tied to nothing but its flow."""
-        untied = msgspec.structs.replace(self, ties=NO_TIES)
-        return self.ties == Tie.NODE and untied.is_plain_success
+        if self.ties != Tie.NODE:
+            return False
+        return msgspec.structs.replace(self, ties=NO_TIES).is_plain_success
 
 
 def decide(  # noqa: C901 - one arm per line of the table it states

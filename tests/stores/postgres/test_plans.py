@@ -190,3 +190,59 @@ def rows_read(node: dict[str, Any]) -> Iterator[tuple[str, float]]:
         yield f"{node['Node Type']} on {node['Relation Name']}", looked * node["Actual Loops"]
     for part in node.get("Plans", ()):
         yield from rows_read(part)
+
+
+FLOW = "01a00000-0000-7000-8000-000000000001"
+
+
+LOOKS_AT_FLOWS = {
+    "flows/inputs": ("uuid[]", "'{}'"),
+    "flows/nodes": ("uuid, int, text", f"'{FLOW}', 100, ''"),
+    "flows/gates": ("uuid[]", "'{}'"),
+    "flows/left_over": ("uuid[]", "'{}'"),
+    "flows/ended_among": ("uuid[]", "'{}'"),
+    "flows/targets": ("uuid, uuid[]", f"'{FLOW}', '{{}}'"),
+    "flows/over": ("timestamptz, int", "null, 10"),
+    "flows/get": ("uuid[]", "'{}'"),
+}
+
+
+async def test_the_generic_plans_of_looks_at_flows_go_by_key(url: str) -> None:
+    whole = re.compile(r"Seq Scan on (flow|node|gate|edge|outcome|job|blocked)")
+    async with connected(url) as connection:
+        await fill_with_flows(connection)
+        for verb, (types, values) in LOOKS_AT_FLOWS.items():
+            plan = await generic_plan(connection, verb, types, values)
+            assert not whole.search(plan), plan
+            await connection.execute("deallocate looked_at")
+
+
+async def test_a_page_of_live_flows_does_not_pass_over_the_ended_ones(url: str) -> None:
+    script = load_scripts("holdfast")["flows/page"]
+    async with connected(url) as connection:
+        await fill_with_flows(connection)
+        await connection.execute("analyze holdfast.flow")
+        found = await connection.fetch(
+            f"explain (analyze) {script}",
+            *(None, ["running"], None, None, None, None, None, 51, True, False),
+        )
+    plan = "\n".join(row[0] for row in found)
+    assert "flow_live" in plan
+    assert max(map(int, re.findall(r"rows=(\d+)(?:\.\d+)? loops=1\)", plan))) <= 100, plan
+
+
+async def fill_with_flows(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """20,000 flows of one node, of which only the oldest 100 are live."""
+    ordered = "('01a00000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid"
+    await connection.execute(
+        "insert into holdfast.flow"
+        " (id, name, state, total, open, keep, created_at, finished_at, expires_at)"
+        f" select {ordered}, 'trip', case when n > 100 then 'succeeded' else 'running' end, 1, 1,"
+        " '{}', now(), case when n > 100 then now() end, case when n > 100 then now() end"
+        " from generate_series(1, 20000) as n;"
+        "insert into holdfast.node (job_id, flow_id, name, is_sink)"
+        " select id, id, 'only', true from holdfast.flow;"
+        "insert into holdfast.outcome (job_id, state, queue, priority, task, attempts, crashes,"
+        " fence, finished_at) select id, 'succeeded', 'default', 0, 'greet', 1, 0, 1, now()"
+        " from holdfast.flow where finished_at is not null"
+    )

@@ -3,7 +3,8 @@
 select node.job_id::text, outcome.state
 from unnest($1::uuid[]) as asked (id)
 cross join lateral (
-    select job_id from {{schema}}.node where node.flow_id = asked.id
+    -- the offset keeps it a look by key for each flow
+    select job_id from {{schema}}.node where node.flow_id = asked.id offset 0
 ) as node
 cross join lateral (
     select from {{schema}}.edge where edge.upstream = node.job_id limit 1
