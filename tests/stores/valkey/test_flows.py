@@ -22,12 +22,16 @@ from holdfast.flow.model import (
     new_flow_id,
     new_node_id,
 )
+from holdfast.job.ends import End, Returned
 from holdfast.job.outcome import decide
+from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.valkey import constants, flow_rows, flows, scripts
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.inserting import job_row
+from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import FAILED, RETURNED, Scene
@@ -143,6 +147,94 @@ def _content(server: ThrowawayValkey, key: str) -> Any:
             return server.say("HGETALL", key)
         case kind:
             return server.say("LRANGE", key, 0, -1) if kind == "list" else kind
+
+
+# Nodes that returned are ended by a script of their own
+
+
+@pytest.fixture
+def called(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The scripts that are called, in order."""
+    connections, verbs = connections_of(scene), list[str]()
+    call = connections.call
+
+    async def noted(verb: str, *given: Any, **options: Any) -> Any:
+        verbs.append(verb)
+        return await call(verb, *given, **options)
+
+    monkeypatch.setattr(connections, "call", noted)
+    return verbs
+
+
+async def test_a_batch_is_cut_by_the_kinds_of_its_ends(scene: Scene, called: list[str]) -> None:
+    plain = await scene.running()
+    trip = await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
+    await trip.claim()
+    jobs = [await scene.live(job) for job in (trip.ids["a"], plain.id, trip.ids["b"])]
+    called.clear()
+    how: list[End] = [RETURNED, RETURNED, FAILED]
+    ends = [decide(job, end) for job, end in zip(jobs, how, strict=True)]
+    assert all(verdict.accepted for verdict in await scene.store.jobs.finish(ends))
+    assert sorted(called) == ["jobs/finish", "jobs/succeed", "jobs/succeed_nodes"]
+    assert await trip.states() == {"a": "succeeded", "b": "failed", "z": "ready"}
+
+
+async def test_a_node_that_was_tied_further_after_its_claim_is_ended_by_the_long_way(
+    scene: Scene, called: list[str]
+) -> None:
+    watched = int(Tie.NODE | Tie.WATCHED)
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]}, node_options={"a": {"priority": 1}})
+    other = new_flow({"b": []})
+    tied = msgspec.structs.replace(other.nodes[0].job, ties=watched)
+    node = msgspec.structs.replace(other.nodes[0], job=tied)
+    await scene.store.flows.start([msgspec.structs.replace(other, nodes=(node,))])
+    await trip.claim()
+    jobs = [await scene.live(job) for job in (trip.ids["a"], tied.id)]
+    called.clear()
+    ends = [msgspec.structs.replace(decide(job, RETURNED), ties=int(Tie.NODE)) for job in jobs]
+    assert all(verdict.accepted for verdict in await scene.store.jobs.finish(ends))
+    assert called == ["jobs/succeed_nodes", "jobs/finish"]
+    assert await trip.state("z") is JobState.READY
+    assert await scene.store.flows.count() == {FlowState.RUNNING: 1, FlowState.SUCCEEDED: 1}
+
+
+async def test_the_short_way_out_leaves_what_the_long_way_leaves(
+    server: ThrowawayValkey, clock: ManualClock
+) -> None:
+    graph: dict[str, Waits] = {**DIAMOND, "y": any_of("a", "b", cancel=True), "x": ["a"]}
+    timed: dict[str, dict[str, Any]] = {
+        "a": {"policy": Policy(timeout=9)},
+        "b": {"queue": "größer"},
+    }
+    flow = new_flow(graph, node_options=timed, delays={"x": 5.0})
+    short = await _left_by_ends(server, clock, flow, is_long=False)
+    assert short == await _left_by_ends(server, clock, flow, is_long=True)
+    assert len(short) > 30
+
+
+async def _left_by_ends(
+    server: ThrowawayValkey, clock: ManualClock, flow: NewFlow, *, is_long: bool
+) -> dict[str, object]:
+    """Every key when the first node has ended, but for arrivals, fences and ages."""
+    url = server.new_namespace()
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        await store.flows.start([flow])
+        [first] = await scene.claim(5)
+        end = decide(first, Returned('"x"'))
+        # A batch that names a job twice goes to the script that knows every move.
+        await store.jobs.finish([end, end] if is_long else [end])
+        found: dict[str, object] = {}
+        for key in server.keys(url):
+            name = key.partition("}:")[2].replace(scene.worker, "<worker>")
+            if name.startswith("s:"):
+                row = to_record(await scene.store._connections.command("GET", key))  # type: ignore[attr-defined]
+                kept = {"fence": row.fence > 0, "seq": "", "worker": row.worker is not False}
+                found[name] = msgspec.structs.asdict(msgspec.structs.replace(row, **kept))
+            elif name not in ("leases", "workers"):
+                found[name] = re.sub("[0-9a-f]{17}", "<seq>", str(_content(server, key)))
+    server.clear(url)
+    return found
 
 
 # Two finishers

@@ -2,8 +2,9 @@
 
 `jobs/finish` knows every move. Nearly all moves are plain successes
 (`Transition.is_plain_success`); `jobs/succeed` writes those, at about four fifths of the server's
-time. A batch that has both kinds is cut in two, unless it names a job twice: then the order in the
-batch counts, and `jobs/finish` gets all of it.
+time. `jobs/succeed_nodes` does the same for nodes that returned. A batch that has several kinds is
+cut, unless it names a job twice: then the order in the batch counts, and `jobs/finish` gets all of
+it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
-from holdfast.job.state import UNTIMED
+from holdfast.job.state import UNTIMED, JobState
+from holdfast.job.ties import NO_TIES, Tie
 from holdfast.store.contract.records import Verdict, WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import MoveRow
@@ -23,11 +27,12 @@ from holdfast.store.valkey.spread import with_spread
 from holdfast.store.valkey.workers import HOME
 
 MOVE_BATCH = 1_000
+SUCCEED, SUCCEED_NODES, FINISH = "jobs/succeed", "jobs/succeed_nodes", "jobs/finish"
 NOBODY = "nobody"
 """The name of no worker: it may reclaim nothing."""
 
 How = dict[str, str]  # what jobs/finish is given besides the moves
-Judged = tuple[Transition, bool]  # a move, and whether it is a plain success
+Judged = tuple[Transition, str]  # a move, and the shortest script that knows it
 Placed = tuple[int, Transition]  # a move with its place in the batch
 PLAINLY: How = {"arrival": "", "reclaiming": "", "by": "", "alive_since": ""}
 
@@ -57,15 +62,15 @@ class ValkeyFinishing(ValkeyVerbs):
 
     async def _finish(self, transitions: Sequence[Transition], how: How) -> list[Verdict]:
         """Every move is checked before the first batch is sent: an illegal move stops them all."""
-        judged = [(move, move.is_plain_success) for move in transitions]
-        require_legal_moves(move for move, is_plain in judged if not is_plain)
+        judged = [(move, SUCCEED if move.is_plain_success else _way(move)) for move in transitions]
+        require_legal_moves(move for move, way in judged if way == FINISH)
         verdicts: list[Verdict] = []
         for some in batches(judged, MOVE_BATCH):
             verdicts += await self._finish_batch(some, how)
         return verdicts
 
     async def _finish_batch(self, moves: Sequence[Judged], how: How) -> list[Verdict]:
-        if any(not is_plain and move.source in UNTIMED for move, is_plain in moves):
+        if any(way == FINISH and move.source in UNTIMED for move, way in moves):
             how = {**how, "arrival": await self._connections.arrivals(1)}
         ways = self._ways(moves, how)
         answers = await gathered(
@@ -87,21 +92,22 @@ class ValkeyFinishing(ValkeyVerbs):
         """Which script of which partition gets which moves."""
         may_part = not how["reclaiming"] and len({move.id for move, _ in moves}) == len(moves)
         ways: dict[tuple[str, int], list[int]] = {}
-        for n, (move, is_plain) in enumerate(moves):
-            verb = "jobs/succeed" if may_part and is_plain else "jobs/finish"
+        for n, (move, way) in enumerate(moves):
+            verb = way if may_part else FINISH
             ways.setdefault((verb, self._connections.partition_of(move.id)), []).append(n)
         return ways
 
     async def _apply(self, verb: str, partition: int, moves: Sequence[Placed], how: How) -> Any:
         """Not repeated when the connection is lost: the worker recognises its own end in the
-        verdict. `jobs/succeed` changes nothing and answers 0 if a job was tied after its claim."""
+        verdict. The shorter scripts change nothing and answer 0 if a job was tied after its
+        claim."""
         call = self._connections.call
-        if verb == "jobs/succeed":
-            answer = await call(verb, partition, {"moves": _successes(moves)}, again=False)
+        if verb != FINISH:
+            answer = await call(verb, partition, _short(verb, moves), again=False)
             if answer != 0:
                 return answer
         given = {**how, "moves": [_row(n, move) for n, move in moves]}
-        return await call("jobs/finish", partition, given, again=False)
+        return await call(FINISH, partition, given, again=False)
 
     async def _cool_elsewhere(self, partition: int, cooled: list[bytes]) -> None:
         """Every partition keeps a copy of the queues' rows, so that a claim reads no other."""
@@ -113,6 +119,28 @@ class ValkeyFinishing(ValkeyVerbs):
         ]
         if calls:
             await self._connections.call_each(calls)
+
+
+def _way(move: Transition) -> str:
+    """The script for a move that is no plain success."""
+    if move.ties != Tie.NODE or move.to is not JobState.SUCCEEDED:
+        return FINISH
+    untied = msgspec.structs.replace(move, ties=NO_TIES)
+    return SUCCEED_NODES if untied.is_plain_success else FINISH
+
+
+def _short(verb: str, moves: Sequence[Placed]) -> dict[str, object]:
+    if verb == SUCCEED_NODES:
+        return {"arrival": "", "moves": _node_successes(moves)}
+    return {"moves": _successes(moves)}
+
+
+def _node_successes(moves: Sequence[Placed]) -> list[object]:
+    """A node is kept as long as its flow, whatever its policy says."""
+    flat: list[object] = []
+    for n, move in moves:
+        flat += (move.id, move.fence, False if move.result is None else with_spread(move.result, n))
+    return flat
 
 
 def _successes(moves: Sequence[Placed]) -> list[object]:

@@ -7,7 +7,6 @@ hundred nodes, so that no script keeps the server busy for long; a flow is never
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -18,39 +17,31 @@ from holdfast.flow.model import (
     CloseWhat,
     Errand,
     FlowId,
-    FlowInfo,
-    FlowState,
     Grown,
     Growth,
     Mending,
     NewFlow,
     NewNode,
-    NodeInfo,
-    NodeInput,
     Reopening,
 )
 from holdfast.job.ids import JobId, partition_bits
-from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.contract.flows import Started
 from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
-from holdfast.store.valkey.connection import Call, Connections, ValkeyVerbs, batches, gathered
+from holdfast.store.valkey.connection import Call, Connections, gathered
+from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import require_beside_keys
-from holdfast.store.valkey.layout import FlowRow, NewFlowRow
-from holdfast.store.valkey.moments import to_micros
+from holdfast.store.valkey.layout import NewFlowRow
 from holdfast.store.valkey.replies import paired
-from holdfast.store.valkey.rows import readable
 
 START_BATCH = 500  # nodes of one script, unless one flow has more
-READ_BATCH = 500
 PRUNE_BATCH = 1_000
-LOOK = 5_000
-"""How many flows a page looks at."""
 
 How = Literal["created", "existing", "taken"]
 Placed = tuple[int, NewFlowRow]  # a flow with its place in the call
 
 
-class ValkeyFlows(ValkeyVerbs):
+class ValkeyFlows(ValkeyFlowReading):
     """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
 
     # Writing graphs
@@ -186,100 +177,6 @@ class ValkeyFlows(ValkeyVerbs):
                 has_more = not has_room
         return removed
 
-    # Reading
-
-    async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        calls: list[Call] = [
-            ("flows/inputs", partition, {"chosen": mine})
-            for some in batches(dict.fromkeys(ids), READ_BATCH)
-            for partition, mine in self._connections.by_partition(some).items()
-        ]
-        found: dict[JobId, NodeInput] = {}
-        for nodes, flows in await self._connections.call_each(calls) if calls else ():
-            rows = {flow: flow_rows.to_flow_row(row) for flow, row in paired(flows) if row}
-            for job_id, packed in paired(nodes):
-                node = flow_rows.to_node_row(packed)
-                if node.flow in rows:
-                    found[JobId(job_id)] = flow_rows.node_input(node, rows[node.flow])
-        return found
-
-    async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
-        rows = await self._rows(ids)
-        return [flow_rows.flow_info(flow, rows[flow]) for flow in ids if flow in rows]
-
-    async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
-        """A page looks at `LOOK` flows at most; it may be short, and another page may follow."""
-        found: list[FlowInfo] = []
-        looked = 0
-        while looked < LOOK:
-            step = min(READ_BATCH, max(limit + 1, 50))
-            ids = await self._newest(which, cursor, step)
-            rows = await self._rows(ids)
-            for flow in ids:
-                if flow in rows and _fits(which, rows[flow]):
-                    if len(found) == limit:
-                        return FlowPage(tuple(found), found[-1].id if found else None)
-                    found.append(flow_rows.flow_info(flow, rows[flow]))
-            if len(ids) < step:
-                return FlowPage(tuple(found), None)
-            looked, cursor = looked + len(ids), ids[-1]
-        return FlowPage(tuple(found), cursor)
-
-    async def _newest(self, which: FlowFilter, cursor: str | None, limit: int) -> list[str]:
-        if which.ids:
-            return heapq.nlargest(limit, {i for i in which.ids if cursor is None or i < cursor})
-        given = {
-            "below": "+" if cursor is None else f"({cursor}",
-            "limit": limit,
-            "running": "",
-            "names": [f"flows:{state}" for state in sorted(which.states or FlowState)],
-        }
-        answers = await self._connections.everywhere("jobs/newest", **given)
-        return heapq.nlargest(limit, {flow.decode() for answer in answers for flow in answer})
-
-    async def _rows(self, ids: Sequence[str]) -> dict[str, FlowRow]:
-        found: dict[str, FlowRow] = {}
-        for some in batches(ids, READ_BATCH):
-            places = list(self._connections.by_partition(some).items())
-            reads = [
-                ("MGET", *(self._connections.key(p, f"f:{flow}") for flow in mine))
-                for p, mine in places
-            ]
-            for (_, mine), answer in zip(
-                places, await self._connections.commands(reads), strict=True
-            ):
-                for flow, packed in zip(mine, answer, strict=True):
-                    if packed is not None:
-                        found[flow] = flow_rows.to_flow_row(packed)
-        return found
-
-    async def count(self) -> dict[FlowState, int]:
-        places = [(state, p) for state in FlowState for p in self._connections.partitions]
-        reads = [("ZCARD", self._connections.key(p, f"flows:{state}")) for state, p in places]
-        counted: Counter[FlowState] = Counter()
-        for (state, _), number in zip(places, await self._connections.commands(reads), strict=True):
-            counted[state] += int(number)
-        return {state: number for state, number in counted.items() if number}
-
-    async def nodes(self, flow: FlowId, limit: int, after: str | None = None) -> list[NodeInfo]:
-        partition = self._connections.partition_of(flow)
-        found: list[NodeInfo] = []
-        while room := min(limit - len(found), READ_BATCH):
-            given = {"flow": flow, "behind": flow_rows.behind_name(after), "limit": room}
-            answer = await self._connections.call("flows/nodes", partition, given)
-            for parts in answer:
-                node = readable(flow_rows.node_info, *parts)
-                if node is not None:
-                    found.append(node)
-                after, _ = flow_rows.split_name(parts[0])
-            if len(answer) < room:
-                break
-        return found
-
-    async def graph(self, flow: FlowId) -> list[str]:
-        key = self._connections.key(self._connections.partition_of(flow), f"fg:{flow}")
-        return [text.decode() for text in await self._connections.command("LRANGE", key, 0, -1)]
-
 
 def _bites(flows: Iterable[Placed]) -> Iterator[list[Placed]]:
     bite: list[Placed] = []
@@ -320,14 +217,3 @@ def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[Jo
                 "one that new_node_id(flow) mints: a flow and its nodes lie in one partition",
                 job_id,
             )
-
-
-def _fits(which: FlowFilter, row: FlowRow) -> bool:
-    after, before = which.created_after, which.created_before
-    return (
-        (not which.states or row.state in which.states)
-        and (not which.names or row.name in which.names)
-        and set(which.tags) <= set(row.tags)
-        and (after is None or row.created_at >= to_micros(after))
-        and (before is None or row.created_at < to_micros(before))
-    )

@@ -2,19 +2,21 @@
 -- KEYS: partition
 -- ARGV: chosen
 --
--- `chosen`: ids. Answers the rows of nodes (id, row, …), and the rows of their flows (id, row, …).
-local nodes, flows, seen = {}, {}, {}
-for _, id in ipairs(cmsgpack.unpack(chosen)) do
-    local packed = redis.call('GET', partition .. ':n:' .. id)
-    local flow = packed and cmsgpack.unpack(packed)[NODE_ROW_FLOW]
-    if flow then
-        nodes[#nodes + 1] = id
-        nodes[#nodes + 1] = packed
-    end
-    if flow and not seen[flow] then
-        seen[flow] = true
-        flows[#flows + 1] = flow
-        flows[#flows + 1] = redis.call('GET', partition .. ':f:' .. flow)
+-- `chosen`: up to some thousand ids. Answers the rows of the nodes, false where there is none, and the
+-- rows of their flows (id, row, …).
+local ids, keys, flows, seen = cmsgpack.unpack(chosen), {}, {}, {}
+for n = 1, #ids do
+    keys[n] = partition .. ':n:' .. ids[n]
+end
+local nodes = redis.call('MGET', unpack(keys))
+for n = 1, #nodes do
+    if nodes[n] then
+        local _, flow = cmsgpack.unpack_limit(nodes[n], 1, 1) -- its first value, behind the list's byte
+        if not seen[flow] then
+            seen[flow] = true
+            flows[#flows + 1] = flow
+            flows[#flows + 1] = redis.call('GET', partition .. ':f:' .. flow)
+        end
     end
 end
 return {nodes, flows}

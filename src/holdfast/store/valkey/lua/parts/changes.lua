@@ -18,24 +18,34 @@ local function each(command, key, list)
     end
 end
 
--- Put a member into a sorted set; a score of false removes it.
-local function put(name, member, score)
+-- The changes of a sorted set: the score of each member, false to remove it.
+local function members_of(name)
     local members = sorted[name]
     if not members then
         members = {}
         sorted[name] = members
     end
-    members[member] = score
+    return members
+end
+
+-- Put a member into a sorted set; a score of false removes it.
+local function put(name, member, score)
+    members_of(name)[member] = score
 end
 
 local function count(field, by)
     counted[field] = (counted[field] or 0) + by
 end
 
+-- Note for the books what moves so many jobs of a line.
+local function note_line(what, name, jobs)
+    local field = behind(what, name)
+    noted[field] = (noted[field] or 0) + jobs
+end
+
 -- Note for the books what moves this job.
 local function note(what, record)
-    local field = behind(what, line(record[QUEUE], record[TASK]))
-    noted[field] = (noted[field] or 0) + 1
+    note_line(what, line(record[QUEUE], record[TASK]), 1)
 end
 
 -- Publish a message once. For 'ready:<queue>' the number of calls is the number of ready jobs.

@@ -16,12 +16,13 @@ end
 -- Add the jobs of nodes that are plain but for their flow, from records that Python has packed. What
 -- is left to do here is what `insertion` does for a job that is ready or blocked, line by line.
 local function add_lines(lines)
-    local at_moment, keys = cmsgpack.pack(moment), {}
+    local at_moment, keys, live = cmsgpack.pack(moment), {}, members_of('live')
     for _, shared in ipairs(lines) do
         local jobs, is_blocked = shared[NODE_LINE_JOBS], shared[NODE_LINE_IS_BLOCKED]
         local name = line(shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK])
         local state, before_seq = is_blocked and 'blocked' or 'ready', shared[NODE_LINE_BEFORE_SEQ]
         local ready_at = is_blocked and cmsgpack.pack(false) or at_moment
+        local members = members_of(is_blocked and 'untimed:blocked' or behind('ready', name))
         local behind_seq = shared[NODE_LINE_BEFORE_READY_AT] .. ready_at
             .. shared[NODE_LINE_BEFORE_CREATED_AT] .. at_moment .. shared[NODE_LINE_BEFORE_SPREAD]
         for n = 1, #jobs, 3 do
@@ -29,11 +30,11 @@ local function add_lines(lines)
             keys[#keys + 1] = partition .. ':s:' .. id
             texts['s:' .. id] = before_seq .. seq .. behind_seq .. spread
             texts['b:' .. id] = jobs[n + 1]
-            put('live', id, 0)
+            live[id] = 0
             if is_blocked then
-                put('untimed:blocked', id, 0)
+                members[id] = 0
             else
-                put(behind('ready', name), seq .. id, shared[NODE_LINE_PRIORITY])
+                members[seq .. id] = shared[NODE_LINE_PRIORITY]
             end
         end
         if not is_blocked then
@@ -43,8 +44,7 @@ local function add_lines(lines)
             woken[message] = (woken[message] or 0) + #jobs / 3
         end
         count(behind(state, name), #jobs / 3)
-        local field = behind('enqueued', name)
-        noted[field] = (noted[field] or 0) + #jobs / 3
+        note_line('enqueued', name, #jobs / 3)
     end
     refuse_known(keys)
 end
