@@ -1,0 +1,333 @@
+"""`python -m bench.books`: what the read side costs on a large store, question by question.
+
+The data: a million live jobs (20 queues, 100 tasks, 3 priorities, one in 20 scheduled), ten
+million ended ones (one in 200 failed, of 400 causes), 50 workers, 500 schedules, two days of
+measures; on Valkey a million of each. A part of the ended jobs is made by a worker that runs them;
+on SQL stores the rest are copies of these rows, moved into the past, and the books are then
+corrected by a recount.
+
+Each question is asked 200 times on an otherwise idle store. What a page looks at is bounded, so a
+filter that matches nothing is measured a step at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from rich.console import Console
+
+from bench.places import STORES, Place, places, sqlite_path, store_url
+from bench.program import on_fast_loop
+from holdfast.app import App
+from holdfast.client.client import Client
+from holdfast.insights.doctor import examine
+from holdfast.insights.overview import OverviewReader
+from holdfast.job.ids import new_worker_id
+from holdfast.job.retry import Retry
+from holdfast.job.state import JobState
+from holdfast.store.contract.measures import JobTimes, Measure
+from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.store import Store
+
+QUEUES, TASKS, CAUSES = 20, 100, 400
+FAILED_ONE_IN = 200
+COPY_BACK = timedelta(minutes=4)
+ASKED = 200
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    live: int
+    ended: int
+    worked: int  # of the ended, how many a worker really ran
+
+
+FULL = {
+    "postgres": Size(1_000_000, 10_000_000, 100_000),
+    "sqlite": Size(1_000_000, 10_000_000, 100_000),
+    "valkey": Size(1_000_000, 1_000_000, 1_000_000),
+}
+
+
+def program(url: str) -> App:
+    """A hundred tasks; one attempt in 200 fails, each for one of 400 causes."""
+    app = App(url)
+    for number in range(TASKS):
+        task_of(app, number)
+    return app
+
+
+def task_of(app: App, number: int) -> None:
+    async def work(order: int, customer: str) -> int:
+        if order % FAILED_ONE_IN == 0:
+            cause = order // FAILED_ONE_IN % CAUSES
+            kind = type(f"Cause{cause // 10}Error", (Exception,), {})
+            raise kind(f"cause {chr(97 + cause % 10)} of order {order}")
+        return order
+
+    app.task(name=f"task-{number:02}", queue=f"queue-{number % QUEUES:02}", retry=Retry.never())(
+        work
+    )
+
+
+# Filling ----------------------------------------------------------------------------------------
+
+
+async def fill(place: Place, url: str, size: Size, say: Callable[[str], None]) -> None:
+    app = program(url)
+    async with app:
+        say("workers, schedules and measures are added")
+        await surround(app.store)
+        daily = app.tasks["task-00"].scheduled("0 3 * * *", args={"order": 1, "customer": "c"})
+        await app.store.schedules.declare({f"schedule-{number}": daily for number in range(500)})
+        say(f"{size.worked:,} jobs are worked off")
+        await enqueue(app, size.worked)
+        queues = {f"queue-{number:02}": 50 for number in range(QUEUES)}
+        async with app.worker(queues) as worker:
+            await worker.drain()
+        if size.ended > size.worked:
+            say(f"they are copied to {size.ended:,}")
+            await copy(place, url, size.ended // size.worked - 1)
+        say(f"{size.live:,} jobs are enqueued")
+        await enqueue(app, size.live * 19 // 20, priorities=3)
+        await enqueue(app, size.live // 20, delay=86_400.0)
+        say("the books are corrected")
+        while await app.store.telemetry.fold(10_000):
+            pass
+        missing = await app.store.telemetry.recount()
+        await app.store.telemetry.correct(missing or [])
+    await place.settle(url)
+
+
+async def enqueue(app: App, count: int, *, priorities: int = 1, delay: float | None = None) -> None:
+    for number in range(TASKS):
+        share = count // TASKS
+        task = app.tasks[f"task-{number:02}"]
+        if delay is not None:
+            task = task.using(delay=delay)
+        for priority in range(priorities):
+            some = share // priorities
+            calls = ((number + TASKS * n, f"c{n % 1_000}") for n in range(some))
+            await task.using(priority=priority, tags=[f"t{priority}"]).enqueue_many(calls)
+
+
+async def surround(store: Store) -> None:
+    for number in range(50):
+        info = WorkerInfo(
+            id=new_worker_id(),
+            name=f"w{number}",
+            host=f"host-{number}",
+            pid=number,
+            queues={f"queue-{one:02}": 10 for one in range(QUEUES)},
+            tasks=tuple(f"task-{one:02}" for one in range(TASKS)),
+            version="1",
+        )
+        await store.workers.register(info, 86_400.0)
+    await measure(store)
+
+
+async def measure(store: Store) -> None:
+    """A measure a minute of 20 pairs, six hours back: so long minutes are kept by task."""
+    minute = (await store.now()).replace(second=0, microsecond=0)
+    times = JobTimes.none()
+    for step in range(100):
+        times.wait.observe(0.001 * step)
+        times.run.observe(0.002 * step)
+        times.total.observe(0.003 * step)
+    source = str(new_worker_id())
+    for back in range(6 * 60, 0, -1):
+        at = minute - timedelta(minutes=back)
+        rows = [
+            Measure(at, source, f"queue-{n:02}", f"task-{n:02}", 1, times) for n in range(QUEUES)
+        ]
+        await store.telemetry.record(rows)
+    while await store.telemetry.roll_up(100):
+        pass
+
+
+async def copy(place: Place, url: str, times: int) -> None:
+    if place.name == "sqlite":
+        await asyncio.to_thread(copy_sqlite, url, times)
+    else:
+        await copy_postgres(url, times)
+
+
+OUTCOME = (
+    "state, queue, priority, task, attempts, crashes, fence, ties, worker_id, expires_at, result,"
+    " reason, fingerprint"
+)
+BODY = "task, args, policy, tags, headers"
+
+
+def copy_sqlite(url: str, times: int) -> None:
+    """The id of a copy begins with its own time and ends like that of the job it was made from."""
+    with sqlite3.connect(sqlite_path(url), isolation_level=None) as connection:
+        connection.create_function("moved", 2, moved, deterministic=True)
+        connection.execute("create temp table base as select job_id from holdfast_outcome")
+        step = int(COPY_BACK.total_seconds() * 1e6)
+        for number in range(1, times + 1):
+            back = number * step
+            connection.execute("begin")
+            connection.execute(
+                f"insert into holdfast_job (id, created_at, {BODY})"
+                f" select moved(id, ?), created_at - ?, {BODY}"
+                " from base join holdfast_job on id = job_id order by id",
+                (back // 1000, back),
+            )
+            connection.execute(
+                f"insert into holdfast_outcome (job_id, seq, claimed_at, finished_at, {OUTCOME})"
+                f" select moved(job_id, ?), seq, claimed_at - ?, finished_at - ?, {OUTCOME}"
+                " from base join holdfast_outcome using (job_id) order by job_id",
+                (back // 1000, back, back),
+            )
+            connection.execute("commit")
+
+
+def moved(job_id: str, milliseconds: int) -> str:
+    digits = f"{int(job_id[:8] + job_id[9:13], 16) - milliseconds:012x}"
+    return f"{digits[:8]}-{digits[8:]}{job_id[13:]}"
+
+
+async def copy_postgres(url: str, times: int) -> None:
+    digits = "replace({0}::text, '-', '')"
+    moved = (
+        "(lpad(to_hex(('x' || substr(%s, 1, 12))::bit(48)::bigint - $1::bigint), 12, '0')"
+        " || substr(%s, 13))::uuid"
+    )
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("set search_path to holdfast")
+        await connection.execute("create temp table base as select job_id from outcome")
+        step = int(COPY_BACK.total_seconds() * 1000)
+        body = digits.format("id")
+        outcome = digits.format("outcome.job_id")
+        for number in range(1, times + 1):
+            back = number * step
+            shift = "$1::bigint * interval '1 millisecond'"
+            await connection.execute(
+                f"insert into job (id, created_at, {BODY}, timeout)"
+                f" select {moved % (body, body)}, created_at - {shift}, {BODY}, timeout"
+                " from base join job on id = job_id order by id",
+                back,
+            )
+            await connection.execute(
+                f"insert into outcome (job_id, claimed_at, finished_at, {OUTCOME})"
+                f" select {moved % (outcome, outcome)}, claimed_at - {shift},"
+                f" finished_at - {shift}, {OUTCOME}"
+                " from base join outcome using (job_id) order by job_id",
+                back,
+            )
+        await connection.execute("vacuum (analyze)")
+    finally:
+        await connection.close()
+
+
+# Asking -----------------------------------------------------------------------------------------
+
+Question = Callable[[], Awaitable[Any]]
+
+
+def questions(client: Client, store: Store, job_id: str) -> dict[str, Question]:
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    page = client.page
+    first_page = OverviewReader(store)
+    return {
+        "count()": client.count,
+        "count(queue=…)": lambda: client.count(queue="queue-03"),
+        "queues": client.queues.all,
+        "explain": lambda: client.explain(job_id),
+        "overview": first_page.read,
+        "failures": lambda: store.failures.find(limit=50),
+        "page(50)": lambda: page(limit=50),
+        "page(state=succeeded)": lambda: page(state="succeeded", limit=50),
+        "page(state=failed)": lambda: page(state="failed", limit=50),
+        "page(state=succeeded, task=…)": lambda: page(state="succeeded", task="task-07", limit=50),
+        "nothing: queue": lambda: page(queue="nowhere", limit=50),
+        "step: tag": lambda: page(tag="nobody", limit=50),
+        "step: argument": lambda: page(where="args.customer:nobody", limit=50),
+        "step: error text": lambda: page(error_text="no such text", limit=50),
+        "step: finished before": lambda: page(finished_before=long_ago, limit=50),
+    }
+
+
+async def ask(question: Question, times: int) -> list[float]:
+    await question()
+    took: list[float] = []
+    for _ in range(times):
+        began = time.perf_counter()
+        await question()
+        took.append(1e3 * (time.perf_counter() - began))
+    return sorted(took)
+
+
+async def measured(place: Place, size: Size, console: Console) -> dict[str, Any]:
+    async with store_url(place) as url:
+        began = time.perf_counter()
+        await fill(place, url, size, lambda text: console.print(f"{place.name}: {text}"))
+        console.print(f"{place.name}: filled in {time.perf_counter() - began:.0f} s")
+        app = program(url)
+        async with app:
+            [ready] = (await app.client.page(state=JobState.READY, limit=1)).jobs
+            found: dict[str, Any] = {}
+            for name, question in questions(app.client, app.store, ready.id).items():
+                took = await ask(question, ASKED)
+                found[name] = {"p50": took[len(took) // 2], "p99": took[int(len(took) * 0.99) - 1]}
+                console.print(
+                    f"{place.name}: {name} {found[name]['p50']:.1f} / {found[name]['p99']:.1f} ms"
+                )
+            began = time.perf_counter()
+            findings = await examine(app.store.sibling())
+            found["doctor"] = {"seconds": time.perf_counter() - began, "findings": len(findings)}
+            console.print(f"{place.name}: doctor {found['doctor']['seconds']:.2f} s")
+        return {"server": await place.describe(), "figures": found}
+
+
+async def run(chosen: list[Place], share: float, console: Console) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for place in chosen:
+        full = FULL[place.name]
+        size = Size(
+            *(
+                max(TASKS * 10, int(number * share))
+                for number in (full.live, full.ended, full.worked)
+            )
+        )
+        found[place.name] = {
+            "size": [size.live, size.ended],
+            **await measured(place, size, console),
+        }
+    return found
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="python -m bench.books", description=__doc__)
+    parser.add_argument("--store", choices=STORES, action="append")
+    parser.add_argument("--share", type=float, default=1.0, help="of the whole data set")
+    parser.add_argument("--save", type=Path)
+    given = parser.parse_args()
+    console = Console(highlight=False)
+    found: dict[str, Any] = {}
+
+    async def work() -> None:
+        found.update(await run(chosen, given.share, console))
+
+    with places(given.store or STORES) as chosen:
+        on_fast_loop(work())
+    if given.save is not None:
+        given.save.parent.mkdir(parents=True, exist_ok=True)
+        given.save.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
