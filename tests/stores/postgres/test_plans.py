@@ -82,7 +82,7 @@ async def page_plan(url: str, which: JobFilter, look: int) -> str:
             "insert into holdfast.outcome (job_id, state, queue, priority, task, attempts, crashes,"
             f" fence, finished_at, expires_at, fingerprint) select {ordered},"
             " case when n % 10 = 0 then 'failed' else 'succeeded' end, 'default', 0, 'greet', 1,"
-            " 0, 1, now(), now(), case when n % 10 = 0 then lpad((n / 10 % 50)::text, 16, '0') end"
+            " 0, 1, now(), now(), case when n % 10 = 0 then lpad((n / 10 % 500)::text, 16, '0') end"
             " from generate_series(1, 50000) as n"
         )
         await connection.execute(
