@@ -42,17 +42,13 @@ def fingerprint(task: str, kind: str, message: str, traceback: str | None = None
 
 # The message --------------------------------------------------------------------------------
 
+# A pattern whose arms all begin with a known character is searched for fast.
 _QUOTED = re.compile(
-    r"(?<!\w)'(?:[^'\\\n]|\\.)*+'(?!\w)"
+    r"'(?<!\w')(?:[^'\\\n]|\\.)*+'(?!\w)"
     r'|"(?:[^"\\\n]|\\.)*+"'
     r"|`[^`\n]*+`|“[^”\n]*+”|«[^»\n]*+»|„[^“”\n]*+[“”]|「[^」\n]*+」"
 )
-_CUT_QUOTE = re.compile(r"(?:(?<!\w)'|[\"`“«„「])[^'\"`”»“」]*+\Z")
-_DATE = re.compile(
-    r"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? )?"
-    r"(?:\d{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b"
-    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} +\d{1,2}\b)"
-)
+_CUT_QUOTE = re.compile(r"(?:'(?<!\w')|[\"`“«„「])[^'\"`”»“」]*+\Z")
 _URL = re.compile(r"(?<![\w+.-])[A-Za-z][\w+.-]*+://\S++")
 _WORD = re.compile(r"[A-Za-z\d_.:@/\\~%+#$&!?-]++")
 _LABELLED = re.compile(r"([A-Za-z_]{2,}:)(.++)")
@@ -61,6 +57,12 @@ _HEX = re.compile(r"[0-9a-fA-F]{8,}")
 _SEVERAL = re.compile(r"[\[({<]*+\*(?:\W*\*)?[\])}>]*+")
 """What differs, with all that differs behind it and the brackets around it: how many things there
 are in a list differs too."""
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+_CALENDAR = frozenset(part for name in (*_DAYS, *_MONTHS) for part in (name, name[:3]))
 
 
 def shape(message: str) -> str:
@@ -74,37 +76,42 @@ def shape(message: str) -> str:
     text = _QUOTED.sub("*", message[:MOST_MESSAGE])
     if len(message) > MOST_MESSAGE:
         text = _CUT_QUOTE.sub("*", text)
-    text = _WORD.sub(_steady, _DATE.sub("*", _URL.sub("*", text)))
+    if "://" in text:
+        text = _URL.sub("*", text)
+    text = _WORD.sub(_steady, text)
     return _SEVERAL.sub("*", " ".join(text.split()))[:MOST_SHAPE]
 
 
 def _steady(found: re.Match[str]) -> str:
     """A word as it is the same for every job. What stands before a colon is a word of its own."""
     word = found[0]
-    labelled = _LABELLED.fullmatch(word)
-    if labelled is None:
-        return _judged(word)
-    return labelled[1] + _judged(labelled[2])
+    labelled = _LABELLED.fullmatch(word) if ":" in word else None
+    return _judged(word) if labelled is None else labelled[1] + _judged(labelled[2])
 
 
 def _judged(word: str) -> str:
     """`*` for a word that differs. Words that only differ in number, such as time and times, count
     as one."""
     bare = word.rstrip(".:!?")
-    if len(bare) > LONGEST_WORD or _VARIES.search(bare) or _HEX.fullmatch(bare):
+    if _differs(bare):
         return "*" + word[len(bare) :]
     plural = len(bare) > 3 and bare.endswith("s")
     return (bare[:-1] if plural else bare) + word[len(bare) :]
 
 
+def _differs(word: str) -> bool:
+    if len(word) > LONGEST_WORD or word in _CALENDAR:
+        return True
+    if word.isalpha():
+        return _HEX.fullmatch(word) is not None
+    return _VARIES.search(word) is not None
+
+
 # The traceback ------------------------------------------------------------------------------
 
-_FRAME = re.compile(r'^  File "(.{1,400})", line \d+(?:, in (.+))?$', re.MULTILINE)
-_OTHER_ERROR = re.compile(
-    r"^(?:The above exception was the direct cause of the following exception"
-    r"|During handling of the above exception, another exception occurred):$",
-    re.MULTILINE,
-)
+_FRAME = re.compile(r'\n  File "(.{1,400})", line \d+(?:, in (.+))?')
+_CAUSE = "\nThe above exception was the direct cause of the following exception:\n"
+_CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n"
 _MEMBER = re.compile(r"^ *\+(?:-\+)?-{10}.*$", re.MULTILINE)
 _MARGIN = re.compile(r"^ *[|+] ", re.MULTILINE)
 _GROUP = "Exception Group Traceback (most recent call last):"
@@ -122,22 +129,27 @@ _INLINED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 
 def _within_bounds(traceback: str) -> str:
     """Both ends of a long traceback: what is between them is a recursion or a long message."""
-    if len(traceback) <= MOST_TRACEBACK:
-        return traceback
-    half = MOST_TRACEBACK // 2
-    return f"{traceback[:half]}\n{traceback[-half:]}"
+    if len(traceback) > MOST_TRACEBACK:
+        half = MOST_TRACEBACK // 2
+        traceback = f"{traceback[:half]}\n{traceback[-half:]}"
+    return f"\n{traceback}"
 
 
 def _errors_of(traceback: str, kind: str) -> Iterable[str]:
     """What tells the errors of a traceback. In a chain their order counts. Of the members of a
     group neither order nor number does: how many of a hundred calls fail differs."""
     if _GROUP not in traceback:
-        errors = _OTHER_ERROR.split(traceback)[-MOST_ERRORS:]
+        errors = _chain(traceback)[-MOST_ERRORS:]
         return [*map(_error, errors[:-1]), _places(errors[-1], kind)]
     found = set[str]()
     for member in _MEMBER.split(traceback):
-        found.update(map(_error, _OTHER_ERROR.split(_MARGIN.sub("", member))))
+        found.update(map(_error, _chain(_MARGIN.sub("", member))))
     return sorted(found)[:MOST_ERRORS]
+
+
+def _chain(text: str) -> list[str]:
+    """The errors of a chain, the first one first."""
+    return text.replace(_CONTEXT, _CAUSE).split(_CAUSE)
 
 
 def _error(text: str) -> str:
@@ -152,7 +164,7 @@ def _error(text: str) -> str:
 def places(traceback: str) -> list[str]:
     """Where an error happened in the user's own code, innermost first: `mail.py in send`. Of a
     chain only the last error counts, as its message does."""
-    last = _OTHER_ERROR.split(_within_bounds(traceback))[-1]
+    last = _chain(_within_bounds(traceback))[-1]
     found = dict.fromkeys(f"{name} in {function or '?'}" for name, function in reversed(_own(last)))
     return list(found)[:MOST_FRAMES]
 
