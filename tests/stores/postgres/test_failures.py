@@ -7,15 +7,18 @@ import asyncio
 from holdfast.clock import ManualClock
 from holdfast.job.ends import Raised
 from holdfast.job.outcome import decide
+from holdfast.store.contract.failures import SAMPLE_SECONDS
 from tests.conformance.builders import Scene
-from tests.stores.postgres.shared import connected, opened
+from tests.stores.postgres.shared import connected
+from tests.support.backends import opened
 
 NO_ANSWER = Raised("ConnectionError", "no answer", "Traceback", final=True)
 
 
 async def test_an_open_transaction_that_counts_an_error_keeps_nobody_waiting(url: str) -> None:
-    async with opened(url) as store, connected(url) as own:
-        scene = await Scene.on(store, ManualClock())
+    clock = ManualClock()
+    async with opened(url, clock) as store, connected(url) as own:
+        scene = await Scene.on(store, clock)
         await scene.enqueue_many(3)
         first, second, third = await scene.claim(3)
 
@@ -37,9 +40,23 @@ async def test_an_open_transaction_that_counts_an_error_keeps_nobody_waiting(url
         assert await counted() == [(3, 3)]
 
 
+async def test_long_texts_are_written_once_a_minute(url: str) -> None:
+    clock = ManualClock()
+    async with opened(url, clock) as store, connected(url) as own:
+        scene = await Scene.on(store, clock)
+        texts = []
+        for wait in (0.0, SAMPLE_SECONDS, 1.0):
+            scene.clock.advance(wait)
+            await scene.ended(NO_ANSWER)
+            texts.append(await own.fetchval("select count(message) from holdfast.failing"))
+            await store.telemetry.fold(100)
+        assert texts == [1, 0, 1]
+
+
 async def test_an_error_whose_transaction_is_rolled_back_was_never_there(url: str) -> None:
-    async with opened(url) as store, connected(url) as own:
-        scene = await Scene.on(store, ManualClock())
+    clock = ManualClock()
+    async with opened(url, clock) as store, connected(url) as own:
+        scene = await Scene.on(store, clock)
         job = await scene.running()
         transaction = own.transaction()
         await transaction.start()

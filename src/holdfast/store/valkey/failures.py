@@ -13,9 +13,11 @@ from holdfast.job.record import ErrorEntry
 from holdfast.store.contract.failures import DEAD_COUNTED, Behind, Failure
 from holdfast.store.valkey.connection import ValkeyVerbs, batches
 from holdfast.store.valkey.layout import FailureRow
-from holdfast.store.valkey.moments import to_datetime, to_micros, to_optional_datetime
+from holdfast.store.valkey.moments import SECOND, to_datetime, to_micros, to_optional_datetime
 from holdfast.store.valkey.replies import scored
 from holdfast.store.valkey.rows import known, readable, sample, to_failure_row
+
+READ_BATCH = 200
 
 Rows = Mapping[int, FailureRow]
 """What each partition that saw a failure says of it."""
@@ -41,8 +43,7 @@ class ValkeyFailures(ValkeyVerbs):
         for names in batches(await self._names(fingerprints, since, behind), max(limit, 1)):
             for name, rows in (await self._rows(names)).items():
                 row = _whole(rows)
-                is_muted = row.muted_until is not False and row.muted_until > now
-                if (muted or not is_muted) and (not tasks or row.task in tasks):
+                if (muted or row.muted_until <= now) and (not tasks or row.task in tasks):
                     found[name] = rows
             if len(found) >= limit:
                 break
@@ -52,6 +53,14 @@ class ValkeyFailures(ValkeyVerbs):
         self, fingerprints: Collection[str], since: datetime | None, behind: Behind | None
     ) -> list[str]:
         """The fingerprints in question, last seen first."""
+        last = await self._last_seen()
+        first = 0 if since is None else to_micros(since)
+        edge = (2.0**62, "") if behind is None else (to_micros(behind.last_at), behind.fingerprint)
+        seen = [(at, name) for name, at in last.items() if at >= first and (at, name) < edge]
+        return [name for _, name in sorted(seen, reverse=True) if name in (fingerprints or last)]
+
+    async def _last_seen(self) -> dict[str, float]:
+        """When each failure was last seen, in whatever partition."""
         answers = await self._connections.commands(
             [
                 ("ZRANGE", self._connections.key(partition, "failures_seen"), 0, -1, "WITHSCORES")
@@ -61,10 +70,7 @@ class ValkeyFailures(ValkeyVerbs):
         last: dict[str, float] = {}
         for name, at in chain.from_iterable(map(scored, answers)):
             last[name] = max(at, last.get(name, 0.0))
-        first = 0 if since is None else to_micros(since)
-        edge = (2.0**62, "") if behind is None else (to_micros(behind.last_at), behind.fingerprint)
-        seen = [(at, name) for name, at in last.items() if at >= first and (at, name) < edge]
-        return [name for _, name in sorted(seen, reverse=True) if name in (fingerprints or last)]
+        return last
 
     async def _rows(self, names: Sequence[str]) -> dict[str, Rows]:
         """In the order of the names; without failures that were forgotten meanwhile."""
@@ -82,21 +88,24 @@ class ValkeyFailures(ValkeyVerbs):
         return dict(found)
 
     async def _failures(self, found: Mapping[str, Rows]) -> list[Failure]:
-        samples = await self._samples(found)
-        sizes = await self._connections.commands(
-            [
-                ("ZCARD", self._connections.key(partition, f"dead:{name}"))
-                for name in found
-                for partition in self._connections.partitions
-            ]
-        )
-        width = len(self._connections.partitions)
-        dead = {name: sum(sizes[n * width : (n + 1) * width]) for n, name in enumerate(found)}
+        samples, dead = await self._samples(found), await self._dead(list(found))
         return [
             _failure(name, _whole(rows), dead[name], *samples[name])
             for name, rows in found.items()
             if name in samples
         ]
+
+    async def _dead(self, names: Sequence[str]) -> dict[str, int]:
+        """How many jobs failed with each of them and are kept."""
+        sizes = await self._connections.commands(
+            [
+                ("ZCARD", self._connections.key(partition, f"dead:{name}"))
+                for name in names
+                for partition in self._connections.partitions
+            ]
+        )
+        width = len(self._connections.partitions)
+        return {name: sum(sizes[n * width : (n + 1) * width]) for n, name in enumerate(names)}
 
     async def _samples(self, found: Mapping[str, Rows]) -> dict[str, tuple[JobId, ErrorEntry]]:
         """The newest sample of each failure."""
@@ -128,8 +137,31 @@ class ValkeyFailures(ValkeyVerbs):
         return sorted({name.decode() for answer in answers for name in answer})
 
     async def prune(self, limit: int, kept_for: float, most: int) -> int:
-        given = {"limit": limit, "kept_for": kept_for, "most": most}
-        return max(map(int, await self._connections.everywhere("failures/prune", **given)))
+        """What goes is chosen here, because a partition knows only its own part."""
+        last, now = await self._last_seen(), await self._connections.now_micros()
+        too_many, old = len(last) - most, now - kept_for * SECOND
+        doubtful = [name for name, at in last.items() if too_many > 0 or at <= old]
+        needed = await self._needed(doubtful, now)
+        ordered = sorted(doubtful, key=lambda name: (name in needed, last[name], name))
+        gone = [
+            (name, last[name])
+            for n, name in enumerate(ordered)
+            if n < too_many or (name not in needed and last[name] <= old)
+        ][:limit]
+        if gone:
+            await self._connections.everywhere("failures/prune", chosen=gone)
+        return len(gone)
+
+    async def _needed(self, names: Sequence[str], now: int) -> set[str]:
+        """Those that are muted or have dead jobs."""
+        needed: set[str] = set()
+        for some in batches(names, READ_BATCH):
+            dead = await self._dead(some)
+            needed |= {name for name in some if dead[name]}
+            for name, rows in (await self._rows(some)).items():
+                if _whole(rows).muted_until > now:
+                    needed.add(name)
+        return needed
 
 
 def _whole(rows: Rows) -> FailureRow:
