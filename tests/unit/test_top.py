@@ -49,9 +49,11 @@ class Viewer:
     line: Line
 
     async def press(self, *keys: str) -> str:
+        """Key after key, each when what the one before began is done."""
         for key in keys:
             await self.pilot.press(key)
-        return await self.settled()
+            await self.settled()
+        return self.text
 
     async def settled(self) -> str:
         """What the screen says when nothing is under way."""
