@@ -6,6 +6,17 @@ CREATE INDEX holdfast_audit_target on holdfast_audit (target, begun_at, id) wher
 
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
+CREATE INDEX holdfast_edge_downstream on holdfast_edge (downstream, n);
+
+CREATE INDEX holdfast_flow_expires on holdfast_flow (expires_at) where expires_at is not null;
+
+CREATE UNIQUE INDEX holdfast_flow_key on holdfast_flow (unique_key)
+where unique_key is not null and finished_at is null;
+
+CREATE INDEX holdfast_flow_live on holdfast_flow (id) where finished_at is null;
+
+CREATE INDEX holdfast_gate_flow on holdfast_gate (flow_id);
+
 CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 
 CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;
@@ -13,6 +24,8 @@ CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not
 CREATE INDEX holdfast_ledger_newest on holdfast_ledger (schedule, at desc, scope);
 
 CREATE INDEX holdfast_ledger_open on holdfast_ledger (schedule, at, scope) where decision in ('failed', 'waiting');
+
+CREATE UNIQUE INDEX holdfast_node_name on holdfast_node (flow_id, name);
 
 CREATE INDEX holdfast_operation_newest on holdfast_operation (begun_at, id);
 
@@ -74,6 +87,23 @@ CREATE TABLE holdfast_deadline (
     at integer not null
 ) without rowid;
 
+CREATE TABLE holdfast_edge (
+    upstream text not null,
+    downstream text not null,
+    n integer not null,
+    wants integer not null,
+    primary key (upstream, downstream, n)
+) without rowid;
+
+CREATE TABLE holdfast_errand (
+    id integer primary key autoincrement,
+    flow_id text not null,
+    kind text not null,
+    job_id text,
+    what text,
+    at integer not null
+);
+
 CREATE TABLE holdfast_ever (
     queue text not null,
     task text not null,
@@ -99,6 +129,45 @@ CREATE TABLE holdfast_failure_sample (
     attempt integer not null,
     message text not null,
     traceback text
+) without rowid;
+
+CREATE TABLE holdfast_flow (
+    id text primary key,
+    name text not null,
+    state text not null,
+    total integer not null,
+    open integer not null, -- its live nodes
+    failed integer not null default 0, -- its sinks that ended badly
+    epoch integer not null default 1,
+    cancel_asked integer not null default 0,
+    unique_key text,
+    tags text,
+    parent text,
+    keep text not null, -- seconds by state
+    reason text,
+    created_at integer not null,
+    finished_at integer,
+    expires_at integer
+) without rowid;
+
+CREATE TABLE holdfast_flow_graph (
+    flow_id text not null,
+    n integer not null,
+    graph text not null,
+    primary key (flow_id, n)
+) without rowid;
+
+CREATE TABLE holdfast_gate (
+    job_id text not null,
+    n integer not null,
+    flow_id text not null,
+    need integer not null,
+    total integer not null,
+    won integer not null default 0,
+    lost integer not null default 0,
+    is_bad integer not null default 0, -- an edge was lost to a failure
+    losers text not null,
+    primary key (job_id, n)
 ) without rowid;
 
 CREATE TABLE holdfast_happening (
@@ -193,6 +262,16 @@ CREATE TABLE holdfast_move (
     what text not null,
     jobs integer not null,
     primary key (minute, queue, task, source, target, what)
+) without rowid;
+
+CREATE TABLE holdfast_node (
+    job_id text primary key,
+    flow_id text not null,
+    name text not null,
+    is_sink integer not null,
+    is_bad integer not null default 0, -- it was skipped because another node failed or expired
+    delay real,
+    inputs text
 ) without rowid;
 
 CREATE TABLE holdfast_operation (
@@ -412,6 +491,8 @@ CREATE TABLE holdfast_worker_count (
     name text primary key,
     n integer not null
 ) without rowid;
+
+CREATE TABLE sqlite_sequence(name,seq);
 
 CREATE VIEW holdfast_place (
     job_id, state, ended, queue, priority, seq, task, attempts, crashes, fence, ties,

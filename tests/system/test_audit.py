@@ -16,12 +16,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import App, BadOption, Refused, StoreUnavailable, UnknownJob, UnknownSchedule
 from holdfast.client import acting
 from holdfast.client.client import Client
 from holdfast.client.failures import FailureVerbs
+from holdfast.client.flows import FlowVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
@@ -29,8 +31,10 @@ from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.clock import ManualClock, utcnow
 from holdfast.events import Event, Events
+from holdfast.flow.graph import encode_graph
 from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.doctor import examine
+from holdfast.job.ends import DeadlinePassed
 from holdfast.job.state import JobState
 from holdfast.operations.verbs import JOB_VERBS, NAME_VERBS, VERBS
 from holdfast.schedule.providers import Providers
@@ -41,6 +45,7 @@ from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import definition
 from tests.support.backends import opened
 from tests.support.flaky import FlakyStore, Line
+from tests.support.flows import new_flow
 from tests.support.waiting import wait_until
 
 VALUES: dict[Verb, object] = {Verb.MOVE: "other", Verb.REPRIORITISE: 7, Verb.RESCHEDULE: 60.0}
@@ -92,6 +97,14 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
     await client.operations.go_on(operation.id, by="ann")
     await client.operations.follow(operation.id)
     await client.operations.follow((await client.operations.undo(operation.id, by="ann")).id)
+    flow = new_flow({"a": []})
+    flow = msgspec.structs.replace(flow, graph=encode_graph(flow.nodes))
+    await scene.store.flows.start([flow])
+    await client.flows.pause(flow.id, by="ann")
+    await client.flows.resume(flow.id, by="ann")
+    await scene.finish(await scene.live(flow.nodes[0].job.id), DeadlinePassed())
+    await client.flows.retry(flow.id, by="ann")
+    await client.flows.cancel(flow.id, by="ann")
     await client.workers.drain(scene.worker, by="ann")
     [failure, *_] = await scene.store.failures.find()
     await client.failures.mute(failure.fingerprint, by="ann")
@@ -312,6 +325,7 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         Noun.OPERATIONS: OperationVerbs,
         Noun.WORKERS: WorkerVerbs,
         Noun.FAILURES: FailureVerbs,
+        Noun.FLOWS: FlowVerbs,
     }
     for row in VERBS.values():
         assert row.undo is None or (row.noun, row.undo) in VERBS, row.word

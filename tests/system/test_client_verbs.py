@@ -208,7 +208,7 @@ async def test_a_job_that_moved_meanwhile_is_said_to_have_moved(
 ) -> None:
     job = await scene.in_state(JobState.SUSPENDED)
 
-    async def lose(ids: list[JobId]) -> list[JobId]:
+    async def lose(ids: list[JobId], by: str | None) -> list[JobId]:
         return []
 
     monkeypatch.setattr(scene.store.jobs, "resume", lose)

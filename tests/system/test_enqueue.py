@@ -82,8 +82,8 @@ async def test_those_who_open_an_app_at_the_same_moment_share_its_store(
     app = Mail(await backend.empty()).app
     opened: list[Store] = []
 
-    def noted(url: str, clock: Clock | None = None) -> Store:
-        opened.append(open_store(url, clock=clock))
+    def noted(url: str, clock: Clock | None = None, **keys: Any) -> Store:
+        opened.append(open_store(url, clock=clock, **keys))
         return opened[-1]
 
     monkeypatch.setattr("holdfast.app.open_store", noted)

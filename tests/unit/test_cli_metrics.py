@@ -49,7 +49,7 @@ def test_json_has_the_same_numbers(desk: Desk) -> None:
     told = {one["metric"]["name"]: one for one in desk.json("metrics")["metrics"]}
     assert told.keys() == {metric.name for metric in STORE_METRICS}
     [up] = told["holdfast_store_up"]["samples"]
-    assert up == {"labels": {"store": "sqlite"}, "value": 1}
+    assert up == {"labels": {"store": "sqlite"}, "suffix": "", "value": 1}
 
 
 def test_a_store_that_is_away_is_told_with_exit_code_0(desk: Desk) -> None:

@@ -32,6 +32,7 @@ class Verb(StrEnum):
 
     CANCEL = "cancel"
     REQUEUE = "requeue"
+    RETRY = "retry"
     RESCHEDULE = "reschedule"
     RESUME = "resume"
     MOVE = "move"

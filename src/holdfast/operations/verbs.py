@@ -267,7 +267,7 @@ _METHOD_ROWS = (
         about="Cancel the nodes of a live flow: all, those that wait, or those that are blocked.",
         done="cancelled",
         arguments=(Parameter("what", "all, waiting or blocked.", str),),
-        undo=Verb.REQUEUE,
+        undo=Verb.RETRY,
     ),
     OperatorVerb(
         noun=Noun.FLOWS,
@@ -285,7 +285,7 @@ _METHOD_ROWS = (
     ),
     OperatorVerb(
         noun=Noun.FLOWS,
-        verb=Verb.REQUEUE,
+        verb=Verb.RETRY,
         about="Run failed nodes of a flow again, and what was skipped because of them.",
         done="retried",
         arguments=(Parameter("nodes", "Which nodes; without, those that failed.", list),),
