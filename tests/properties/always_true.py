@@ -8,8 +8,9 @@ kept of what it was told. They raise AssertionError with the ids that break the 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from holdfast.clock import ManualClock
 from holdfast.job.ends import DeadlinePassed, Released, Returned, TimedOut, WorkerLost
@@ -20,6 +21,7 @@ from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
+from holdfast.store.contract.measures import Grain, Point, Step
 from holdfast.store.contract.records import (
     EVERY_QUEUE,
     JobFilter,
@@ -31,6 +33,8 @@ from holdfast.store.contract.records import (
 )
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import new_worker
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Snapshot:
     failures: tuple[Failure, ...]
     dead: dict[str, set[JobId]]
     lives: dict[JobId, list[What]]
+    totals: Counter[What]
+    timeline: Counter[What]
     now: datetime
 
     @classmethod
@@ -71,8 +77,22 @@ class Snapshot:
             tuple(failures),
             {one.fingerprint: await _dead(store, one.fingerprint) for one in failures if one.dead},
             lives,
+            _summed({total.what: total.jobs} for total in await store.telemetry.totals()),
+            _summed(point.counts for point in await _days(store)),
             await store.now(),
         )
+
+
+async def _days(store: Store) -> list[Point]:
+    end = datetime(3000, 1, 1, tzinfo=UTC)
+    return await store.telemetry.series(Step.DAY, EPOCH, end, Grain.ALL)
+
+
+def _summed(counts: Iterable[Mapping[What, int]]) -> Counter[What]:
+    sums: Counter[What] = Counter()
+    for each in counts:
+        sums.update(each)
+    return sums
 
 
 async def _dead(store: Store, fingerprint: str) -> set[JobId]:
@@ -168,6 +188,11 @@ def line_12_the_tally_equals_a_recount(seen: Snapshot) -> None:
     assert tally == recount, f"tally {tally}, recount {dict(recount)}"
 
 
+def the_timeline_equals_the_books(seen: Snapshot) -> None:
+    """Whoever folds and rolls up, and whenever: the counts of all days are those of all moves."""
+    assert seen.timeline == seen.totals
+
+
 def failures_count_every_accepted_error(seen: Snapshot, record: Record) -> None:
     counted = {one.fingerprint: one.count for one in seen.failures}
     assert counted == record.errors, f"counted {counted}, accepted {dict(record.errors)}"
@@ -193,6 +218,7 @@ def check_all(seen: Snapshot, record: Record) -> None:
     line_5_attempts_and_crashes_stay_within_bounds(seen)
     line_6_every_waiting_job_has_something_that_will_wake_it(seen)
     line_12_the_tally_equals_a_recount(seen)
+    the_timeline_equals_the_books(seen)
     failures_count_every_accepted_error(seen, record)
     dead_jobs_are_those_that_failed(seen)
 

@@ -49,7 +49,16 @@ from tests.support.backends import Backend
 
 T = TypeVar("T")
 LEASE = 30.5
-SWEEPS = ["reclaim_lost", "end_overdue", "expire", "promote", "prune", "sweep_workers", "fold"]
+SWEEPS = [
+    "reclaim_lost",
+    "end_overdue",
+    "expire",
+    "promote",
+    "prune",
+    "sweep_workers",
+    "fold",
+    "roll_up",
+]
 VERBS = ["cancel", "resume", "requeue", "postpone", "hasten", "hurry", "move", "edit", "delete"]
 VERBS += ["release", "postpone_release", "skip"]
 
@@ -269,6 +278,9 @@ class StoreMachine(RuleBasedStateMachine):
     def _fold(self) -> None:
         while self.do(self.store.telemetry.fold(3)):
             pass
+
+    def _roll_up(self) -> None:
+        self.do(self.store.telemetry.roll_up(2))
 
     def _end_all(self, found: list[Live], end: End) -> None:
         moves = [decide(live, end, cancel_requested=live.cancel_requested) for live in found]

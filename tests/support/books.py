@@ -40,6 +40,7 @@ async def the_books_balance(
     always_true.line_5_attempts_and_crashes_stay_within_bounds(seen)
     always_true.line_6_every_waiting_job_has_something_that_will_wake_it(seen)
     line_11_everything_drained(seen)
+    always_true.the_timeline_equals_the_books(seen)
     await the_store_finds_nothing_wrong(store)
     return seen.jobs
 

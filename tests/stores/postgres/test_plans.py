@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -71,6 +71,30 @@ async def test_the_generic_plan_of_a_finish_looks_leases_up_by_key(url: str) -> 
     assert re.search(r"Index Scan (using|on) lease_pkey", plan)
     assert "Seq Scan on lease" not in plan
     assert "Nested Loop" not in plan
+
+
+async def test_a_series_reads_the_points_that_it_answers_and_no_others(url: str) -> None:
+    """A year of hours of 50 queues: those of one queue are a range of the key, those of all queues
+    within an hour a range of the other index."""
+    async with connected(url) as connection:
+        await connection.execute(
+            "insert into holdfast.series (step, queue, task, at, grain, counts, times)"
+            " select 3600, 'q' || queue, '', '2030-01-01'::timestamptz + hour * interval '1 hour',"
+            " 'queue', '{}', ''"
+            " from generate_series(1, 50) as queue, generate_series(1, 2000) as hour"
+        )
+        types = "int, timestamptz, timestamptz, text, text[], text[], text[], text[]"
+        span = "3600, '2030-02-01', '2030-02-02', 'queue'"
+        await generic_plan(connection, "telemetry/series", types, f"{span}{', null' * 4}")
+        for names, points in (
+            ("'{q7}', null, '{q7}', '{\"\"}'", 24),
+            ("null, null, null, null", 1200),
+        ):
+            [(plan,)] = await connection.fetch(
+                f"explain (analyze, format json) execute looked_at ({span}, {names})"
+            )
+            read = rows_read(json.loads(plan)[0]["Plan"], ["series"])
+            assert sum(rows for _, rows in read) == points
 
 
 async def page_plan(url: str, which: JobFilter, look: int) -> str:
@@ -183,13 +207,15 @@ async def test_an_overview_is_six_statements_and_none_walks_over_jobs(
             assert not {name for name in looked if looked[name] > 1_000}, (script, looked)
 
 
-def rows_read(node: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """How many rows each scan of a table of jobs has looked at."""
-    if node.get("Relation Name") in JOB_TABLES:
+def rows_read(
+    node: dict[str, Any], tables: Collection[str] = JOB_TABLES
+) -> Iterator[tuple[str, float]]:
+    """How many rows each scan of one of these tables has looked at."""
+    if node.get("Relation Name") in tables:
         looked = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
         yield f"{node['Node Type']} on {node['Relation Name']}", looked * node["Actual Loops"]
     for part in node.get("Plans", ()):
-        yield from rows_read(part)
+        yield from rows_read(part, tables)
 
 
 FLOW = "01a00000-0000-7000-8000-000000000001"
