@@ -166,7 +166,7 @@ async def test_mending_gives_a_node_the_gates_that_it_should_have(scene: Scene) 
     assert await scene.store.flows.mend([Mending(flow=trip.id, epoch=7)]) == []
 
 
-async def test_a_cascade_that_was_cut_off_is_finished_by_settle(scene: Scene) -> None:
+async def test_settling_changes_nothing_where_every_edge_is_decided(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "b": ["a"]})
     await trip.end("a")
     before = await trip.info()
