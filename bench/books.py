@@ -36,8 +36,8 @@ from holdfast.job.ids import new_worker_id
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.measures import JobTimes, Measure
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 QUEUES, TASKS, CAUSES = 20, 100, 400
 FAILED_ONE_IN = 200

@@ -24,7 +24,8 @@ from bench.scale import Scale
 from holdfast.job.ends import Returned
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.outcome import decide
-from holdfast.store.contract.records import Want, WorkerInfo
+from holdfast.store.contract.records import Want
+from holdfast.store.contract.workers import WorkerInfo
 
 BATCH = 100
 STRETCHES, BATCHES, PAUSE = 10, 15, 0.2

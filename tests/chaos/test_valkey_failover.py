@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.errors import StoreUnavailable
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Topic
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.wakeups import Topic
 from holdfast.testing.servers import ThrowawayValkey, find_valkey
 from holdfast.testing.servers.ports import free_port
 from holdfast.testing.servers.resp import Refusal, say

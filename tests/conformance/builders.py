@@ -27,8 +27,9 @@ from holdfast.job.record import Claimed, Inserted, Job, Live, NewJob
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.store.contract.joining import Joining
-from holdfast.store.contract.records import ALL, Verdict, Want, WorkerInfo
+from holdfast.store.contract.records import ALL, Verdict, Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 TASK = "greet"
 QUEUE = "default"

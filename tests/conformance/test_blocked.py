@@ -11,7 +11,8 @@ from holdfast.job.ends import Cancelled, DeadlinePassed, Released, Skipped
 from holdfast.job.outcome import Transition
 from holdfast.job.state import TRANSITIONS, JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter, Severity
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Severity
 from tests.conformance.builders import QUEUE, Scene, ids, new_job
 
 BLOCKED = JobState.BLOCKED

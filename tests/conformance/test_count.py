@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, Scene
 
 

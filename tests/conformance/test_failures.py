@@ -15,7 +15,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.store.contract.failures import DEAD_COUNTED, SAMPLE_SECONDS, Behind, Failure
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import RAISED, TASK, Scene, accepted
 from tests.support.backends import siblings
 

@@ -12,7 +12,7 @@ from holdfast.insights.explain import explain
 from holdfast.insights.workforce import Workforce
 from holdfast.job.ends import HandedBack
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import Scene, new_job
 
 END = datetime.max.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ from holdfast.job.fingerprint import fingerprint
 from holdfast.job.ids import JobId, new_worker_id
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, Scene
 
 GAVE_UP = fingerprint(TASK, FAILED.kind, FAILED.message)

@@ -24,7 +24,8 @@ from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueSettings, Verdict
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Verdict
 from tests.conformance.builders import (
     FAILED,
     QUEUE,

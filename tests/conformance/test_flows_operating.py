@@ -8,7 +8,7 @@ from holdfast.flow.model import CloseWhat, ErrandKind, FlowState, new_flow_id
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import FAILED, Scene
 from tests.support.flows import Trip, any_of
 from tests.support.waiting import wait_until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract.records import Severity
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, REACHABLE, Scene
 from tests.support.backends import Inspectable, opened

@@ -14,7 +14,7 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.body import BODY, LISTS, SHOWN, body_of, body_reader
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import RETURNED, Scene, ids, new_job
 from tests.support.backends import siblings
 

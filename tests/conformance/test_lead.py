@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from tests.conformance.builders import Scene
 from tests.support.backends import siblings
 from tests.support.listening import listening

@@ -23,7 +23,7 @@ from holdfast.store.contract.measures import (
     Point,
     Step,
 )
-from holdfast.store.contract.records import Traffic
+from holdfast.store.contract.telemetry import Traffic
 from holdfast.telemetry.sketch import Sketch
 from tests.conformance.builders import QUEUE, TASK, Scene
 from tests.support.backends import siblings

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.ids import new_job_id
 from holdfast.job.state import WAITING, JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import QUEUE, REACHABLE, Scene, ids
 
 

@@ -11,9 +11,9 @@ from holdfast.insights.overview import OverviewReader
 from holdfast.job.ids import new_worker_id
 from holdfast.job.state import JobState
 from holdfast.job.what import What
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.measures import JobTimes, Measure, Step
 from holdfast.store.contract.operations import OperationRequest, new_operation_id
-from holdfast.store.contract.records import Severity
 from holdfast.store.contract.store import Store
 from holdfast.telemetry.sketch import Sketch
 from tests.conformance.builders import FAILED, QUEUE, TASK, Scene

@@ -10,7 +10,7 @@ from holdfast.job.ends import Raised
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene, ids
 
 

@@ -20,7 +20,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import ENDED, LIVE, JobState
 from holdfast.job.unique import OnConflict, Unique
-from holdfast.store.contract.records import QueueSettings
+from holdfast.store.contract.queues import QueueSettings
 from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, STEADY, Scene
 
 S = JobState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.job.ends import WasSuspended
-from holdfast.store.contract.records import LATELY, News
+from holdfast.store.contract.workers import LATELY, News
 from tests.conformance.builders import QUEUE, RAISED, TASK, Scene, new_worker
 from tests.conformance.planning import definition
 

@@ -14,7 +14,9 @@ from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter, ProgressReport, QueueSettings
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import ProgressReport
 from tests.conformance.builders import FAILED, QUEUE, RAISED, RETURNED, Scene
 from tests.support.backends import Inspectable, opened, siblings
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.ends import WasThrottled
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, jobs_of
+from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, jobs_of
 from tests.conformance.builders import QUEUE, TASK, Scene
 
 TUNED = QueueSettings(2.0, 60.0, 1.0, 2.0, 3.0)

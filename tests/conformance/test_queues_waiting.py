@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueSettings
+from holdfast.store.contract.queues import QueueSettings
 from tests.conformance.builders import Scene
 
 

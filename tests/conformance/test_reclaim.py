@@ -8,7 +8,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Held, Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import Held, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, accepted, ids
 
 LOST = WorkerLost()

@@ -8,7 +8,7 @@ from holdfast.job.ends import End, HandedBack, Snoozed, WasSuspended, WasThrottl
 from holdfast.job.ids import new_job_id
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Held
+from holdfast.store.contract.workers import Held
 from tests.conformance.builders import RAISED, REACHABLE, RETURNED, Scene
 
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.job.ids import WorkerId, new_worker_id
-from holdfast.store.contract.records import (
-    Beat,
-    Drain,
-    Held,
-    Topic,
-    Wakeup,
-    WorkerInfo,
-    WorkerStanding,
-)
+from holdfast.store.contract.wakeups import Topic, Wakeup
+from holdfast.store.contract.workers import Beat, Drain, Held, WorkerInfo, WorkerStanding
 from tests.conformance.builders import QUEUE, TASK, Scene, new_worker
 
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.job.ends import WasSuspended
 from holdfast.job.state import JobState
 from holdfast.schedule.model import OPEN, Decision, Plan
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import QUEUE, Scene, ids
 from tests.conformance.planning import NAME, Diary, definition, instants, job_of
 from tests.support.backends import siblings

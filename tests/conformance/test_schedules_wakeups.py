@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from holdfast.store.contract.records import Topic
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.wakeups import Topic
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import NAME, Diary, definition
 from tests.support.backends import siblings

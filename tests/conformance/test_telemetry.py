@@ -26,8 +26,8 @@ from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import JobFilter, Tally, Total, Traffic
-from holdfast.store.contract.telemetry import TRAFFIC_KEPT
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
 from tests.conformance.builders import FAILED, RAISED, RETURNED, STEADY, TASK, Scene, new_job
 
 S = JobState

@@ -8,7 +8,7 @@ from holdfast.job.ends import WasThrottled
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, QueueSettings
+from holdfast.store.contract.queues import QueueInfo, QueueSettings
 from tests.conformance.builders import QUEUE, Scene, accepted
 
 MEMORY = 120.0

@@ -12,8 +12,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.state import LIVE, JobState
 from holdfast.job.unique import OnConflict, Unique
-from holdfast.store.contract.records import Topic
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic
 from tests.conformance.builders import (
     FAILED,
     QUEUE,

@@ -19,7 +19,8 @@ from holdfast.job.outcome import decide, leave
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter, Severity
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Severity
 from tests.conformance.builders import Scene, ids, new_job
 
 NEWER = '{"retry":{"max_attempts":2},"surprise":1}'

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.job.ends import HandedBack, WasSuspended
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import QUEUE, RAISED, Scene
 from tests.support.backends import siblings
 from tests.support.listening import PATIENCE, Ear, listening

@@ -25,7 +25,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.store.contract.joining import JobsWithin
-from holdfast.store.contract.records import Capability, Topic, Verdict
+from holdfast.store.contract.records import Capability, Verdict
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.open import open_store
 from tests.conformance.builders import (
     QUEUE,

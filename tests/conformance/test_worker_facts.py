@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.store.contract.facts import NO_FACTS, ReconcilerFacts, SlotFacts, WorkerFacts
-from holdfast.store.contract.records import WorkerInfo, WorkerStanding
+from holdfast.store.contract.workers import WorkerInfo, WorkerStanding
 from tests.conformance.builders import Scene, new_worker
 from tests.support.backends import siblings
 

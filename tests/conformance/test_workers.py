@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.job.ends import HandedBack, WorkerLost
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
-from holdfast.store.contract.records import Beat, Held, WorkerInfo
+from holdfast.store.contract.workers import Beat, Held, WorkerInfo
 from tests.conformance.builders import RETURNED, Scene, ids, new_worker
 
 

@@ -21,17 +21,13 @@ from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.measures import Grain, Point, Step
-from holdfast.store.contract.records import (
-    EVERY_QUEUE,
-    JobFilter,
-    QueueInfo,
-    Tally,
-    Verdict,
-    Want,
-    WorkerInfo,
-)
+from holdfast.store.contract.queues import EVERY_QUEUE, QueueInfo
+from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.telemetry import Tally
+from holdfast.store.contract.workers import WorkerInfo
 from tests.conformance.builders import new_worker
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -38,7 +38,9 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
 from holdfast.store.contract.facts import WorkerFacts
-from holdfast.store.contract.records import EVERY_QUEUE, Drain, Held, QueueSettings, Want
+from holdfast.store.contract.queues import EVERY_QUEUE, QueueSettings
+from holdfast.store.contract.records import Want
+from holdfast.store.contract.workers import Drain, Held
 from holdfast.store.open import open_store
 from tests.conformance.builders import TASK, new_worker
 from tests.properties import always_true

@@ -17,7 +17,7 @@ from holdfast.job.policy import Policy
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import EVERY_QUEUE
+from holdfast.store.contract.queues import EVERY_QUEUE
 
 S = JobState
 

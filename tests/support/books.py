@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, JobState
-from holdfast.store.contract.records import JobFilter, Severity
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
 from tests.properties import always_true
 from tests.properties.always_true import Record, Snapshot

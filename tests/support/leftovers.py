@@ -17,9 +17,9 @@ from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
 from holdfast.schedule.model import Decision, Plan, Schedule
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.contract.measures import KEPT as MEASURES_KEPT
-from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 PATIENCE = 10.0
 

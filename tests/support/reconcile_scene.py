@@ -16,8 +16,9 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
 from holdfast.reconcile import ReconcileOptions
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import Promoted, Verdict, WorkerInfo
+from holdfast.store.contract.records import Promoted, Verdict
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 R = TypeVar("R", bound=Reconciler)
 

@@ -8,7 +8,8 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import ProgressReport, Verdict, Want, WorkerInfo
+from holdfast.store.contract.records import ProgressReport, Verdict, Want
+from holdfast.store.contract.workers import WorkerInfo
 from tests.support.diary import Diary
 
 Move = Callable[..., Awaitable[list[Verdict]]]

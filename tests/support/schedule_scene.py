@@ -16,8 +16,10 @@ from holdfast.schedule.definition import checked
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Decision, Definition, LedgerEntry, Rule, Schedule
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 TASK = "task"
 QUEUE = "default"

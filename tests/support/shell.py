@@ -14,8 +14,8 @@ import psutil
 
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 from tests.conformance.builders import new_job
 from tests.support.waiting import wait_until
 

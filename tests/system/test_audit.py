@@ -39,8 +39,8 @@ from holdfast.job.state import JobState
 from holdfast.operations.verbs import JOB_VERBS, NAME_VERBS, VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.audit import ActOutcome, AuditEntry, AuditFilter
-from holdfast.store.contract.records import Tally
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.telemetry import Tally
 from tests.conformance.builders import QUEUE, Scene
 from tests.conformance.planning import definition
 from tests.support.backends import opened

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import new_job

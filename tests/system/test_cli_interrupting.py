@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 
 from holdfast.job.state import JobState
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.operations import OperationState
-from holdfast.store.contract.records import JobFilter
 from tests.conformance.builders import new_job
 from tests.support.backends import opened
 from tests.support.shell import STARTS, Shell

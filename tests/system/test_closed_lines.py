@@ -9,7 +9,7 @@ from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from tests.support.waiting import wait_until
 from tests.support.working import QUICK, Shop

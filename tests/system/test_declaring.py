@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast import App, BadArguments, JobFailed, JobState, PayloadTooLarge, Retry, UniqueBy
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from tests.support.backends import opened
 
 SCRIPT = """

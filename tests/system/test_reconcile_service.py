@@ -25,8 +25,8 @@ from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
 from holdfast.reconcile.standard import STANDARD, standard_reconcilers
 from holdfast.schedule import evaluator as evaluator_module
 from holdfast.schedule.evaluator import Evaluator
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from tests.conformance.builders import Scene, new_job
 from tests.support.backends import Backend, opened
 from tests.support.flaky import FlakyStore, Line

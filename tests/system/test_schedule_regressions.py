@@ -22,8 +22,8 @@ from holdfast.schedule.agenda import Entry
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Plan, Rule
 from holdfast.schedule.service import ScheduleService
 from holdfast.schedule.status import contested
-from holdfast.store.contract.records import Held
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import Held
 from tests.support.flaky import FlakyStore, Line
 from tests.support.schedule_scene import TASK, Scene
 from tests.support.working import Shop

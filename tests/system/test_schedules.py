@@ -16,8 +16,8 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.schedule.model import CatchUp, Decision, Definition, OnCrash, Overlap, Rule
 from holdfast.schedule.plan_job import PLAN, SCOPE
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 from tests.support.schedule_scene import QUEUE, TASK, Scene
 
 START = datetime(2027, 1, 1, tzinfo=UTC)

@@ -12,8 +12,10 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Want, WorkerInfo
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 from tests.support import process_handlers
 from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import wait_until

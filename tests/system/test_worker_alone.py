@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.worker.options import WorkerOptions
 from tests.support.waiting import wait_until

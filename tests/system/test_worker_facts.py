@@ -13,8 +13,8 @@ from holdfast.app import App
 from holdfast.background.counters import LoopCounters, Swept
 from holdfast.job.ids import WorkerId
 from holdfast.store.contract.facts import SlotFacts, WorkerFacts
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.telemetry.build import own_version
 from holdfast.worker import facts as gathering
 from holdfast.worker.worker import Worker

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.context import Context
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from tests.support import process_handlers as handlers
 from tests.support.flaky import FlakyStore, Line

@@ -17,8 +17,9 @@ from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.schedule.providers import Providers
 from holdfast.schedule.service import ScheduleService
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.worker.worker import Worker
 from tests.support.flaky import FlakyStore, Line
 from tests.support.waiting import wait_until

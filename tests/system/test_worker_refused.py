@@ -22,7 +22,8 @@ from holdfast.context import Context
 from holdfast.errors import AccessRefused, RowRefused, StoreRefuses
 from holdfast.job.outcome import Transition
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Verdict
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer

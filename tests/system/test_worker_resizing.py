@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.errors import BadOption
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Beat, Order, Resize
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import Beat, Order, Resize
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, Shop
 

@@ -18,6 +18,8 @@ from holdfast.insights.workforce import read_workforce
 from holdfast.job.policy import Policy
 from holdfast.job.state import JobState
 from holdfast.store.contract.audit import AuditFilter
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.operations import (
     Advance,
     OperationProgress,
@@ -25,7 +27,8 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import EVERY_QUEUE, JobFilter, Paused, Severity, Tally, jobs_of
+from holdfast.store.contract.queues import EVERY_QUEUE, Paused, jobs_of
+from holdfast.store.contract.telemetry import Tally
 from holdfast.store.open import open_store
 from tests.conformance.builders import STEADY, Scene, new_worker
 from tests.support.backends import opened

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.worker import drain
 from tests.conformance.builders import QUEUE, TASK, Scene
 from tests.support.backends import opened

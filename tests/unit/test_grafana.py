@@ -12,7 +12,7 @@ import yaml
 
 from holdfast.job.state import JobState
 from holdfast.job.what import IN_PLACE, What
-from holdfast.store.contract.records import WorkerStanding
+from holdfast.store.contract.workers import WorkerStanding
 from holdfast.telemetry.metrics import STORE_METRICS, WORKER_METRICS, Kind, Metric
 from holdfast.telemetry.of_store import RESULTS
 from tests.support.source import ROOT

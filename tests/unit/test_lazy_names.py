@@ -46,7 +46,10 @@ OTHERS = {
     *("tomllib", "dataclasses", "ctypes", "importlib.resources"),
 }
 SHOWING = {"holdfast.job.redaction", "holdfast.codec.secrets", "holdfast.codec.schema"}
-OF_THE_STORE = {"sqlite3", "pathlib", "hashlib", "holdfast.store.contract.records"}
+OF_THE_STORE = {
+    *("sqlite3", "pathlib", "hashlib", "holdfast.store.contract.records"),
+    *("holdfast.store.contract.queues", "holdfast.store.contract.workers"),
+}
 
 
 def imported_by(program: str, folder: object) -> set[str]:

@@ -20,14 +20,9 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.facts import SlotFacts, WorkerFacts
 from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, JobTimes, PairTimes
-from holdfast.store.contract.records import (
-    Paused,
-    QueueInfo,
-    QueueSettings,
-    Tally,
-    Total,
-    WorkerInfo,
-)
+from holdfast.store.contract.queues import Paused, QueueInfo, QueueSettings
+from holdfast.store.contract.telemetry import Tally, Total
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.telemetry import metrics, of_store
 from holdfast.telemetry.metrics import STORE_METRICS, WORKER_METRICS, Family, Kind, Metric
 from holdfast.telemetry.of_store import (

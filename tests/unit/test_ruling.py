@@ -14,7 +14,7 @@ from holdfast.job.record import Live
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = 30.0

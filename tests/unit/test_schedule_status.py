@@ -10,8 +10,9 @@ from holdfast.insights.schedule_checks import check_schedules
 from holdfast.job.ids import WorkerId
 from holdfast.schedule.model import Definition, Rule, Schedule
 from holdfast.schedule.status import contested, newest_due, next_due, undeclared
-from holdfast.store.contract.records import Severity, WorkerInfo
+from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 from tests.support.backends import opened
 
 NOW = datetime(2027, 1, 1, 12, 30, tzinfo=UTC)

@@ -20,7 +20,9 @@ from holdfast.client.sync import SyncClient
 from holdfast.client.tasks import TaskVerbs
 from holdfast.client.telemetry import TelemetryVerbs
 from holdfast.client.workers import WorkerVerbs
-from holdfast.store.contract.records import Page, QueueInfo, QueueSettings, WorkerInfo
+from holdfast.store.contract.queues import QueueInfo, QueueSettings
+from holdfast.store.contract.records import Page
+from holdfast.store.contract.workers import WorkerInfo
 
 NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (Client, lambda sync: sync),

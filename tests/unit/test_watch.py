@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
 from holdfast.job.ids import WorkerId
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.worker.watch import Watch
 
 

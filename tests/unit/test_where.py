@@ -14,7 +14,7 @@ from holdfast.errors import BadOption
 from holdfast.insights.where import MOST_TERMS, parse_where, where_text
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ID = JobId("01a1e0e6-6bf4-7009-a4b5-b54dec8d97cd")

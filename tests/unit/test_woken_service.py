@@ -12,9 +12,8 @@ import pytest
 from holdfast.background.woken_service import WokenService
 from holdfast.errors import StoreUnavailable
 from holdfast.events import Events
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
-from holdfast.store.contract.wakeups import Listener
+from holdfast.store.contract.wakeups import Listener, Topic, Wakeup
 from tests.support.leaks import nothing_leaks
 
 DUE = Wakeup(Topic.DUE, "")

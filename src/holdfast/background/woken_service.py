@@ -11,8 +11,8 @@ from holdfast.background.counters import LoopCounters
 from holdfast.background.service import Loop
 from holdfast.background.supervisor import Supervisor
 from holdfast.events import Events
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 
 class WokenService(ABC):

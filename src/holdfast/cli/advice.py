@@ -8,7 +8,7 @@ from typing import assert_never
 
 from holdfast.cli.words import JOB_COMMANDS
 from holdfast.insights.actions import Action, Noun, Verb
-from holdfast.store.contract.records import EVERY_QUEUE
+from holdfast.store.contract.queues import EVERY_QUEUE
 
 
 def advice_text(advice: str, actions: Iterable[Action]) -> str:

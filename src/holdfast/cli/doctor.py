@@ -15,7 +15,7 @@ from holdfast.cli.target import CommandSession, require_store_file
 from holdfast.insights.diagnosis import Diagnosis
 from holdfast.insights.doctor import examine
 from holdfast.job.redaction import redact
-from holdfast.store.contract.records import Severity
+from holdfast.store.contract.health import Severity
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:

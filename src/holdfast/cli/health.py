@@ -10,7 +10,7 @@ import click
 from holdfast.cli.output import counted, duration_text
 from holdfast.cli.program import program
 from holdfast.cli.target import CommandSession
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 
 @program.command("health")

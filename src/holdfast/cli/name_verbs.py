@@ -11,7 +11,7 @@ from holdfast.client.client import Client
 from holdfast.insights.actions import Noun, Verb
 from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
-from holdfast.store.contract.records import EVERY_QUEUE
+from holdfast.store.contract.queues import EVERY_QUEUE
 
 
 def add_name_commands(group: Group, noun: Noun) -> None:

@@ -15,7 +15,7 @@ from holdfast.cli.program import queues_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.insights.actions import Noun
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo
+from holdfast.store.contract.queues import QueueInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

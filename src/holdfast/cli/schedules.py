@@ -20,7 +20,7 @@ from holdfast.job.json_text import shown_text
 from holdfast.job.policy import decode_policy
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.schedule.status import contested, has_ended, next_due, rule_text, undeclared
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

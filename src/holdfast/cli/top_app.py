@@ -36,7 +36,7 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.insights.where import where_text
 from holdfast.job.redaction import redact
 from holdfast.job.text import describe
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -23,7 +23,8 @@ from holdfast.job.redaction import redact
 from holdfast.job.sealed import shown
 from holdfast.job.state import JobState
 from holdfast.store.contract.failures import Failure
-from holdfast.store.contract.records import QueueInfo, WorkerInfo
+from holdfast.store.contract.queues import QueueInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 MOST_ROWS = 200
 """No table is longer: nobody reads more, and each row is drawn again and again."""

@@ -18,7 +18,7 @@ from holdfast.insights.stats import Percentiles
 from holdfast.job.redaction import redact
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import WorkerStanding
+from holdfast.store.contract.workers import WorkerStanding
 
 ALWAYS_SHOWN = (JobState.READY, JobState.RUNNING, JobState.SCHEDULED, JobState.FAILED)
 """States that are shown also if no job is in them."""

@@ -13,7 +13,7 @@ from holdfast.cli.program import workers_group
 from holdfast.cli.sizes import size_text
 from holdfast.cli.target import CommandSession
 from holdfast.store.contract.facts import SlotFacts
-from holdfast.store.contract.records import WorkerInfo, WorkerStanding
+from holdfast.store.contract.workers import WorkerInfo, WorkerStanding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

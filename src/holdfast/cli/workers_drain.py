@@ -10,7 +10,7 @@ from holdfast.cli.output import complain, counted, duration_text
 from holdfast.cli.program import workers_group
 from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 
 @workers_group.command("drain")

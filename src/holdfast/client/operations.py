@@ -31,6 +31,7 @@ from holdfast.operations.rows import JobVerb
 from holdfast.operations.runner import OperationRunner
 from holdfast.operations.undoing import MOST_UNDOABLE, undo_id, undo_request
 from holdfast.operations.verbs import JOB_VERBS
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.operations import (
     Operation,
     OperationId,
@@ -38,7 +39,6 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import JobFilter
 from holdfast.store.contract.store import Store
 
 SAMPLES = 5

@@ -13,7 +13,7 @@ from holdfast.job import checks
 from holdfast.job.checks import check_name
 from holdfast.operations.rows import NameVerb
 from holdfast.operations.verbs import NAME_VERBS
-from holdfast.store.contract.records import EVERY_QUEUE, QueueInfo, QueueSettings
+from holdfast.store.contract.queues import EVERY_QUEUE, QueueInfo, QueueSettings
 from holdfast.store.contract.store import Store
 
 

@@ -12,8 +12,8 @@ import msgspec
 from holdfast.errors import Refused
 from holdfast.job.record import Job
 from holdfast.job.sealed import is_sealed
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import JobFilter
 
 SAMPLE = 50
 """How many jobs are looked at to learn whether there are encrypted ones."""

@@ -15,8 +15,8 @@ from holdfast.job import checks
 from holdfast.job.checks import check_fingerprint, check_job_id
 from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
+from holdfast.store.contract.filters import JobFilter, Scalar, is_any
 from holdfast.store.contract.jobs import Jobs
-from holdfast.store.contract.records import JobFilter, Scalar, is_any
 
 PAGE_LIMIT = 1_000
 """The most jobs that one page holds, and that one step of a bulk verb changes."""

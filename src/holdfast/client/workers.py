@@ -12,8 +12,8 @@ from holdfast.errors import UnknownWorker
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.ids import WorkerId
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 WATCH_SECONDS = 0.25
 """Seconds between two looks at workers that are to leave."""

@@ -15,7 +15,7 @@ from holdfast.insights.workforce import Workforce
 from holdfast.job.outcome import LEFT, has_started_in_time
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 
 LONG_AGO = f"by more than {OVERDUE_SECONDS:.0f} s"

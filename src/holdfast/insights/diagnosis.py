@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.insights.actions import Action
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.store.contract.health import Finding, Severity
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM
 

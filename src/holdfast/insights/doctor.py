@@ -34,8 +34,9 @@ from holdfast.insights.schedule_checks import check_schedules
 from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
 from holdfast.insights.workforce import read_workforce
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
-from holdfast.store.contract.records import EVERY_QUEUE, Tally
+from holdfast.store.contract.queues import EVERY_QUEUE
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.telemetry import Tally
 
 SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
 """Seconds between two clocks: from here on it is worth a warning, and a problem."""

@@ -20,8 +20,9 @@ from holdfast.job.outcome import has_started_in_time
 from holdfast.job.policy import readable_part
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, WorkerInfo
+from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 
 class Who(StrEnum):

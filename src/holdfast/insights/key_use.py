@@ -11,7 +11,7 @@ import msgspec
 from holdfast.job.record import Job
 from holdfast.job.sealed import is_sealed, read_envelope, texts_of
 from holdfast.schedule.model import Schedule
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 
 LOOK = 20_000

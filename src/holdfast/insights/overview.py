@@ -23,8 +23,9 @@ from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.measures import Grain, JobTimes, Point, Step
 from holdfast.store.contract.operations import Operation, OperationState
-from holdfast.store.contract.records import Paused, QueueInfo, WorkerInfo
+from holdfast.store.contract.queues import Paused, QueueInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 SPAN = timedelta(hours=1)
 """How far back the minutes, the times and the failures go."""

@@ -10,8 +10,8 @@ from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.schedule.model import Schedule
 from holdfast.schedule.status import contested, has_ended, undecided_for, undeclared
-from holdfast.store.contract.records import WorkerInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 OVERDUE = timedelta(seconds=60)
 

@@ -25,7 +25,7 @@ from holdfast.insights.when import parse_moment
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id, check_priority, is_fingerprint
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Scalar
+from holdfast.store.contract.filters import JobFilter, Scalar
 
 LONGEST = 4_096
 MOST_TERMS = 50

@@ -9,13 +9,9 @@ from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
 from holdfast.insights.workforce import Workforce
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import (
-    EVERY_QUEUE,
-    Paused,
-    QueueInfo,
-    Severity,
-    WorkerInfo,
-)
+from holdfast.store.contract.health import Severity
+from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 OVERDUE_SECONDS = 60.0
 """After so long a reconciler has plainly not done its work."""

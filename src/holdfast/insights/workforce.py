@@ -8,8 +8,9 @@ from functools import cached_property
 
 from holdfast.job.serving import choice_of, is_pattern
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo, WorkerInfo
+from holdfast.store.contract.queues import QueueInfo
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
 
 
 @dataclass(frozen=True)

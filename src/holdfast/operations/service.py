@@ -16,8 +16,8 @@ from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
 from holdfast.operations.runner import OperationRunner
 from holdfast.store.contract.operations import OperationId, OperationState
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 IDLE_SECONDS = 3600.0
 """Nothing happens when it is over."""

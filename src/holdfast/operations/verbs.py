@@ -24,7 +24,7 @@ from holdfast.job import checks
 from holdfast.job.checks import check_name, check_priority
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
 from holdfast.operations.rows import JobVerb, NameVerb, OperatorVerb, Parameter, Scope
-from holdfast.store.contract.records import jobs_of
+from holdfast.store.contract.queues import jobs_of
 
 
 def _queue(value: object) -> object:

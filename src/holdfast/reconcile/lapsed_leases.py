@@ -18,7 +18,8 @@ from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Live
 from holdfast.reconcile.ruling import Ruling, ends_of, in_good_standing, rule
-from holdfast.store.contract.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import WorkerInfo
 
 OUTAGE = "the store was out of reach, and its worker did not come back"
 

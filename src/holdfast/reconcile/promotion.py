@@ -15,7 +15,7 @@ from holdfast.background.counters import Swept
 from holdfast.background.reconciler import AGAIN, Reconciler
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.ids import JobId
-from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 SET_ASIDE_SECONDS = 1.0
 """The time between two sweeps while a job rests because it cannot be promoted. That job stays due,

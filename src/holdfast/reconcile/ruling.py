@@ -25,7 +25,7 @@ from holdfast.job.ends import End, Reclaimed, WorkerLost
 from holdfast.job.ids import JobId
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Live, times_taken
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 HEARD_AGAIN_SHARE = 0.5
 """The share of a lease within which the store hears a live worker again."""

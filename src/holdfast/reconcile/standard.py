@@ -19,8 +19,8 @@ from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.rollup import RollupReconciler
 from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 # In the order in which one pass over all of them mends the most: a job that a death or a timeout
 # sends back may be due at once, so promotion comes after these.

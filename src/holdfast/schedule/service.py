@@ -13,8 +13,8 @@ from holdfast.schedule.declarer import Declarer
 from holdfast.schedule.evaluator import Evaluator
 from holdfast.schedule.model import Definition
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract.records import Topic, Wakeup
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 
 
 class ScheduleService(WokenService):

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.schedule.model import DECLARATION_SECONDS, Definition, Schedule
 from holdfast.schedule.rule import shift_of, times_of
 from holdfast.schedule.zone import MICRO
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 FORGOTTEN = timedelta(seconds=DECLARATION_SECONDS)
 

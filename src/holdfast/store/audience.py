@@ -9,8 +9,7 @@ from collections.abc import Set
 
 import msgspec
 
-from holdfast.store.contract.records import FEW_JOBS, Topic, Wakeup
-from holdfast.store.contract.wakeups import Listener
+from holdfast.store.contract.wakeups import FEW_JOBS, Listener, Topic, Wakeup
 
 
 class Seat(msgspec.Struct, frozen=True):

@@ -18,8 +18,7 @@ from collections.abc import Callable, Set
 from typing import Protocol
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract.records import EVERY_TOPIC, Topic, Wakeup
-from holdfast.store.contract.wakeups import Listener
+from holdfast.store.contract.wakeups import EVERY_TOPIC, Listener, Topic, Wakeup
 
 log = logging.getLogger("holdfast.store")
 

@@ -17,14 +17,9 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.facts import SlotFacts, reconciled
 from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, JobTimes, Pair, PairTimes
-from holdfast.store.contract.records import (
-    Paused,
-    QueueInfo,
-    Tally,
-    Total,
-    WorkerInfo,
-    WorkerStanding,
-)
+from holdfast.store.contract.queues import Paused, QueueInfo
+from holdfast.store.contract.telemetry import Tally, Total
+from holdfast.store.contract.workers import WorkerInfo, WorkerStanding
 from holdfast.telemetry import metrics
 from holdfast.telemetry.build import build_info
 from holdfast.telemetry.metrics import Family, Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import QueueInfo
+from holdfast.store.contract.queues import QueueInfo
 from holdfast.telemetry.of_store import Figures
 
 NOTHING: dict[str, Any] = {

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from holdfast.errors import StoreRefuses, StoreUnavailable
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from holdfast.worker.pipeline import Pipeline
 

@@ -17,8 +17,8 @@ from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
-from holdfast.store.contract.records import Beat, Drain, Held
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import Beat, Drain, Held
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.rescue import Rescue
 from holdfast.worker.setup import WorkerSetup

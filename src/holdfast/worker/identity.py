@@ -20,7 +20,7 @@ from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.job.ids import WorkerId, new_worker_id
 from holdfast.job.text import describe
 from holdfast.store.contract.facts import WorkerFacts
-from holdfast.store.contract.records import Beat, Held, Order, WorkerInfo
+from holdfast.store.contract.workers import Beat, Held, Order, WorkerInfo
 from holdfast.telemetry.build import own_version
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.facts import FactSheet

@@ -17,7 +17,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
 from holdfast.job.text import describe
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.worker.finisher import Finisher
 from holdfast.worker.identity import Identity
 from holdfast.worker.permits import Permits

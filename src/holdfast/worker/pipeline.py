@@ -16,7 +16,9 @@ from holdfast.background.service import Service
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_name
-from holdfast.store.contract.records import EVERY_QUEUE, Drain, Order, Resize, Topic, Wakeup
+from holdfast.store.contract.queues import EVERY_QUEUE
+from holdfast.store.contract.wakeups import Topic, Wakeup
+from holdfast.store.contract.workers import Drain, Order, Resize
 from holdfast.worker.admission import Admission
 from holdfast.worker.answering import Answering
 from holdfast.worker.executor import Executor

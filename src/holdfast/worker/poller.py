@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import WorkerId
 from holdfast.job.text import describe
-from holdfast.store.contract.records import News, Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
+from holdfast.store.contract.workers import News
 from holdfast.worker.identity import Identity
 from holdfast.worker.permits import Permits
 from holdfast.worker.setup import WorkerSetup

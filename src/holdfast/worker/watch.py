@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Collection, Iterable
 
 from holdfast.background.replicas import CHOSEN_REPLICAS, Replicas
-from holdfast.store.contract.records import WorkerInfo
+from holdfast.store.contract.workers import WorkerInfo
 
 POLLS_PER_DRAW = 5
 """A worker without a job draws again after so many polls, on average."""

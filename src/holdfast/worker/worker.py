@@ -23,7 +23,7 @@ from holdfast.events import Events
 from holdfast.handlers.registry import Registry
 from holdfast.job.ids import WorkerId
 from holdfast.job.serving import is_pattern
-from holdfast.store.contract.records import QueueSettings
+from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker import health
 from holdfast.worker.attempt import Stop

@@ -40,8 +40,9 @@ from holdfast.store.borrowing import (
     recognise_sync,
     run_without_loop,
 )
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.joining import JobsWithin, Work
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, Scene, insert_within, insert_within_sync, new_job
 from tests.support.backends import PostgresDatabase

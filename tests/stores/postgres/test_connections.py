@@ -20,7 +20,9 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import Progress
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import Held, JobFilter, ProgressReport, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import ProgressReport, Want
+from holdfast.store.contract.workers import Held
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.conformance.builders import (

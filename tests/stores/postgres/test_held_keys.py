@@ -20,8 +20,8 @@ from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
 from holdfast.schedule.ledger import LedgerWriter
 from holdfast.schedule.model import Decision, Plan
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.joining import JobsWithin
-from holdfast.store.contract.records import JobFilter
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import insert_within, insert_within_sync, new_job
 from tests.conformance.planning import definition

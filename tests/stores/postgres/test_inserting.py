@@ -11,7 +11,9 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.postgres import inserting
 from tests.conformance.builders import (
     QUEUE,

@@ -10,7 +10,7 @@ import pytest
 from holdfast.client.schedules import ScheduleVerbs
 from holdfast.schedule.model import Decision, Definition, Rule
 from holdfast.schedule.providers import Providers
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.store import PostgresStore
 from tests.support.backends import opened

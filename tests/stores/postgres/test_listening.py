@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.listening import parse
 from tests.conformance.builders import (
     Scene,

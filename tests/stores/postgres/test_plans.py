@@ -15,7 +15,8 @@ from holdfast.insights.overview import OverviewReader
 from holdfast.job.ids import new_worker_id
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
 from holdfast.store.postgres.filtering import json_test, parameters
 from holdfast.store.postgres.scripts import load_scripts
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST

@@ -7,7 +7,7 @@ import asyncpg
 from holdfast.clock import ManualClock
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.servers import PostgresServer
 from tests.conformance.builders import Scene

@@ -15,7 +15,8 @@ from holdfast.errors import (
     SchemaTooNew,
 )
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.postgres.options import Options
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.servers import PostgresServer

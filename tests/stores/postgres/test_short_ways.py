@@ -27,7 +27,8 @@ from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import QueueSettings, Verdict, Want
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.batch import columns
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy

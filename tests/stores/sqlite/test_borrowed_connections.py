@@ -33,7 +33,7 @@ from holdfast.errors import BadOption, NoTransaction
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene, insert_within, insert_within_sync, new_job
 from tests.support.backends import opened

@@ -14,8 +14,10 @@ from holdfast.job.ids import new_job_id, new_worker_id
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.open import open_store
 from tests.conformance.builders import insert_within_sync
 from tests.support.backends import opened

@@ -16,7 +16,7 @@ from holdfast.insights.overview import OverviewReader
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.filtering import arms_of
 from holdfast.store.sqlite.finishing import finish

@@ -20,7 +20,8 @@ from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.ties import Tie
-from holdfast.store.contract.records import QueueSettings, Verdict, Want
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.store.sqlite import finishing, inline_writer

@@ -20,7 +20,10 @@ from holdfast.job.outcome import decide
 from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.record import Claimed, NewJob
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import JobFilter, Topic, Wakeup, Want, WorkerInfo
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
+from holdfast.store.contract.wakeups import Topic, Wakeup
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.open import open_store
 from holdfast.store.sqlite.changes import PolledChanges
 from holdfast.store.sqlite.claiming import MarkedLines

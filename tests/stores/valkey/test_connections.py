@@ -12,10 +12,8 @@ from holdfast.errors import (
     StoreUnavailable,
 )
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import (
-    JobFilter,
-    Topic,
-)
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.open import open_store
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ThrowawayValkey

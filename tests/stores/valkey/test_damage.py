@@ -14,7 +14,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Finding, JobFilter, Severity
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.health import Finding, Severity
 from holdfast.store.valkey.layout import Record, width
 from holdfast.store.valkey.rows import to_record
 from holdfast.store.valkey.store import ValkeyStore

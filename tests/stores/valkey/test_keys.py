@@ -18,6 +18,7 @@ from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
 from holdfast.store.contract.facts import WorkerFacts
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.measures import KEPT, JobTimes, Measure, Step
 from holdfast.store.contract.operations import (
     Advance,
@@ -26,11 +27,8 @@ from holdfast.store.contract.operations import (
     OperationState,
     new_operation_id,
 )
-from holdfast.store.contract.records import (
-    JobFilter,
-    ProgressReport,
-    jobs_of,
-)
+from holdfast.store.contract.queues import jobs_of
+from holdfast.store.contract.records import ProgressReport
 from holdfast.store.contract.shelf import Put
 from holdfast.store.contract.telemetry import TRAFFIC_KEPT
 from holdfast.store.open import open_store

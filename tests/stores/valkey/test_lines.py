@@ -13,7 +13,8 @@ from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
-from holdfast.store.contract.records import Severity, Want
+from holdfast.store.contract.health import Severity
+from holdfast.store.contract.records import Want
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import Scene, ids, new_job
 from tests.support.backends import opened

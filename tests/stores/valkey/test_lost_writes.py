@@ -10,7 +10,7 @@ from holdfast.job.ends import End
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Held
+from holdfast.store.contract.workers import Held
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import LONG, RAISED, RETURNED, Scene
 

@@ -19,8 +19,11 @@ from holdfast.job.outcome import decide
 from holdfast.job.record import NewJob, Progress
 from holdfast.job.state import JobState
 from holdfast.store.contract.audit import ActOutcome
-from holdfast.store.contract.records import Held, JobFilter, ProgressReport, QueueSettings, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import ProgressReport, Want
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import Held
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, ids, new_job, new_worker
 from tests.support.backends import opened

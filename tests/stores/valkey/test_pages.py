@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.job.outcome import decide
-from holdfast.store.contract.records import JobFilter, Want
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Want
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import LONG, QUEUE, RETURNED, TASK, ids, new_job, new_worker
 from tests.support.backends import opened

@@ -12,9 +12,7 @@ from holdfast.job.ends import WorkerLost
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import (
-    JobFilter,
-)
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey, ValkeyServer
 from tests.conformance.builders import (

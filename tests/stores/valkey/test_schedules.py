@@ -14,7 +14,7 @@ from holdfast.job.ids import new_job_id, partition_bits
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision
 from holdfast.schedule.plan_job import PlanJobs
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.valkey import connection
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import RETURNED, Scene, new_job

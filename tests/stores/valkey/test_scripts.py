@@ -7,9 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import (
-    JobFilter,
-)
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.valkey import constants, scripts
 from holdfast.store.valkey.scripts import script, verbs
 from holdfast.testing.servers import ThrowawayValkey

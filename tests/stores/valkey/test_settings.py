@@ -13,10 +13,8 @@ from holdfast.errors import (
 )
 from holdfast.job.ends import HandedBack
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import (
-    Held,
-    Severity,
-)
+from holdfast.store.contract.health import Severity
+from holdfast.store.contract.workers import Held
 from holdfast.store.open import open_store
 from holdfast.testing.servers import ThrowawayValkey
 from tests.conformance.builders import (

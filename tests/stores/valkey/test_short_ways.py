@@ -17,7 +17,7 @@ from holdfast.job.record import ErrorEntry, NewJob
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.valkey.claiming import INLINE_BODIES
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import to_record

@@ -7,9 +7,7 @@ import pytest
 from holdfast.errors import (
     NotCapable,
 )
-from holdfast.store.contract.records import (
-    Capability,
-)
+from holdfast.store.contract.records import Capability
 from tests.conformance.builders import (
     Scene,
     ids,

@@ -7,9 +7,7 @@ from typing import Protocol
 
 from holdfast.job.ids import WorkerId
 from holdfast.job.record import Claimed
-from holdfast.store.contract.records import (
-    Want,
-)
+from holdfast.store.contract.records import Want
 
 
 class Claiming(Protocol):

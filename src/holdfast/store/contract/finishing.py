@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from holdfast.job.outcome import Transition
-from holdfast.store.contract.records import (
-    Verdict,
-    WorkerInfo,
-)
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import WorkerInfo
 
 
 class Finishing(Protocol):

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Protocol
 
-from holdfast.store.contract.records import (
-    Finding,
-)
+import msgspec
+
+
+class Severity(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing `doctor` looked at: what it saw, and what to do about it."""
+
+    check: str
+    severity: Severity
+    saw: str
+    advice: str = ""
 
 
 class Health(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.job.json_text import shown_value
 from holdfast.job.sealed import is_sealed, read_envelope
-from holdfast.store.contract.records import JobFilter, Scalar
+from holdfast.store.contract.filters import JobFilter, Scalar
 
 SCHEDULE_HEADER = "holdfast-schedule"
 """The header by which a job names the schedule that started it (`holdfast.schedule.plan_job`)."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.store.contract.records import (
-    ProgressReport,
-)
+from holdfast.store.contract.records import ProgressReport
 
 
 class Progressing(Protocol):

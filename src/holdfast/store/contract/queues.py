@@ -2,14 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from holdfast.store.contract.records import (
-    Paused,
-    QueueInfo,
-    QueueSettings,
-)
+import msgspec
+
+from holdfast.job.state import JobState
+
+RETAINED_BY: Mapping[JobState, str] = {
+    JobState.SUCCEEDED: "retain_succeeded",
+    JobState.FAILED: "retain_failed",
+    JobState.CANCELLED: "retain_other",
+    JobState.EXPIRED: "retain_other",
+    JobState.SKIPPED: "retain_other",
+}
+"""The setting of a queue that says how long a job is kept, by how the job ended."""
+
+
+class QueueSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an operator may tune on a live queue. None leaves it to the job's own policy."""
+
+    throttle_base: float = 1.0
+    throttle_cap: float = 300.0
+    retain_succeeded: float | None = None
+    retain_failed: float | None = None
+    retain_other: float | None = None
+
+    def keep_for(self, state: JobState) -> float | None:
+        """Seconds that a job is kept which ended like this."""
+        kept: float | None = getattr(self, RETAINED_BY[state])
+        return kept
+
+    def to_json(self) -> str:
+        """What differs from the defaults: a store keeps it as one text."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> QueueSettings:
+        """A setting that this version does not know is left alone."""
+        return msgspec.json.decode(text, type=cls)
+
+
+EVERY_QUEUE = "*"
+"""Stands for all queues, also for those to come. No queue and no task can have such a name."""
+
+
+def jobs_of(task: str) -> str:
+    """Stands for the jobs of one task, in whichever queue they are, where queues are named."""
+    return EVERY_QUEUE + task
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """What is paused beyond single queues: all of them, and tasks by name."""
+
+    everything: bool = False
+    tasks: tuple[str, ...] = ()
+
+    @classmethod
+    def named(cls, names: Iterable[str]) -> Paused:
+        """From the names that stand for all queues, or for the jobs of a task."""
+        found = set(names)
+        tasks = sorted(name.removeprefix(EVERY_QUEUE) for name in found - {EVERY_QUEUE})
+        return cls(EVERY_QUEUE in found, tuple(tasks))
+
+
+class QueueInfo(msgspec.Struct, frozen=True):
+    """A queue as it stands. `oldest_ready_age` (seconds) is its lag. `counts` are its jobs
+    by state, also those that have ended: they come from the tallies."""
+
+    name: str
+    paused: bool
+    cooling_for: float | None
+    throttles: int
+    settings: QueueSettings
+    counts: dict[JobState, int]
+    oldest_ready_age: float | None
 
 
 class Queues(Protocol):

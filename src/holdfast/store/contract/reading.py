@@ -9,11 +9,8 @@ from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import (
-    JobFilter,
-    Outcome,
-    Page,
-)
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Outcome, Page
 
 
 class ReadingById(Protocol):

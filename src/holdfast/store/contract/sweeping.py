@@ -7,9 +7,7 @@ from typing import Protocol
 
 from holdfast.job.ids import JobId
 from holdfast.job.record import Live
-from holdfast.store.contract.records import (
-    Promoted,
-)
+from holdfast.store.contract.records import Promoted
 
 
 class Sweeping(Protocol):

@@ -13,8 +13,40 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+import msgspec
+
+from holdfast.job.state import JobState
+from holdfast.job.what import What
 from holdfast.store.contract.measures import Grain, Measure, PairTimes, Point, Step
-from holdfast.store.contract.records import Tally, Total, Traffic
+
+
+class Tally(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task are in one state of one queue."""
+
+    queue: str
+    task: str
+    state: JobState
+    jobs: int
+
+
+class Total(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task and queue were ever moved by the same thing."""
+
+    queue: str
+    task: str
+    what: What
+    jobs: int
+
+
+class Traffic(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of one task and queue were moved by the same thing within one minute."""
+
+    at: datetime
+    queue: str
+    task: str
+    what: What
+    jobs: int
+
 
 TRAFFIC_KEPT = 48 * 3600.0
 """Seconds that the moves of a minute are kept apart. After that only the totals know of them."""

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from enum import StrEnum
 from typing import Protocol
 
-from holdfast.store.contract.records import (
-    EVERY_TOPIC,
-    Topic,
-    Wakeup,
-)
+import msgspec
+
+
+class Topic(StrEnum):
+    """What a wakeup is about."""
+
+    READY = "ready"  # jobs became ready in queue `name`
+    PAUSED = "paused"  # queue `name` was paused: what was claimed and has not begun should go back
+    DUE = "due"  # something was scheduled; the next due time may be sooner
+    CANCEL = "cancel"  # worker `name` is to beat now: it has jobs to cancel, or is to drain
+    SCHEDULES = "schedules"  # schedules were changed
+    LEAD = "lead"  # the leader of role `name` has left
+    ERRANDS = "errands"  # a flow owes something
+    OPERATIONS = "operations"  # an operation is to run; only polls tell it
+
+
+EVERY_TOPIC = frozenset(Topic)
+FEW_JOBS = 8
+"""Up to so many new jobs concern a part of a large fleet only; who dozes does not hear of them."""
+
+
+class Wakeup(msgspec.Struct, frozen=True):
+    """`jobs`: how many became ready; 0 where that is not known or they are many."""
+
+    topic: Topic
+    name: str = ""
+    jobs: int = 0
+
 
 Listener = Callable[[Wakeup], None]
 

@@ -8,8 +8,8 @@ wanted value (`Piece`).
 from __future__ import annotations
 
 from holdfast.job.state import ENDED, JobState
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.matching import BodyTest, Piece, Unusual
-from holdfast.store.contract.records import JobFilter
 
 PATTERNS = {Unusual.ESCAPED: r"\\u", Unusual.EXPONENT: r"[0-9][eE]"}
 """What a JSON text has that is unusual."""

@@ -23,7 +23,9 @@ from holdfast.job.policy import Retention
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.failures import SAMPLE_SECONDS
-from holdfast.store.contract.records import QueueSettings, Verdict, WorkerInfo
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs

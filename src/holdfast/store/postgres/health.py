@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.store.contract.health import Finding, Severity
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.pool import Record
 from holdfast.store.postgres.schema import KNOWN, Schema

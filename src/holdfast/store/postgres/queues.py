@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
+from holdfast.store.contract.queues import Paused, QueueInfo, QueueSettings
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Connections
 

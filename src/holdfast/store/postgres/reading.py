@@ -12,7 +12,8 @@ from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import ERRORS_KEPT, Job, Live
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import ALL, JobFilter, Outcome, Page
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import ALL, Outcome, Page
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.filtering import json_test, parameters

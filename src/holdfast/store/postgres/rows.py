@@ -16,13 +16,9 @@ from holdfast.job.what import What
 from holdfast.schedule.model import Decision, LedgerEntry, Schedule, decode_definition
 from holdfast.store.body import BODY, LISTS, SHOWN
 from holdfast.store.contract.facts import WorkerFacts
-from holdfast.store.contract.records import (
-    Outcome,
-    QueueInfo,
-    QueueSettings,
-    WorkerInfo,
-    counts_in,
-)
+from holdfast.store.contract.queues import QueueInfo, QueueSettings
+from holdfast.store.contract.records import Outcome
+from holdfast.store.contract.workers import WorkerInfo, counts_in
 
 _errors = msgspec.json.Decoder(tuple[ErrorEntry, ...])
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holdfast.job.what import What
-from holdfast.store.contract.records import Tally, Total, Traffic
-from holdfast.store.contract.telemetry import TRAFFIC_KEPT
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.measures import PostgresMeasures
 from holdfast.store.postgres.pool import Record

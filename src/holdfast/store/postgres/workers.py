@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
-from holdfast.store.contract.records import (
+from holdfast.store.contract.workers import (
     LATELY,
     MOST_COUNTED,
     Beat,

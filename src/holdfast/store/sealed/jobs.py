@@ -12,17 +12,11 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, Inserted, Job, NewJob
 from holdfast.job.state import JobState
 from holdfast.store.contract.audit import Audit
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.joining import JobsWithin, Work
-from holdfast.store.contract.records import (
-    JobFilter,
-    Outcome,
-    Page,
-    ProgressReport,
-    Verdict,
-    Want,
-    WorkerInfo,
-)
+from holdfast.store.contract.records import Outcome, Page, ProgressReport, Verdict, Want
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sealed.audit import SealedAudit
 from holdfast.store.sealed.records import Records
 from holdfast.store.sealed.searching import Search

@@ -15,9 +15,10 @@ from holdfast.errors import NoKey
 from holdfast.job.record import Job
 from holdfast.job.sealed import is_sealed, read_envelope
 from holdfast.job.state import JobState
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.jobs import Jobs
 from holdfast.store.contract.matching import has_values
-from holdfast.store.contract.records import JobFilter, Page
+from holdfast.store.contract.records import Page
 from holdfast.store.sealed.records import Records
 
 LOOK = 2_000

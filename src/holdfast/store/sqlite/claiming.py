@@ -22,7 +22,8 @@ from holdfast.job.policy import readable_part
 from holdfast.job.record import Claimed
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import EVERY_QUEUE, Want, jobs_of
+from holdfast.store.contract.queues import EVERY_QUEUE, jobs_of
+from holdfast.store.contract.records import Want
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.contract.records import QueueSettings
+from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.sqlite.rows import SECOND, after
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Transaction

@@ -9,8 +9,8 @@ from functools import cache
 import msgspec
 
 from holdfast.job.state import ENDED, JobState
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.matching import BodyTest, Piece, Unusual
-from holdfast.store.contract.records import JobFilter
 from holdfast.store.sqlite.places import TABLES
 from holdfast.store.sqlite.rows import to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps

@@ -15,7 +15,8 @@ from holdfast.errors import IllegalMove
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.store.contract.health import Finding, Severity
 from holdfast.store.migrate import load_migrations
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.scripts import steps

@@ -14,7 +14,7 @@ from holdfast.job.state import WAITING, JobState
 from holdfast.job.unique import Unique
 from holdfast.job.what import What
 from holdfast.store.body import body_reader
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.finishing import finish
 from holdfast.store.sqlite.keys import holder_of, states_of, take_key
 from holdfast.store.sqlite.operating import edit, reschedule

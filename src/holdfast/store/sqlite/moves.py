@@ -13,7 +13,8 @@ from holdfast.job.policy import readable_part
 from holdfast.job.state import ENDED, UNTIMED, JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import USUAL
-from holdfast.store.contract.records import QueueSettings, Topic
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.cooling import cool
 from holdfast.store.sqlite.failures import count_failed
 from holdfast.store.sqlite.happenings import NewHappening, tell

@@ -9,7 +9,7 @@ from holdfast.job.happening import parts_edited
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.audit import SqliteAudit
 from holdfast.store.sqlite.happenings import NewHappening, tell, waiting
 from holdfast.store.sqlite.keys import retake_key

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from holdfast.job.ids import JobId
 from holdfast.job.state import UNTIMED, JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.rows import to_json
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import Row, Transaction

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, Topic
+from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo, QueueSettings
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.rows import seconds_until
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.telemetry import tallies

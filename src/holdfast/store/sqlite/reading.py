@@ -12,7 +12,8 @@ from holdfast.job.record import ErrorEntry, Job, Live, Progress
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.body import BODY, LISTS, SHOWN
-from holdfast.store.contract.records import JobFilter, Outcome, Page
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.sqlite.filtering import arms_of, parameters
 from holdfast.store.sqlite.rows import (
     to_datetime,

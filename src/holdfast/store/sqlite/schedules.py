@@ -21,7 +21,7 @@ from holdfast.schedule.model import (
     decode_definition,
     encode_definition,
 )
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.ledger import record, unfinished
 from holdfast.store.sqlite.rows import (
     LATEST,

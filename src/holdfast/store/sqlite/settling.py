@@ -27,7 +27,7 @@ from holdfast.flow.model import (
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.places import Narrow, leave, line_up
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps

@@ -12,8 +12,7 @@ from datetime import datetime
 
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Tally, Total, Traffic
-from holdfast.store.contract.telemetry import TRAFFIC_KEPT
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
 from holdfast.store.sqlite.measures import SqliteMeasures, first_minute, from_minute
 from holdfast.store.sqlite.rows import SECOND, to_json
 from holdfast.store.sqlite.scripts import script, steps

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.job.what import What
-from holdfast.store.contract.records import Topic
+from holdfast.store.contract.wakeups import Topic
 from holdfast.store.sqlite.scripts import script, steps
 
 Row = tuple[Any, ...]

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from holdfast.store.audience import Audience
-from holdfast.store.contract.records import EVERY_TOPIC, Topic, Wakeup
-from holdfast.store.contract.wakeups import Listener
+from holdfast.store.contract.wakeups import EVERY_TOPIC, Listener, Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.transaction import Bump, Key
 from holdfast.store.sqlite.watcher import Watcher

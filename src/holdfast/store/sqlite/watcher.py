@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.events import logger
-from holdfast.store.contract.records import Topic, Wakeup
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.sqlite.anchor import Anchor
 from holdfast.store.sqlite.changes import Changes, changes_of
 from holdfast.store.sqlite.scripts import script

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
-from holdfast.store.contract.records import (
+from holdfast.store.contract.wakeups import Topic
+from holdfast.store.contract.workers import (
     LATELY,
     MOST_COUNTED,
     Beat,
     Drain,
     Held,
     News,
-    Topic,
     WorkerInfo,
     counts_in,
     to_counts,

@@ -15,7 +15,8 @@ from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
 from holdfast.store.contract.failures import SAMPLE_SECONDS
-from holdfast.store.contract.records import FEW_JOBS, RETAINED_BY, QueueSettings
+from holdfast.store.contract.queues import RETAINED_BY, QueueSettings
+from holdfast.store.contract.wakeups import FEW_JOBS
 from holdfast.store.valkey.layout import (
     NUMBER_LENGTH,
     ROWS,

@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.matching import BodyTest
-from holdfast.store.contract.records import JobFilter
 from holdfast.store.valkey.layout import Body, Record
 from holdfast.store.valkey.moments import to_micros
 from holdfast.store.valkey.rows import STATES

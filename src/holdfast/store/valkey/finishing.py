@@ -18,7 +18,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import UNTIMED, JobState
 from holdfast.job.ties import NO_TIES, Tie
-from holdfast.store.contract.records import Verdict, WorkerInfo
+from holdfast.store.contract.records import Verdict
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
 from holdfast.store.valkey.layout import MoveRow
 from holdfast.store.valkey.moments import finite, to_micros

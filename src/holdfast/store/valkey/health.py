@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.job.state import ENDED, LIVE, UNTIMED, JobState
-from holdfast.store.contract.records import Finding, Severity
+from holdfast.store.contract.health import Finding, Severity
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.schema import VERSION, Schema

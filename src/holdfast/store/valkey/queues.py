@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from holdfast.job.state import JobState
-from holdfast.store.contract.records import Paused, QueueInfo, QueueSettings
+from holdfast.store.contract.queues import Paused, QueueInfo, QueueSettings
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import QueueRow
 from holdfast.store.valkey.replies import paired

@@ -18,7 +18,8 @@ from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job, Live
 from holdfast.job.state import LIVE, JobState
-from holdfast.store.contract.records import JobFilter, Outcome, Page
+from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.records import Outcome, Page
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, batches
 from holdfast.store.valkey.filtering import Filtering

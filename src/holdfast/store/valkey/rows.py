@@ -13,7 +13,8 @@ from holdfast.job.record import Claimed, ErrorEntry, Job, Live, NewJob, Progress
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
 from holdfast.store.body import BODY, SHOWN, body_of
-from holdfast.store.contract.records import Outcome, QueueSettings
+from holdfast.store.contract.queues import QueueSettings
+from holdfast.store.contract.records import Outcome
 from holdfast.store.valkey.layout import (
     AuditRow,
     Body,

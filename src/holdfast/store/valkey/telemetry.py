@@ -12,8 +12,7 @@ from datetime import datetime
 
 from holdfast.job.state import ENDED, JobState
 from holdfast.job.what import What
-from holdfast.store.contract.records import Tally, Total, Traffic
-from holdfast.store.contract.telemetry import TRAFFIC_KEPT
+from holdfast.store.contract.telemetry import TRAFFIC_KEPT, Tally, Total, Traffic
 from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.measures import ValkeyMeasures, counted, first_minute
 from holdfast.store.valkey.replies import numbers_in, paired

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.store.contract.facts import NO_FACTS, WorkerFacts
-from holdfast.store.contract.records import (
+from holdfast.store.contract.workers import (
     LATELY,
     MOST_COUNTED,
     Beat,
