@@ -34,6 +34,7 @@ from holdfast.store.contract.audit import AuditFilter
 from holdfast.store.contract.operations import Operation
 from tests.conformance.builders import new_job
 from tests.support.backends import Backend, opened
+from tests.support.logging_restored import logging_restored
 
 TOKEN, HINT, MAIL = "cnry-token-1", "cnry'hint\n2", "cnry-mail-3@example.org"
 NUMBER, HEADER, LINK, NOTE = "cnry-number-4", "cnry-header-5", "cnry-link-6", "cnry-note-7"
@@ -60,7 +61,8 @@ class Place:
     def run(self, *arguments: str) -> str:
         """Everything that a command says, with the URL of the store and nothing else."""
         environment = {"COLUMNS": "200", "HOLDFAST_APP": None, "HOLDFAST_URL": None}
-        ran = CliRunner(env=environment).invoke(program, [*arguments, "--url", self.url])
+        with logging_restored():
+            ran = CliRunner(env=environment).invoke(program, [*arguments, "--url", self.url])
         if ran.exception is not None and not isinstance(ran.exception, SystemExit):
             raise ran.exception
         return ran.stdout + ran.stderr

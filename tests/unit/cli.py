@@ -19,6 +19,7 @@ from holdfast.clock import ManualClock
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
 from tests.support.backends import opened
+from tests.support.logging_restored import logging_restored
 
 T = TypeVar("T")
 _numbers = itertools.count()
@@ -58,7 +59,8 @@ class Desk:
     url: str
 
     def run(self, *arguments: str, width: int = 120) -> Answer:
-        ran = CliRunner().invoke(program, arguments, env={"COLUMNS": str(width)})
+        with logging_restored():
+            ran = CliRunner().invoke(program, arguments, env={"COLUMNS": str(width)})
         if ran.exception is not None and not isinstance(ran.exception, SystemExit):
             raise ran.exception
         return Answer(ran.exit_code, ran.stdout, ran.stderr)
