@@ -20,7 +20,7 @@ from holdfast.job.what import What
 from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, Measure
 from holdfast.worker import meter as metering
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.meter import MOST_MEASURED, Meter
+from holdfast.worker.meter import ENOUGH, ENOUGH_MORE, MOST_MEASURED, Meter
 from tests.support.waiting import wait_until
 
 NOW = datetime(2030, 1, 1, 12, 0, 30, tzinfo=UTC)
@@ -148,8 +148,10 @@ async def test_nothing_is_dropped_at_a_flush_however_many_ended() -> None:
     scene = Scene()
     for _ in range(60_000):
         scene.end()
+    [pace] = scene.meter._paces.values()
     await scene.meter.close(5)
-    assert (scene.books.observed, scene.books.calls, len(scene.books.rows)) == (60_000, 1, 1)
+    assert scene.books.observed + pace.unseen == 60_000
+    assert (scene.books.calls, len(scene.books.rows), scene.meter.dropped) == (1, 1, 0)
 
 
 async def test_an_outage_drops_nothing_before_the_bound_and_counts_what_it_dropped_then(
@@ -215,6 +217,26 @@ async def test_the_pair_after_the_last_that_has_a_name_goes_under_the_others() -
     assert len(scene.books.rows) == MOST_PAIRS + 1
     [others] = [row for row in scene.books.rows.values() if row.task == OTHERS]
     assert (others.queue, others.times.observed) == ("mail", 2)
+
+
+async def test_a_burst_is_measured_ever_more_thinly_before_a_flush_says_how_fast_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each attempt of the first two seconds was once measured, however many there were: a seventh
+    of a drain's time went into it."""
+    scene = Scene()
+    seen: list[int] = []
+    observe = Meter.observe
+
+    def count(self: Meter, attempt: Attempt, *facts: Any) -> None:
+        seen.append(attempt.weight)
+        observe(self, attempt, *facts)
+
+    monkeypatch.setattr(Meter, "observe", count)
+    for _ in range(ENOUGH + ENOUGH_MORE * 2 + ENOUGH_MORE * 4 + 8):
+        scene.end()
+    assert seen == [1] * ENOUGH + [2] * ENOUGH_MORE + [4] * ENOUGH_MORE + [8]
+    await scene.meter.close(1)
 
 
 async def test_of_a_flood_some_are_measured_and_stand_for_all(

@@ -35,6 +35,11 @@ LONGEST_PAUSE_SECONDS = 30.0
 """Between two flushes while the store does not take them."""
 MOST_MEASURED = 500
 """So many attempts of one pair a second are measured one by one."""
+ENOUGH = 1_000
+"""When so many attempts of one pair were measured between two flushes, every second one is measured
+from then on: a burst is over before a flush could tell how fast it was."""
+ENOUGH_MORE = 250
+"""After each so many more, half as many are."""
 MOST_ROWS = 5_000
 """So many rows are kept while the store does not take them."""
 MINUTES_KEPT = 2
@@ -60,14 +65,16 @@ class MinuteRow:
 
 class PairPace:
     """How fast the attempts of one pair end, and which of them are measured: each, or every
-    `every`-th. `row` is where the last one was counted."""
+    `every`-th. `unseen` are those that the next measured one stands for besides itself. `left` is
+    how many may be measured before fewer are. `row` is where the last one was counted."""
 
-    __slots__ = ("claimed", "ended", "every", "minute", "pair", "row")
+    __slots__ = ("ended", "every", "left", "minute", "pair", "row", "unseen")
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
-        self.claimed = self.ended = 0
+        self.unseen = self.ended = 0
         self.every = 1
+        self.left = ENOUGH
         self.minute = -1
         self.row = MinuteRow()
 
@@ -75,6 +82,12 @@ class PairPace:
         """Begin a new span after one of so many seconds."""
         self.every = max(1, math.ceil(self.ended / (MOST_MEASURED * seconds)))
         self.ended = 0
+        self.left = ENOUGH
+
+    def halve(self) -> None:
+        """Measure half as many, until the next span begins."""
+        self.every *= 2
+        self.left = ENOUGH_MORE
 
 
 class Meter:
@@ -110,8 +123,11 @@ class Meter:
         for attempt in attempts:
             job = attempt.job
             if (pace := thinned.get((job.queue, job.task))) is not None:
-                pace.claimed += 1
-                attempt.weight = 0 if pace.claimed % pace.every else pace.every
+                pace.unseen += 1
+                if pace.unseen < pace.every:
+                    attempt.weight = 0
+                else:
+                    attempt.weight, pace.unseen = pace.unseen, 0
 
     def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
         """The store has accepted this end, now by the monotonic clock. An attempt that was handed
@@ -126,6 +142,10 @@ class Meter:
         minute = int(self._claimed_seconds + now - since) // 60
         pace = self._paces.get((job.queue, job.task)) or self._new_pace((job.queue, job.task))
         pace.ended += weight
+        pace.left -= 1
+        if not pace.left:
+            pace.halve()
+            self._thinned[pace.pair] = pace
         row = pace.row if pace.minute == minute else self._row(pace, minute)
         times = row.times
         waited = (claimed_at - job.ready_at).total_seconds()
