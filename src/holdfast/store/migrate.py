@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -21,19 +22,21 @@ class Migration(msgspec.Struct, frozen=True):
     version: int
     name: str
     sql: str
+    checksum: str
 
-    @property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.sql.encode()).hexdigest()
+    @classmethod
+    def of(cls, file: Path) -> Migration:
+        sql = file.read_text("utf-8")
+        checksum = hashlib.sha256(sql.encode()).hexdigest()
+        return cls(int(file.stem.partition("_")[0]), file.stem, sql, checksum)
 
 
+@cache
 def load_migrations(package: str) -> list[Migration]:
-    """The migration files of a backend, by version."""
+    """The migration files of a backend, by version. They are read once: every connection to a
+    SQLite file compares them with what was applied to it."""
     folder = Path(sys.modules[package].__path__[0], "migrations")
-    found = [
-        Migration(int(file.stem.partition("_")[0]), file.stem, file.read_text("utf-8"))
-        for file in folder.glob("*.sql")
-    ]
+    found = map(Migration.of, folder.glob("*.sql"))
     return sorted(found, key=lambda migration: migration.version)
 
 

@@ -25,6 +25,7 @@ from holdfast.store.contract.records import Want
 from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.open import open_store
+from holdfast.store.sqlite import schema
 from holdfast.store.sqlite.changes import PolledChanges
 from holdfast.store.sqlite.claiming import MarkedLines
 from holdfast.store.sqlite.connection import connect
@@ -33,6 +34,7 @@ from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.reading import live
 from holdfast.store.sqlite.schema import migrate
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 from tests.conformance.builders import insert_within, insert_within_sync
 from tests.support.backends import opened
@@ -51,7 +53,8 @@ from holdfast.job.policy import Policy, encode_policy
 from holdfast.job.ids import new_job_id, new_worker_id
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import decide
-from holdfast.store.contract.records import Want, WorkerInfo
+from holdfast.store.contract.records import Want
+from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.open import open_store
 
 async def main():
@@ -274,6 +277,30 @@ async def test_a_sibling_in_memory_outlives_the_store_it_came_from() -> None:
     await sibling.close()
 
 
+async def test_a_store_in_memory_that_was_copied_is_like_one_that_was_migrated(
+    tx: Transaction,
+) -> None:
+    """All but the first of a process are copies."""
+
+    def held(tx: Transaction) -> dict[str, object]:
+        made = list(tx.rows("select name, type, tbl_name, sql from sqlite_schema order by name"))
+        tables = [name for name, kind, *_ in made if kind == "table"]
+        dated = "version, name, checksum"
+        kept = {name: dated if name == "holdfast_migration" else "*" for name in tables}
+        rows = {name: list(tx.rows(f"select {kept[name]} from {name}")) for name in tables}
+        assert len(rows["holdfast_migration"]) > 10
+        return {"made": made, **rows}
+
+    migrated = held(tx)
+    for _ in range(2):
+        async with opened("sqlite://") as store:
+            assert isinstance(store, SqliteStore)
+            assert await store._writer.read(held) == migrated
+            assert await store.migrate() == []
+            await store.jobs.insert([new_job()])
+    assert schema._first_in_memory
+
+
 async def test_two_stores_in_memory_are_strangers() -> None:
     async with opened("sqlite://") as one, opened("sqlite://") as other:
         await one.jobs.insert([new_job()])
@@ -294,7 +321,7 @@ async def test_a_forked_child_is_told_to_open_a_store_of_its_own(url: str) -> No
     forked = """
 import asyncio, os, sys, warnings
 from holdfast.errors import StoreError
-from holdfast.store.contract.records import JobFilter
+from holdfast.store.contract.filters import JobFilter
 from holdfast.store.open import open_store
 
 async def main():

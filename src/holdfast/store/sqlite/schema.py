@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from holdfast.errors import SchemaMissing, StoreError
 from holdfast.store.migrate import load_migrations, pending, require_current
@@ -27,6 +28,27 @@ def migrate(tx: Transaction, where: str, *, may_create: bool = True) -> list[str
             tx.run(statement)
         tx.run(migration["record"], (step.version, step.name, step.checksum, tx.now))
     return [step.name for step in missing]
+
+
+_first_in_memory = b""
+"""The first database in memory that this process has migrated, as it was before its first job."""
+
+
+def copy_first(connection: sqlite3.Connection) -> None:
+    """Make an empty database in memory like the first one of this process. That takes a tenth of
+    the time of its migrations, and tests open thousands. Its record of migrations has the times of
+    the first."""
+    if _first_in_memory and not connection.execute("PRAGMA schema_version").fetchone()[0]:
+        with closing(sqlite3.connect(":memory:")) as first:
+            first.deserialize(_first_in_memory)
+            first.backup(connection)
+
+
+def remember_first(connection: sqlite3.Connection) -> None:
+    """Not every build of SQLite can: then each database in memory is migrated."""
+    global _first_in_memory
+    if not _first_in_memory and hasattr(connection, "serialize"):
+        _first_in_memory = connection.serialize()
 
 
 def require_own(connection: sqlite3.Connection, where: str) -> None:

@@ -65,7 +65,7 @@ class SqliteStore:
         self._writer.retain()
         self._opened = True
         try:
-            await self._writer.migrate(may_create=self._may_create)
+            await self._writer.prepare(may_create=self._may_create)
         except BaseException:
             await self.close()
             raise

@@ -23,7 +23,7 @@ from holdfast.store.sqlite.giving_way import GivingWay
 from holdfast.store.sqlite.inline_writer import InlineWriter
 from holdfast.store.sqlite.options import Location
 from holdfast.store.sqlite.rows import to_micros
-from holdfast.store.sqlite.schema import migrate
+from holdfast.store.sqlite.schema import copy_first, migrate, remember_first
 from holdfast.store.sqlite.thread import ConnectionThread
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.version import Version, version_of
@@ -111,6 +111,13 @@ class Writer:
         """Run `work` against one snapshot, beside the writer."""
         return await self._reading.run(self._read_in_turn, work, if_unchanged)
 
+    async def prepare(self, *, may_create: bool) -> None:
+        """Have the schema of this program in the database."""
+        if may_create and self.location.path is None:
+            await self._writing.run(self._prepare_in_memory)
+        else:
+            await self.migrate(may_create=may_create)
+
     async def migrate(self, *, may_create: bool = True) -> list[str]:
         shown = self.location.shown
         applied = await self.write(lambda tx: migrate(tx, shown, may_create=may_create))
@@ -185,6 +192,12 @@ class Writer:
             connection.close()
             raise
         return connection
+
+    def _prepare_in_memory(self, connection: sqlite3.Connection) -> None:
+        """In one go: a sibling may insert as soon as this is done."""
+        copy_first(connection)
+        if self._write(connection, lambda tx: migrate(tx, self.location.shown), None):
+            remember_first(connection)
 
     def _settle(self, connection: sqlite3.Connection) -> None:
         self._connector.settle(connection, self._anchor)
