@@ -26,8 +26,9 @@ from holdfast.encryption.keyring import Keyring
 from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, ValkeyServer
+from tests.support.kept_sessions import KEPT_SESSIONS
 from tests.support.leftovers import leftovers
-from tests.support.pooled import direct
+from tests.support.pooled import PROGRAM_VARIABLE, direct
 
 KEYS_VARIABLE = "HOLDFAST_TEST_KEYS"
 ALL_TABLES: LiteralString = (
@@ -161,6 +162,17 @@ class PostgresDatabase:
         return [str(name) for (name,) in await self.query(url, ALL_TABLES)]
 
 
+class WarmPostgres(PostgresDatabase):
+    """The same, with sessions that are kept from test to test. For tests that do not look at
+    sessions; a pooler keeps them by itself."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        super().__init__(request)
+        if PROGRAM_VARIABLE not in os.environ:
+            KEPT_SESSIONS.serve(self._shared)
+            request.addfinalizer(lambda: KEPT_SESSIONS.forget(self._shared))
+
+
 class ValkeyNamespace:
     """A namespace of its own for every store: making one costs nothing.
 
@@ -201,13 +213,13 @@ class ValkeyClusterNamespace(ValkeyNamespace):
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
     "sqlite": SqliteMemory,
     "sqlite-file": SqliteFile,
-    "postgres": PostgresDatabase,
+    "postgres": WarmPostgres,
     "valkey": ValkeyNamespace,
 }
 
 INSPECTABLE: dict[str, Callable[[pytest.FixtureRequest], Inspectable]] = {
     "sqlite-file": SqliteFile,
-    "postgres": PostgresDatabase,
+    "postgres": WarmPostgres,
 }
 
 

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.kept_sessions import KEPT_SESSIONS
+
 LIVES_ON = ("watchdog.py", "resource_tracker", "forkserver")
 
 
@@ -124,7 +126,8 @@ def _sockets() -> list[str]:
             links.append(str(entry.readlink()))
         except OSError:
             continue  # the descriptor of the listing itself
-    return [link for link in links if link.startswith("socket:")]
+    kept = KEPT_SESSIONS.links
+    return [link for link in links if link.startswith("socket:") and link not in kept]
 
 
 _sqlite_opened: list[sqlite3.Connection] = []

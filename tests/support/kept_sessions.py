@@ -1,0 +1,231 @@
+"""Sessions of a Postgres server that outlive the connections of tests.
+
+A store opens its connections anew in every test, on the test's own event loop. A new session costs
+the server a process and all that it has to learn of the catalogue: some 25 ms of CPU for a test of
+a millisecond. So a session whose connection was closed in order is reset and kept.
+The next connection with the same parameters gets its socket, and the server's greeting once more.
+Nothing of asyncpg is replaced but the way to the server: each connection is a new one of its own.
+
+A connection that was aborted, lost, or closed inside a transaction takes its session with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+from asyncpg.protocol import Protocol
+
+TERMINATE = b"X\x00\x00\x00\x04"
+READY = b"Z\x00\x00\x00\x05I"
+CLEARING = b"deallocate all; unlisten *; close all; reset all; select pg_advisory_unlock_all()\0"
+RESET = b"Q" + (4 + len(CLEARING)).to_bytes(4, "big") + CLEARING
+IS_RESET = "CCCCTDCZ"  # four commands done, a row, a fifth done, ready
+
+Key = tuple[object, ...]
+Factory = Callable[[], asyncio.BaseProtocol]
+
+
+class Session:
+    """A socket on which the server waits, and how it greeted the first connection."""
+
+    def __init__(self, sock: socket.socket, greeting: bytes) -> None:
+        self.sock = sock
+        self.greeting = greeting
+        self.pid = os.getpid()
+
+    @property
+    def link(self) -> str:
+        """The name of the socket in `/proc/self/fd`."""
+        return f"socket:[{os.fstat(self.sock.fileno()).st_ino}]"
+
+    def is_reset(self) -> bool:
+        """Whether the server has answered to the reset, and has said nothing else."""
+        self.sock.settimeout(5)
+        answer = b""
+        try:
+            while not answer.endswith(READY):
+                more = self.sock.recv(4096)
+                if not more:
+                    return False
+                answer += more
+        except OSError:
+            return False
+        return "".join(_kinds(answer)) == IS_RESET
+
+
+class KeptSessions:
+    """All that are kept in this process, by server and parameters. Workers connect from several
+    threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Key, list[Session]] = defaultdict(list)
+        self._databases: set[str] = set()
+        self._connect: Any = None
+
+    @property
+    def links(self) -> set[str]:
+        """The sockets that are nobody's leak."""
+        with self._lock:
+            return {session.link for idle in self._idle.values() for session in idle}
+
+    def serve(self, url: str) -> None:
+        """Keep sessions of this database from now on."""
+        self._databases.add(_database_of(url))
+        if self._connect is None:
+            self._connect = asyncpg.connect
+            asyncpg.connect = self._connect_by_us
+
+    def forget(self, url: str) -> None:
+        self._databases.discard(_database_of(url))
+        if not self._databases and self._connect is not None:
+            asyncpg.connect, self._connect = self._connect, None
+            for idle in self._idle.values():
+                while idle:
+                    idle.pop().sock.close()
+
+    async def _connect_by_us(self, dsn: str | None = None, **options: Any) -> Any:
+        if dsn is None or _database_of(dsn) not in self._databases:
+            return await self._connect(dsn, **options)
+        loop = asyncio.get_running_loop()
+        connection = await self._connect(dsn, loop=_Loop(loop, self), **{"ssl": False} | options)
+        connection._loop = loop
+        return connection
+
+    def keep(self, key: Key, session: Session) -> None:
+        with self._lock:
+            self._idle[key].append(session)
+
+    def take(self, key: Key) -> Session | None:
+        while True:
+            with self._lock:
+                idle = self._idle[key]
+                session = idle.pop() if idle else None
+            if session is None or (session.pid == os.getpid() and session.is_reset()):
+                return session
+            session.sock.close()
+
+
+class _Loop:
+    """The running loop, but for how it connects to the server."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, kept: KeptSessions) -> None:
+        self._loop = loop
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    async def create_connection(self, factory: Factory, *address: Any, **options: Any) -> Any:
+        protocol = factory()
+        if not isinstance(protocol, Protocol):  # one that only tells the server to cancel
+            return await self._loop.create_connection(lambda: protocol, *address, **options)
+        transport = _Transport(self._loop, self._kept, protocol, address)
+        protocol.connection_made(transport)
+        await transport.connect()
+        return transport, protocol
+
+
+class _Transport(asyncio.Protocol):
+    """Stands between the protocol of a connection and the socket of a session."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, kept: KeptSessions, protocol: Any, address: Any
+    ) -> None:
+        self._loop = loop
+        self._kept = kept
+        self._protocol = protocol
+        self._address = address
+        self._first = b""  # what the protocol sends before anything else: its parameters
+        self._greeting = b""
+        self._wire: Any = None
+        self._is_ending = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
+
+    async def connect(self) -> None:
+        session = self._kept.take((*self._address, self._first))
+        if session is None:
+            await self._loop.create_connection(lambda: self, *self._address)
+            self._wire.write(self._first)
+            return
+        session.sock.setblocking(False)
+        self._greeting = session.greeting
+        await self._loop.create_connection(lambda: self, sock=session.sock)
+        self._protocol.data_received(session.greeting)
+
+    # What the protocol calls -----------------------------------------------------------------
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default if self._wire is None else self._wire.get_extra_info(name, default)
+
+    def write(self, data: Any) -> None:
+        if self._wire is None:
+            self._first += bytes(data)
+        elif bytes(data) == TERMINATE:
+            self._is_ending = True  # if it is aborted, that comes before the loop's next turn
+            self._loop.call_soon(self._end)
+        else:
+            self._wire.write(data)
+
+    def abort(self) -> None:
+        self._is_ending = False
+        if self._wire is not None:
+            self._wire.abort()
+
+    def _end(self) -> None:
+        if not self._is_ending:
+            return
+        sock = self._wire.get_extra_info("socket")
+        if not self._wire.is_closing() and self._greeting.endswith(READY):
+            self._wire.write(RESET)
+            session = Session(socket.socket(fileno=os.dup(sock.fileno())), self._greeting)
+            self._kept.keep((*self._address, self._first), session)
+        self._wire.close()
+
+    # What the wire calls ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = transport
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._greeting.endswith(READY):
+            self._greeting += data
+        if not self._is_ending:
+            self._protocol.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return bool(self._protocol.eof_received())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+
+def _kinds(messages: bytes) -> Iterator[str]:
+    """Each message is a letter, its length and its content."""
+    while messages:
+        yield chr(messages[0])
+        messages = messages[1 + int.from_bytes(messages[1:5], "big") :]
+
+
+def _database_of(url: str) -> str:
+    return urlsplit(url).path.lstrip("/")
+
+
+KEPT_SESSIONS = KeptSessions()
