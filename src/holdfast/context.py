@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, assert_never
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar
 
 import msgspec
 
-from holdfast.errors import BadOption, HoldfastError, RowRefused
+from holdfast.errors import BadFlow, BadOption, HoldfastError, RowRefused
 from holdfast.job.headers import decode_headers
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import read_json
@@ -33,8 +33,11 @@ from holdfast.job.requests import (
     RequestRefused,
 )
 from holdfast.job.text import MESSAGE_LIMIT, clean
+from holdfast.job.ties import Tie
 
 logger = logging.getLogger("holdfast.handler")
+P = ParamSpec("P")
+T = TypeVar("T", covariant=True)
 
 
 StopReason = Literal["cancel", "timeout", "deadline", "hand_back", "lost"]
@@ -89,6 +92,51 @@ class AttemptLink(Protocol):
         ...
 
 
+class NodeTask(Protocol[P, T]):
+    """A task, as far as a node needs it."""
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> HasResult[T]: ...
+
+
+class HasResult(Protocol[T]):
+    async def result(self) -> T: ...
+
+
+class AddedNode(Protocol[T]):
+    """A node that a handler adds to its flow; see `holdfast.Node`."""
+
+    @property
+    def output(self) -> T: ...
+    def after(self, *conditions: Any) -> Self: ...
+    def before(self, *others: Any) -> Self: ...
+    def named(self, name: str) -> Self: ...
+
+
+class GrowsFlow(Protocol):
+    """What `ctx.flow` offers; `holdfast.declaring.growing` has it. The context itself is below all
+    that builds flows, so it is told how by `on_growth`."""
+
+    def add(self, task: NodeTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AddedNode[T]:
+        """A node that runs this task, as `flow.add` makes one."""
+        ...
+
+    def map(self, task: Any, items: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A node for each element of a list, as `flow.map` makes one."""
+        ...
+
+    def node(self, name: str) -> AddedNode[Any]:
+        """A node that the flow has already."""
+        ...
+
+    async def extend(self) -> None:
+        """Add what was written down, all of it or nothing."""
+        ...
+
+    def extend_sync(self) -> None:
+        """`extend` for plain functions, in a thread or a process."""
+        ...
+
+
 class CurrentJob(msgspec.Struct, frozen=True):
     """The job a handler is running, as the handler may read it."""
 
@@ -115,6 +163,17 @@ class JobHolder:
 
 
 HOLDER: ContextVar[JobHolder] = ContextVar("holdfast-job")
+_makers: list[Callable[[Claimed, AttemptLink], GrowsFlow]] = []
+
+
+def on_growth(make: Callable[[Claimed, AttemptLink], GrowsFlow]) -> None:
+    """Let this make what `ctx.flow` is, for the attempt of a node."""
+    _makers[:] = [make]
+
+
+def _growing(job: Claimed, link: AttemptLink) -> GrowsFlow:
+    [make] = _makers
+    return make(job, link)
 
 
 def current_job() -> CurrentJob | None:
@@ -131,7 +190,7 @@ def current_job() -> CurrentJob | None:
 class Context:
     """One attempt, seen from inside the handler."""
 
-    __slots__ = ("_claimed", "_job", "_link", "_log", "carried")
+    __slots__ = ("_claimed", "_flow", "_job", "_link", "_log", "carried")
 
     def __init__(
         self, claimed: Claimed, link: AttemptLink, carried: Mapping[str, str] = NOTHING
@@ -143,6 +202,7 @@ class Context:
         self.carried = carried
         self._job: CurrentJob | None = None
         self._log: JobLog | None = None
+        self._flow: GrowsFlow | None = None
 
     @property
     def job(self) -> CurrentJob:
@@ -226,6 +286,19 @@ class Context:
         """`finish_within` for plain functions in a thread, whose drivers need no loop."""
         self._still_own(self._link.finish_within_sync(connection, result))
 
+    @property
+    def flow(self) -> GrowsFlow:
+        """The flow that this job is a node of, to be added to: `ctx.flow.add(task, …)`, and then
+        `await ctx.flow.extend()`."""
+        if self._flow is None:
+            if not self._claimed.ties & Tie.NODE:
+                raise BadFlow(
+                    f"job {self._claimed.id} is no node of a flow, so nothing can be added to one: "
+                    "start it by flow = app.flow(…), flow.add(task, …), await flow.start()"
+                )
+            self._flow = _growing(self._claimed, self._link)
+        return self._flow
+
     def _still_own(self, own: bool) -> None:
         if not own:
             raise AttemptLost(self._claimed.id, self._claimed.fence)
@@ -239,7 +312,8 @@ class Context:
                 raise AttemptLost(self._claimed.id, self._claimed.fence)
             case RequestRefused(message):
                 raise RowRefused(message)
-        assert_never(answer)
+            case _:
+                raise TypeError(f"{answer!r} answers another request")
 
     @property
     def log(self) -> JobLog:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.flow.drift import drift_of
+from holdfast.flow.graph import Graph, encode_graph
+from holdfast.flow.inputs import Input, Result, decode_inputs, encode_inputs
 from holdfast.flow.model import FlowState, Grown, Growth, NewGate
 from holdfast.job.ends import Snoozed
 from holdfast.job.record import Claimed
@@ -25,14 +28,22 @@ def grown(trip: Trip, by: Claimed, graph: dict[str, Waits], **more: Waits) -> Gr
         name: gates_of(waits, ids) for name, waits in more.items()
     }
     trip.ids |= {node.name: node.job.id for node in nodes}
+    further = {trip.ids[name]: some for name, some in gates.items()}
     return Growth(
         flow=trip.id,
         by=by.id,
         fence=by.fence,
         nodes=nodes,
-        gates={trip.ids[name]: some for name, some in gates.items()},
-        graph="{}",
+        gates=further,
+        graph=encode_graph(nodes, further),
     )
+
+
+async def found_by_drift(scene: Scene, trip: Trip) -> list[str]:
+    """What the net below all counts finds wrong."""
+    _, *grown = await scene.store.flows.graph(trip.id)
+    graph = Graph([encode_graph(trip.flow.nodes), *grown])
+    return drift_of(await trip.info(), graph, [*(await trip.nodes()).values()])
 
 
 async def test_a_running_node_adds_nodes_and_others_wait_for_them(scene: Scene) -> None:
@@ -43,7 +54,7 @@ async def test_a_running_node_adds_nodes_and_others_wait_for_them(scene: Scene) 
     assert await trip.states() == {"a": "running", "b": "ready", "c": "blocked", "z": "blocked"}
     info = await trip.info()
     assert (info.total, info.open, info.epoch) == (4, 4, 2)
-    assert await scene.store.flows.graph(trip.id) == [trip.flow.graph, "{}"]
+    assert await scene.store.flows.graph(trip.id) == [trip.flow.graph, growth.graph]
     await trip.end("a", "b")
     assert await trip.state("z") is JobState.BLOCKED
     await trip.end("c")
@@ -68,6 +79,57 @@ async def test_a_growth_adds_what_is_new_and_keeps_what_is_there(scene: Scene) -
     nodes = await trip.nodes()
     assert sorted(nodes) == ["a", "b", "c", "z"]
     assert (nodes["b"].job_id, (await trip.info()).open) == (first, 4)
+
+
+async def test_gates_that_are_sent_twice_are_added_once(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "y": ["a"], "z": ["a"]})
+    growth = grown(trip, await scene.claim_one(), {}, z=["b"])
+    assert await scene.store.flows.extend([growth, growth]) == [Grown.GROWN, Grown.GROWN]
+    assert len((await trip.nodes())["z"].gates) == 2
+    other = msgspec.structs.replace(
+        growth, gates={trip.ids["y"]: gates_of(["b"], trip.ids)}, graph='{"nodes":[]}'
+    )
+    assert await scene.store.flows.extend([other]) == [Grown.GROWN]
+    assert len((await trip.nodes())["y"].gates) == 2
+
+
+async def test_a_new_node_waits_for_the_kept_node_that_has_the_name(scene: Scene) -> None:
+    """The growth names the ids that it would have made. Nobody has these ids: an edge to one would
+    never be decided."""
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    assert await scene.store.flows.extend([grown(trip, claimed, {"b": []})]) == [Grown.GROWN]
+    kept = trip.ids.pop("b")
+    growth = grown(trip, claimed, {"b": [], "c": ["b"], "d": []}, z=["b", "c"])
+    other = trip.ids["b"]
+    reader = msgspec.structs.replace(
+        growth.nodes[1], inputs=encode_inputs([Input(("x",), Result(other))])
+    )
+    nodes = (growth.nodes[0], reader, growth.nodes[2])
+    growth = msgspec.structs.replace(growth, nodes=nodes)
+    assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
+    trip.ids["b"] = kept
+    told = await scene.store.flows.inputs([trip.ids["c"]])
+    assert decode_inputs(told[trip.ids["c"]].inputs) == (Input(("x",), Result(kept)),)
+    assert await found_by_drift(scene, trip) == []
+    await trip.end("a", "b")
+    assert await trip.state("c") is JobState.READY
+    await trip.end("c")
+    assert await trip.state("z") is JobState.READY
+    assert await found_by_drift(scene, trip) == []
+
+
+async def test_a_gate_that_came_with_a_kept_node_is_not_added_again(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "z": ["a"]})
+    claimed = await scene.claim_one()
+    first = grown(trip, claimed, {"b": []}, z=["b"])
+    assert await scene.store.flows.extend([first]) == [Grown.GROWN]
+    growth = grown(trip, claimed, {"b": [], "c": []}, z=["c"])
+    both = {trip.ids["z"]: (*gates_of(["b"], trip.ids), *growth.gates[trip.ids["z"]])}
+    growth = msgspec.structs.replace(growth, gates=both, graph=encode_graph(growth.nodes, both))
+    assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
+    assert len((await trip.nodes())["z"].gates) == 3
+    assert await found_by_drift(scene, trip) == []
 
 
 async def test_an_upstream_that_has_ended_counts_at_once(scene: Scene) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
+from holdfast.context import AddedNode
 from holdfast.errors import BadFlow, BadOption
 from holdfast.flow.inputs import Each, Mapped, Path, Result, Source, Winner
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, Losers
@@ -15,6 +16,8 @@ from holdfast.job.record import NewJob
 
 R = TypeVar("R")
 LoserWord = Literal["let_run", "cancel"]
+AnyNode: TypeAlias = "Node[Any] | AddedNode[Any]"
+"""A node of a flow that is not started, or one that a handler adds to its own."""
 
 
 class Output:
@@ -46,10 +49,10 @@ class NodeGroup:
     `failed` and `ended`."""
 
     def __init__(
-        self, need: int, nodes: Sequence[Node[Any]], wants: int = SUCCESS, losers: str = "let_run"
+        self, need: int, given: Sequence[AnyNode], wants: int = SUCCESS, losers: str = "let_run"
     ) -> None:
-        others: Sequence[object] = nodes
-        if not nodes or not all(isinstance(one, Node) for one in others):
+        nodes = [one for one in given if isinstance(one, Node)]
+        if not nodes or len(nodes) < len(given):
             raise BadFlow("a condition takes one or more nodes, such as any_of(first, second)")
         if len(set(nodes)) < len(nodes):
             raise BadFlow("a condition takes each node once")
@@ -95,6 +98,7 @@ class Node(Generic[R]):
         self.groups: list[NodeGroup] = []
         self.shares: list[Share] = []
         self.needs: dict[Node[Any], None] = {}
+        self.before_names: dict[str, None] = {}
 
     def __repr__(self) -> str:
         return f"<node {self.name!r}>"
@@ -119,6 +123,20 @@ class Node(Generic[R]):
                     raise BadFlow(f"after(…) takes nodes and conditions, got {one!r}")
         return self
 
+    def before(self, *others: Node[Any] | str) -> Self:
+        """Let these nodes of the flow wait for this one too: nodes, or their names."""
+        for one in others:
+            match one:
+                case KnownNode():
+                    self.before_names[one.name] = None
+                case Node():
+                    one.after(self)
+                case str():
+                    self.before_names[one] = None
+                case _:
+                    raise BadFlow(f"before(…) takes nodes and names of nodes, got {one!r}")
+        return self
+
     def named(self, name: str) -> Self:
         """Give the node another name. Names are unique in a flow."""
         checks.check_name("node", name)
@@ -136,6 +154,16 @@ class Node(Generic[R]):
                 self.groups.append(group)
 
 
+class KnownNode(Node[Any]):
+    """A node that the flow has already, by its name: something to wait for, or to be before."""
+
+    def after(self, *conditions: NodeGroup | Share | Node[Any]) -> Self:
+        raise BadFlow(f"{self!r} is in the flow already: say before({self.name!r}) of a new node")
+
+    def named(self, name: str) -> Self:
+        raise BadFlow(f"{self!r} is in the flow already: it keeps its name")
+
+
 class MapNode(Node[int], Generic[R]):
     """A node for each element of a result. They are made when the result is there."""
 
@@ -151,27 +179,27 @@ class MapNode(Node[int], Generic[R]):
         return Share(self, float(fraction))
 
 
-def all_of(*nodes: Node[Any]) -> NodeGroup:
+def all_of(*nodes: AnyNode) -> NodeGroup:
     """All of these nodes must succeed."""
     return NodeGroup(len(nodes), nodes)
 
 
-def any_of(*nodes: Node[Any], losers: LoserWord = "let_run") -> NodeGroup:
+def any_of(*nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup:
     """One of these nodes must succeed. `losers="cancel"` cancels what nobody else needs then."""
     return NodeGroup(1, nodes, losers=losers)
 
 
-def quorum(need: int, *nodes: Node[Any], losers: LoserWord = "let_run") -> NodeGroup:
+def quorum(need: int, *nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup:
     """So many of these nodes must succeed."""
     return NodeGroup(need, nodes, losers=losers)
 
 
-def failed(*nodes: Node[Any]) -> NodeGroup:
+def failed(*nodes: AnyNode) -> NodeGroup:
     """One of these nodes must fail, or pass its deadline."""
     return NodeGroup(1, nodes, FAILURE)
 
 
-def ended(*nodes: Node[Any]) -> NodeGroup:
+def ended(*nodes: AnyNode) -> NodeGroup:
     """All of these nodes must end, however they do."""
     return NodeGroup(len(nodes), nodes, ANY_END)
 

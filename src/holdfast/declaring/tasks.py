@@ -21,9 +21,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
-from holdfast.context import Context
+from holdfast.context import AttemptLink, Context, GrowsFlow, on_growth
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
@@ -37,6 +47,7 @@ from holdfast.schedule.providers import Providers
 from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
+    from holdfast.job.record import Claimed
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
 
@@ -47,6 +58,15 @@ AnyTask = DeclaredTask[..., Any, ..., Any]
 
 OF_ONE_CALL = ("id", "connection", "delay", "run_at")
 """Options that make sense for one call, and not for every task of a set."""
+
+
+def _growing(job: Claimed, link: AttemptLink) -> GrowsFlow:
+    from holdfast.declaring.growing import GrowingFlow  # few handlers add to their flows
+
+    return cast("GrowsFlow", GrowingFlow(job, link))  # whoever calls `add` has a `Task`
+
+
+on_growth(_growing)
 
 
 class TasksByName(dict[str, AnyTask]):

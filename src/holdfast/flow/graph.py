@@ -35,7 +35,11 @@ class GraphText(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(GraphText)
+decode_graph = msgspec.json.Decoder(GraphText).decode
+
+
+def encode_text(written: GraphText) -> str:
+    return _encoder.encode(written).decode()
 
 
 def encode_graph(
@@ -48,7 +52,7 @@ def encode_graph(
     written = tuple(
         GraphNode(node.name, node.job.id, node.job.task, node.gates, made_by) for node in nodes
     )
-    return _encoder.encode(GraphText(written, dict(gates or {}), returns)).decode()
+    return encode_text(GraphText(written, dict(gates or {}), returns))
 
 
 class Graph:
@@ -59,7 +63,7 @@ class Graph:
         self.returns: str | None = None
         self._more: dict[JobId, list[NewGate]] = {}
         for text in texts:
-            written = _decoder.decode(text)
+            written = decode_graph(text)
             for node in written.nodes:
                 self.nodes.setdefault(node.name, node)
             for job, gates in written.gates.items():

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from holdfast.flow.graph import encode_graph
+from holdfast.flow.graph import Graph, encode_graph, require_no_cycle
 from holdfast.flow.inputs import element_id
 from holdfast.flow.model import FlowId, Growth, Losers, NewEdge, NewGate, NewNode
 from holdfast.job.ids import JobId
@@ -70,6 +70,19 @@ def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) ->
     for node, gates in _gates(plan, count, by).items():
         graph = encode_graph((), {node: gates})
         yield Growth(flow=flow, by=by, fence=fence, gates={node: gates}, graph=graph)
+
+
+def require_no_cycle_with(graph: Graph, growth: Growth) -> None:
+    """Refuse a growth after which nodes of the flow would wait for each other."""
+    names = {**graph.names, **{node.job.id: node.name for node in growth.nodes}}
+    waits_for = {name: set(graph.upstreams(job)) for job, name in graph.names.items()}
+    added = {node.job.id: node.gates for node in growth.nodes}
+    for job, gates in (*added.items(), *growth.gates.items()):
+        some = {edge.upstream for gate in gates for edge in gate.edges}
+        waits_for.setdefault(names[job], set()).update(some)
+    require_no_cycle(
+        {name: [names[job] for job in some if job in names] for name, some in waits_for.items()}
+    )
 
 
 def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewNode, ...]:

@@ -78,12 +78,35 @@ def decode_inputs(text: str | None) -> tuple[Input, ...]:
 
 
 def element_id(map_job: JobId, index: int) -> JobId:
-    """The id of the job for one element of a map. It is made from the id of the map, so that a map
-    that is tried again makes the same jobs. The time and the partition are those of the map."""
-    mixed = hashlib.blake2b(f"{map_job} {index}".encode(), digest_size=8).hexdigest()
+    """The id of the job for one element of a map."""
+    return _id_made_by(map_job, str(index))
+
+
+def added_id(by: JobId, name: str) -> JobId:
+    """The id of a node that a running node adds to its flow under this name."""
+    return _id_made_by(by, f"node {name}")
+
+
+def _id_made_by(job: JobId, what: str) -> JobId:
+    """It is made from the id of the job that adds the node, so that a second attempt of that job
+    makes the same ids. The time and the partition are those of the job."""
+    mixed = hashlib.blake2b(f"{job} {what}".encode(), digest_size=8).hexdigest()
     variant = "89ab"[int(mixed[3], 16) % 4]
-    tail = f"{mixed[7:]}{map_job[-3:]}"
-    return JobId(f"{map_job[:14]}7{mixed[:3]}-{variant}{mixed[4:7]}-{tail}")
+    tail = f"{mixed[7:]}{job[-3:]}"
+    return JobId(f"{job[:14]}7{mixed[:3]}-{variant}{mixed[4:7]}-{tail}")
+
+
+def renamed(one: Input, ids: Mapping[JobId, JobId]) -> Input:
+    """The same input with other ids of nodes."""
+    match one.source:
+        case Result(job):
+            return Input(one.path, Result(ids.get(job, job)))
+        case Mapped(job):
+            return Input(one.path, Mapped(ids.get(job, job)))
+        case Winner(jobs):
+            return Input(one.path, Winner(tuple(ids.get(job, job) for job in jobs)))
+        case Each(jobs):
+            return Input(one.path, Each(tuple(ids.get(job, job) for job in jobs)))
 
 
 def needed(inputs: Sequence[Input]) -> set[JobId]:

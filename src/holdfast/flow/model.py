@@ -198,14 +198,14 @@ class NodeInput(msgspec.Struct, frozen=True):
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
     """What is added to a running flow. `by` and `fence`: the running node that adds it. `gates` are
-    further gates of nodes that are still blocked."""
+    further gates of nodes that are still blocked. `graph` says the same as JSON."""
 
     flow: FlowId
     by: JobId
     fence: int
+    graph: str
     nodes: tuple[NewNode, ...] = ()
     gates: dict[JobId, tuple[NewGate, ...]] = {}
-    graph: str | None = None
 
 
 class Grown(StrEnum):

@@ -21,8 +21,17 @@ from holdfast.context import HOLDER, Context, JobHolder, StopReason
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, NewJob, Progress
-from holdfast.job.requests import Answer, ProgressKept, ReportProgress, Request
+from holdfast.job.requests import (
+    Answer,
+    ExtendFlow,
+    FindNodes,
+    ProgressKept,
+    ReportProgress,
+    Request,
+    RequestRefused,
+)
 
+NO_FLOW = "this job runs without a worker, and no flow has it: start its flow in a store"
 Plainly = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a plain function for a caller that has a loop: in a thread, or on the spot."""
 
@@ -69,6 +78,8 @@ class InlineAttempt:
             case ReportProgress(progress):
                 self.reports.append(progress)
                 return ProgressKept()
+            case FindNodes() | ExtendFlow():
+                return RequestRefused(NO_FLOW)
         assert_never(request)
 
     async def finish_within(self, connection: object, result: object) -> bool:

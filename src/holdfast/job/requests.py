@@ -21,11 +21,37 @@ class ReportProgress(msgspec.Struct, frozen=True, tag=True):
     progress: Progress
 
 
-Request = ReportProgress
+class FindNodes(msgspec.Struct, frozen=True, tag=True):
+    """Which of these names has the flow that the job belongs to?"""
+
+    names: tuple[str, ...]
+
+
+class ExtendFlow(msgspec.Struct, frozen=True, tag=True):
+    """Add this to the flow: a `holdfast.flow.model.Growth` as JSON."""
+
+    growth: str
+
+
+Request = ReportProgress | FindNodes | ExtendFlow
 
 
 class ProgressKept(msgspec.Struct, frozen=True, tag=True):
     """The store has written the progress down."""
+
+
+class NodesFound(msgspec.Struct, frozen=True, tag=True):
+    """The flow, and the ids of those of its nodes that were asked for, by name."""
+
+    flow: str
+    flow_name: str
+    nodes: dict[str, str]
+
+
+class FlowGrown(msgspec.Struct, frozen=True, tag=True):
+    """What became of the growth: a word of `holdfast.flow.model.Grown`."""
+
+    how: str
 
 
 class AttemptGone(msgspec.Struct, frozen=True, tag=True):
@@ -38,4 +64,4 @@ class RequestRefused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Answer = ProgressKept | AttemptGone | RequestRefused
+Answer = ProgressKept | NodesFound | FlowGrown | AttemptGone | RequestRefused

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import assert_never
 
 from holdfast.enqueue.batcher import Batcher
-from holdfast.errors import PayloadTooLarge, RowRefused
+from holdfast.errors import BadFlow, BadOption, PayloadTooLarge, RowRefused
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import Transition, decide
-from holdfast.job.record import Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    ExtendFlow,
+    FindNodes,
     ProgressKept,
     ReportProgress,
     Request,
@@ -21,9 +23,11 @@ from holdfast.job.requests import (
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.flow_answers import FlowAnswers
 from holdfast.worker.setup import WorkerSetup
 
 PROGRESS = "report_progress"
+FLOWS = "flows"
 
 
 class Answering:
@@ -31,6 +35,7 @@ class Answering:
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._jobs = setup.store.jobs
+        self._flows = FlowAnswers(setup.store)
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
@@ -42,10 +47,14 @@ class Answering:
         try:
             match request:
                 case ReportProgress(progress):
-                    return await self._keep_progress(attempt, progress)
+                    report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
+                    return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
+                case FindNodes() | ExtendFlow():
+                    asked = partial(self._flows.answer, attempt, request)
+                    return await self._at_last(attempt, FLOWS, asked)
                 case _:
                     assert_never(request)
-        except RowRefused as error:
+        except (RowRefused, BadFlow, BadOption) as error:
             return RequestRefused(str(error))
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
@@ -79,21 +88,29 @@ class Answering:
     async def aclose(self) -> None:
         await self._batcher.aclose()
 
-    async def _keep_progress(self, attempt: Attempt, progress: Progress) -> Answer:
-        """An outage is waited out: a handler must not fail because it said how far it is."""
-        report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
+    async def _at_last(
+        self, attempt: Attempt, verb: str, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
+        """The store's answer. An outage is waited out: a handler must not fail because it said how
+        far it is."""
         try:
             while attempt.stop is not Stop.LOST:
                 try:
-                    return ProgressKept() if await self._sent(report) else AttemptGone()
-                except RowRefused:
+                    answer = await ask()
+                except (RowRefused, BadFlow, BadOption):
                     raise
                 except Exception as error:  # noqa: BLE001 - an outage, whatever the store says
-                    self._outage.failed(PROGRESS, error)
+                    self._outage.failed(verb, error)
                     await self._outage.pause()
+                else:
+                    self._outage.answered(verb)
+                    return answer
             return AttemptGone()
         finally:
-            self._outage.over(PROGRESS)  # also if the handler was stopped meanwhile
+            self._outage.over(verb)  # also if the handler was stopped meanwhile
+
+    async def _kept(self, report: ProgressReport) -> Answer:
+        return ProgressKept() if await self._sent(report) else AttemptGone()
 
     async def _sent(self, report: ProgressReport) -> bool:
         """If the store refuses a batch, its reports are sent one by one: one of them is at
@@ -102,7 +119,6 @@ class Answering:
             kept = await self._batcher.submit(report)
         except RowRefused:
             [kept] = await self._jobs.report_progress([report])
-        self._outage.answered(PROGRESS)
         return kept
 
 

@@ -86,8 +86,9 @@ class Flows(Protocol):
 
     async def extend(self, growths: Sequence[Growth]) -> list[Grown]:
         """Add nodes and gates to running flows. A name that the flow has already is kept as it is,
-        with the gates that name it. An upstream that has ended is counted at once. If a growth is
-        refused, nothing of it is written. The flow's epoch grows."""
+        with the gates that name it: `holdfast.flow.kept.without_known` says what is left. Gates
+        alone are added once, by their graph. An upstream that has ended is counted at once. If a
+        growth is refused, nothing of it is written. The flow's epoch grows."""
         ...
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:

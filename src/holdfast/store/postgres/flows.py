@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from holdfast.errors import KeyHeld, StoreUnavailable
+from holdfast.flow.kept import without_known
 from holdfast.flow.model import (
     CloseWhat,
     FlowId,
@@ -142,27 +143,28 @@ class PostgresFlows(PostgresFlowReading):
 
     async def _extend(self, session: Session, growth: Growth) -> Grown:
         names = [node.name for node in growth.nodes]
-        found = await session.fetch("flows/extend", growth.flow, growth.by, growth.fence, names)
+        values = (growth.flow, growth.by, growth.fence, names, growth.graph)
+        found = await session.fetch("flows/extend", *values)
         if not found or found[0]["state"] not in (FlowState.RUNNING, FlowState.PAUSED):
             return Grown.OVER
         if not found[0]["held"]:
             return Grown.NOT_HELD
-        new = [node for node in growth.nodes if node.name not in found[0]["known"]]
-        if growth.nodes and not new:
+        known = dict(zip(found[0]["names"], map(JobId, found[0]["jobs"]), strict=True))
+        left = without_known(growth, known)
+        if not left.nodes and (growth.nodes or found[0]["grown_before"]):
             return Grown.GROWN
-        targets = set(growth.gates) - {node.job.id for node in growth.nodes}
-        first = await _next_gates(session, growth.flow, targets)
+        targets = set(left.gates) - {node.job.id for node in left.nodes}
+        first = await _next_gates(session, left.flow, targets)
         if len(first) < len(targets):
             return Grown.TARGET_GONE
         added = Added()
-        added.add_nodes(growth.flow, new)
-        for job, gates in growth.gates.items():
-            added.add_gates(growth.flow, job, gates, first.get(job, 0))
-        if growth.graph is not None:
-            added.graphs.append((growth.flow, growth.graph))
-        await session.fetch("flows/grow", growth.flow, len(new))
-        await add(session, self._connections, new, added)
-        await self._count(session, growth.flow, added)
+        added.add_nodes(left.flow, left.nodes)
+        for job, gates in left.gates.items():
+            added.add_gates(left.flow, job, gates, first.get(job, 0))
+        added.graphs.append((left.flow, left.graph))
+        await session.fetch("flows/grow", left.flow, len(left.nodes))
+        await add(session, self._connections, left.nodes, added)
+        await self._count(session, left.flow, added)
         return Grown.GROWN
 
     async def _count(self, session: Session, flow: FlowId, added: Added) -> None:

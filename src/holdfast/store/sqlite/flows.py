@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from holdfast.flow.kept import without_known
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -229,21 +230,28 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.OVER
     if not tx.rows(sql["held"], (growth.by, growth.fence, growth.flow)):
         return Grown.NOT_HELD
-    names = to_json(node.name for node in growth.nodes)
-    known = {name for (name,) in tx.rows(sql["names"], (growth.flow, names))}
-    new = [node for node in growth.nodes if node.name not in known]
-    if growth.nodes and not new:
+    if (left := _not_known(tx, growth)) is None:
         return Grown.GROWN
-    if not _are_blocked(tx, set(growth.gates) - {node.job.id for node in growth.nodes}):
+    if not _are_blocked(tx, set(left.gates) - {node.job.id for node in left.nodes}):
         return Grown.TARGET_GONE
-    tx.run(sql["grown"], {"id": growth.flow, "nodes": len(new)})
-    if growth.graph is not None:
-        values = {"flow_id": growth.flow, "graph": growth.graph}
-        tx.run(steps("flows/start")["graph"], values)
-    _add(tx, growth.flow, new)
-    _add_gates(tx, growth.flow, growth.gates)
-    _count_ended(tx, growth.flow)
+    tx.run(sql["grown"], {"id": left.flow, "nodes": len(left.nodes)})
+    tx.run(steps("flows/start")["graph"], {"flow_id": left.flow, "graph": left.graph})
+    _add(tx, left.flow, left.nodes)
+    _add_gates(tx, left.flow, left.gates)
+    _count_ended(tx, left.flow)
     return Grown.GROWN
+
+
+def _not_known(tx: Transaction, growth: Growth) -> Growth | None:
+    """What of the growth is new to its flow; None if nothing is."""
+    sql = steps("flows/extend")
+    if not growth.nodes:
+        is_known = tx.rows(sql["grown before"], (growth.flow, growth.graph))
+        return None if is_known else growth
+    names = to_json(node.name for node in growth.nodes)
+    known = {name: JobId(job) for name, job in tx.rows(sql["names"], (growth.flow, names))}
+    left = without_known(growth, known)
+    return left if left.nodes else None
 
 
 def _count_ended(tx: Transaction, flow: FlowId) -> None:

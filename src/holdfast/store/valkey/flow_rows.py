@@ -98,17 +98,14 @@ def new_flow_row(flow: NewFlow, indexes: Indexes) -> NewFlowRow:
     return NewFlowRow(flow.id, row, flow.graph, new_nodes_row(flow.id, flow.nodes, indexes))
 
 
-def growth_row(growth: Growth, nodes: Sequence[NewNode]) -> GrowthRow:
-    """`nodes`: those of the growth that the flow does not have yet."""
-    kept = {node.job.id for node in growth.nodes} - {node.job.id for node in nodes}
-    gates = {node: some for node, some in growth.gates.items() if node not in kept}
+def growth_row(growth: Growth) -> GrowthRow:
     return GrowthRow(
         growth.flow,
         growth.by,
         growth.fence,
-        new_nodes_row(growth.flow, nodes, count()),
-        _gates(gates),
-        False if growth.graph is None else growth.graph,
+        new_nodes_row(growth.flow, growth.nodes, count()),
+        _gates(growth.gates),
+        growth.graph,
     )
 
 

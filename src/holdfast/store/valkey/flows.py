@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, Literal, cast
 
 from holdfast.errors import BadOption, NotCapable
+from holdfast.flow.kept import without_known
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
@@ -21,7 +22,6 @@ from holdfast.flow.model import (
     Growth,
     Mending,
     NewFlow,
-    NewNode,
     Reopening,
 )
 from holdfast.job.ids import JobId, partition_bits
@@ -83,18 +83,19 @@ class ValkeyFlows(ValkeyFlowReading):
             require_beside_flow(
                 self._connections, growth.flow, (one.job.id for one in growth.nodes)
             )
-            grown.append(await self._extend(growth, growth.nodes))
+            grown.append(await self._extend(growth))
         return grown
 
-    async def _extend(self, growth: Growth, nodes: Sequence[NewNode]) -> Grown:
+    async def _extend(self, growth: Growth) -> Grown:
         """The script refuses a growth with nodes that the flow has already, and names them."""
-        given = {"growth": flow_rows.growth_row(growth, nodes)}
-        answer = await self._change("flows/extend", growth.flow, given)
+        answer = await self._change(
+            "flows/extend", growth.flow, {"growth": flow_rows.growth_row(growth)}
+        )
         if not isinstance(answer, list):
             return Grown(answer.decode())
-        known = {name.decode() for name in answer}
-        new = [node for node in nodes if node.name not in known]
-        return await self._extend(growth, new) if new else Grown.GROWN
+        known = {name: JobId(job.decode()) for name, job in paired(answer)}
+        left = without_known(growth, known)
+        return await self._extend(left) if left.nodes else Grown.GROWN
 
     async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
         """Not repeated when the connection is lost: the first try may have changed the epoch."""

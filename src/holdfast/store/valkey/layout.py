@@ -407,7 +407,7 @@ class GrowthRow(msgspec.Struct, array_like=True):
     fence: int
     nodes: NewNodesRow
     gates: list[tuple[str, list[NewGateRow]]]
-    graph: str | Maybe
+    graph: str
 
 
 class ReopeningRow(msgspec.Struct, array_like=True):

@@ -6,8 +6,11 @@ where l.job_id = ? and l.fence = ? and n.flow_id = ?
 -- name: state
 select state from holdfast_flow where id = ?
 
+-- name: grown before
+select 1 from holdfast_flow_graph where flow_id = ? and graph = ?
+
 -- name: names
-select name from holdfast_node where flow_id = ? and name in (select value from json_each(?))
+select name, job_id from holdfast_node where flow_id = ? and name in (select value from json_each(?))
 
 -- name: blocked
 select job_id from holdfast_blocked where job_id in (select value from json_each(?))

@@ -4,8 +4,8 @@
 -- uses: time arrival record counts changes names places queues moves growth
 --
 -- `growth`: a GrowthRow. Answers what became of it, as `holdfast.flow.model.Grown` names it; or, and
--- nothing is changed, the names of those of its nodes that the flow has already: then the caller has to
--- leave these out.
+-- nothing is changed, name, id, … of those of its nodes that the flow has already: then the caller has
+-- to leave these out.
 local given = cmsgpack.unpack(growth)
 local flow, by, added = given[GROWTH_FLOW], given[GROWTH_BY], given[GROWTH_NODES]
 local row = flow_row(flow)
@@ -18,15 +18,22 @@ local function is_held()
         and nodes[by] and nodes[by][NODE_FLOW] == flow
 end
 
--- The names of the nodes that the flow has already.
-local function known_names()
+-- The nodes of the growth that the flow has already: name, id, …
+local function known_nodes()
     local found, names = {}, added[NEW_NODES_NAMES]
     for n = 1, #names, 2 do
-        if has_node(flow, names[n]) then
-            found[#found + 1] = names[n]
+        local id = node_named(flow, names[n])
+        if id then
+            found[#found + 1], found[#found + 2] = names[n], id
         end
     end
     return found
+end
+
+-- Whether these gates have been added before: gates without nodes are known by their graph.
+local function has_grown_before()
+    return #added[NEW_NODES_NAMES] == 0
+        and redis.call('LPOS', partition .. ':fg:' .. flow, given[GROWTH_GRAPH])
 end
 
 -- Whether all nodes that are to get a gate are blocked, or are added with this growth.
@@ -54,9 +61,7 @@ local function add()
     row[FLOW_TOTAL], row[FLOW_OPEN] = row[FLOW_TOTAL] + count_added, row[FLOW_OPEN] + count_added
     row[FLOW_EPOCH] = row[FLOW_EPOCH] + 1
     keep_flow(flow)
-    if given[GROWTH_GRAPH] then
-        add_graph(flow, given[GROWTH_GRAPH])
-    end
+    add_graph(flow, given[GROWTH_GRAPH])
     local decided = add_nodes(flow, added)
     for _, target in ipairs(given[GROWTH_GATES]) do
         local id = target[1]
@@ -74,9 +79,11 @@ if not row or not (row[FLOW_STATE] == 'running' or row[FLOW_STATE] == 'paused') 
 elseif not is_held() then
     return 'not held'
 end
-local known = known_names()
+local known = known_nodes()
 if #known > 0 then
     return known
+elseif has_grown_before() then
+    return 'grown'
 elseif not are_blocked() then
     return 'target gone'
 end

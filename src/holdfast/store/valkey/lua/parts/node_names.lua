@@ -9,9 +9,11 @@ local function id_of(member)
     return string.match(member, '([^%z]*)$')
 end
 
-local function has_node(flow, name)
+-- The id of the node that has this name, nil if none has.
+local function node_named(flow, name)
     local first = '[' .. node_name(name, '')
-    return #redis.call('ZRANGEBYLEX', partition .. ':fn:' .. flow, first, first .. 'g', 'LIMIT', 0, 1) > 0
+    local found = redis.call('ZRANGEBYLEX', partition .. ':fn:' .. flow, first, first .. 'g', 'LIMIT', 0, 1)
+    return found[1] and id_of(found[1])
 end
 
 -- The ids of all nodes of a flow.

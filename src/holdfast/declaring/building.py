@@ -1,0 +1,212 @@
+"""How nodes are written down: those of a flow to start, and those that a handler adds to its flow.
+
+Nothing here writes to a store: a builder collects nodes, and makes the records that are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+
+from holdfast.codec.calls import ENCODER
+from holdfast.codec.signature import Signature
+from holdfast.declaring.nodes import (
+    MapNode,
+    Node,
+    NodeGroup,
+    Output,
+    outputs_in,
+    without_outputs,
+)
+from holdfast.enqueue.maker import JobMaker
+from holdfast.enqueue.options import JobOptions
+from holdfast.errors import BadArguments, BadFlow, BadOption
+from holdfast.flow.growing import MAP, Join, MapPlan
+from holdfast.flow.inputs import Input, encode_inputs
+from holdfast.flow.model import NewEdge, NewGate, NewNode
+from holdfast.job import checks
+from holdfast.job.ids import JobId
+from holdfast.job.policy import Policy, encode_policy
+from holdfast.job.record import NewJob
+from holdfast.job.retry import Retry
+from holdfast.job.text import describe
+from holdfast.job.ties import Tie
+from holdfast.task import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+UNMINTED = JobId("")
+"""The id of a job in a flow that is not started."""
+
+MAP_POLICY = encode_policy(Policy(retry=Retry(max_attempts=10, base=1, cap=60)))
+
+Ids = Mapping[Node[Any], JobId]
+
+
+class FlowBuilder:
+    """Collects nodes. Names are unique among them."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node[Any]] = []
+        self._plans: dict[Node[Any], MapPlan] = {}
+        self._over: dict[Node[Any], Any] = {}
+
+    def add(self, task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Node[R]:
+        """A node that runs this task. An argument may be the output of another node: the node then
+        waits for that one, and gets its result."""
+        arguments = _bound(task, args, kwargs)
+        node: Node[R] = self._new(Node, task, self._job(task, _encoded(task, arguments)))
+        node.take(outputs_in(arguments))
+        return node
+
+    def map(
+        self,
+        task: Task[Concatenate[T, P], R],
+        items: Iterable[T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> MapNode[R]:
+        """A node for each element of a list, which may be the output of another node. The element
+        is the first argument of the task; the others are the same for all."""
+        over, arguments = _without_first(task, args, kwargs)
+        if outputs_in(arguments):
+            problem = "only the list of a map may be the output of another node"
+            raise BadArguments(task.name, problem)
+        job = self._job(task, _encoded(task, arguments, partly=True))
+        node: MapNode[R] = self._new(MapNode, task, job)
+        self._plans[node] = MapPlan(
+            node.name, job.task, job.queue, job.policy, job.args, over, job.priority, job.tags
+        )
+        self._over[node] = items
+        node.take(outputs_in({"items": items}))
+        return node
+
+    # ------------------------------------------------------------------------------------------
+
+    def _new(self, kind: type[Any], task: Task[..., Any], job: NewJob) -> Any:
+        name = task.name.rpartition(".")[2]
+        names = {node.name for node in self._nodes}
+        number = sum(one == name or one.startswith(f"{name}#") for one in names)
+        delay = task.options.delay
+        node = kind(
+            f"{name}#{number + 1}" if number else name,
+            job,
+            None if delay is None else checks.wait("delay", delay),
+        )
+        self._nodes.append(node)
+        return node
+
+    def _job(self, task: Task[..., Any], args: str) -> NewJob:
+        options = task.options
+        for word, given in (("unique", options.unique), ("run_at", options.run_at)):
+            if given is not None:
+                raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
+        job = JobMaker(task.name, self._options(options)).make(args)
+        return msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE))
+
+    def _options(self, options: JobOptions) -> JobOptions:
+        return options.using({"connection": msgspec.UNSET, "id": None, "delay": None})
+
+    def _apply_befores(self) -> dict[str, list[Node[Any]]]:
+        """Let the nodes that `before(…)` names wait. Answers with the names that no node here has,
+        each with the nodes that it is to wait for."""
+        by_name = {one.name: one for one in self._nodes}
+        others: dict[str, list[Node[Any]]] = {}
+        for node in self._nodes:
+            for name in node.before_names:
+                if name in by_name:
+                    by_name[name].after(node)
+                else:
+                    others.setdefault(name, []).append(node)
+        return others
+
+    def _require_own_names(self) -> None:
+        names: set[str] = set()
+        for node in self._nodes:
+            if node.name in names:
+                raise BadFlow(f"two nodes are named {node.name!r}: give one another by .named(…)")
+            names.add(node.name)
+
+    def _new_node(
+        self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId] = (), *, is_sink: bool
+    ) -> NewNode:
+        """`joined_by`: nodes of the flow, not written down here, that wait for it."""
+        gates = gates_of(node, ids)
+        job = self._map_job(node, ids, joined_by) if node in self._plans else node.job
+        delay = None if gates else node.delay
+        job = msgspec.structs.replace(job, id=ids[node], blocked=bool(gates), delay=delay)
+        inputs = [Input(path, output.source(ids)) for path, output in node.inputs]
+        return NewNode(node.name, job, gates, encode_inputs(inputs), node.delay, is_sink)
+
+    def _map_job(self, node: Node[Any], ids: Ids, joined_by: Sequence[JobId]) -> NewJob:
+        waiting = [one for one in self._nodes if node in one.needs]
+        joins = tuple(Join(ids[one], _share(one, node)) for one in waiting)
+        others = tuple(Join(job) for job in joined_by)
+        plan = msgspec.structs.replace(self._plans[node], name=node.name, joins=(*joins, *others))
+        text = _with_items(plan, self._over[node])
+        return msgspec.structs.replace(node.job, task=MAP, args=text, policy=MAP_POLICY)
+
+
+def upstreams(node: Node[Any]) -> list[Node[Any]]:
+    grouped = (one for group in node.groups for one in group.nodes)
+    return list(dict.fromkeys([*node.needs, *grouped]))
+
+
+def gates_of(node: Node[Any], ids: Ids) -> tuple[NewGate, ...]:
+    groups = [_gate(group, ids) for group in node.groups]
+    if node.needs:
+        groups.insert(0, _gate(NodeGroup(len(node.needs), list(node.needs)), ids))
+    return tuple(groups)
+
+
+def _with_items(plan: MapPlan, items: Any) -> str:
+    given = None if isinstance(items, Output) else list(items)
+    try:
+        text = ENCODER.encode({"plan": plan, "items": given}).decode()
+    except Exception as error:
+        # Any exception: serializers are the user's code.
+        raise BadArguments(plan.task, f"an element of the map: {describe(error)}") from error
+    return text
+
+
+def _share(node: Node[Any], of: Node[Any]) -> float:
+    return min((share.fraction for share in node.shares if share.of is of), default=1.0)
+
+
+def _gate(group: NodeGroup, ids: Ids) -> NewGate:
+    edges = tuple(NewEdge(ids[node], group.wants) for node in group.nodes)
+    return NewGate(group.need, edges, group.losers)
+
+
+def _bound(task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    return dict(task.codec.some(args, kwargs))
+
+
+def _encoded(task: Task[..., Any], arguments: dict[str, Any], *, partly: bool = False) -> str:
+    """The arguments of a node as JSON. Where results are missing, the rest is checked alone."""
+    missing = {str(path[0]) for path, _ in outputs_in(arguments)}
+    if not missing and not partly:
+        return task.codec.encode((), arguments)
+    known = {name: value for name, value in arguments.items() if name not in missing}
+    holed = {name: without_outputs(arguments[name]) for name in missing}
+    return task.codec.encode_some(known, holed)
+
+
+def _without_first(
+    task: Task[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The name of the first parameter, and the arguments of the others."""
+    codec = task.codec
+    if not isinstance(codec, Signature) or not codec.parameters.parameters:
+        raise BadFlow(f"flow.map needs a task of this program with a parameter: {task!r}")
+    first = next(iter(codec.parameters.parameters))
+    if first in kwargs:
+        raise BadArguments(task.name, f"{first!r} is the element of the map: leave it out")
+    arguments = codec.some((None, *args), kwargs)
+    del arguments[first]
+    return first, dict(arguments)

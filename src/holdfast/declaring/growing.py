@@ -1,0 +1,167 @@
+"""`ctx.flow`: what a running node adds to its own flow.
+
+The handler writes nodes down with the words of `app.flow`. `extend()` then asks the worker, in the
+conversation that every handler has with it, which of the names the flow has already, and sends what
+is new. So a handler on the loop, in a thread and in a child process grow a flow alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.context import AttemptLink, AttemptLost
+from holdfast.declaring.building import FlowBuilder, upstreams
+from holdfast.declaring.nodes import KnownNode, Node
+from holdfast.errors import BadFlow
+from holdfast.flow.graph import encode_graph
+from holdfast.flow.inputs import added_id
+from holdfast.flow.model import FlowId, Grown, Growth, NewEdge, NewGate, NewNode
+from holdfast.job.ids import JobId
+from holdfast.job.record import Claimed, NewJob
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    ExtendFlow,
+    FindNodes,
+    FlowGrown,
+    NodesFound,
+    Request,
+    RequestRefused,
+)
+
+A = TypeVar("A", NodesFound, FlowGrown)
+Asking = Generator[Request, Answer, None]
+"""Yields requests, and is sent their answers: the same for both kinds of handlers."""
+
+NO_JOB = NewJob(JobId(""), "", "", "", "")
+_encoder = msgspec.json.Encoder()
+
+
+class GrowingFlow(FlowBuilder):
+    """Nodes that a running node adds to its flow. Nothing is written before `extend()`. A name that
+    the flow has already is kept as it is, so a second attempt adds nothing twice."""
+
+    def __init__(self, job: Claimed, link: AttemptLink) -> None:
+        super().__init__()
+        self._job_of_node = job
+        self._link = link
+        self._known: dict[str, KnownNode] = {}
+
+    def node(self, name: str) -> KnownNode:
+        """A node that the flow has already: pass its `output` on, wait `after` it, or be `before`
+        it."""
+        return self._known.setdefault(name, KnownNode(name, NO_JOB))
+
+    async def extend(self) -> None:
+        """Add what was written down since the last call, all of it or nothing. Raises `AttemptLost`
+        if the attempt is no longer this worker's own, and `BadFlow` if the flow is over, or a node
+        that should wait for a new one does not wait any more."""
+        asking = self._asking()
+        request = next(asking, None)
+        while request is not None:
+            request = _sent(asking, await self._link.ask(request))
+
+    def extend_sync(self) -> None:
+        """`extend` for plain functions, in a thread or a process."""
+        asking = self._asking()
+        request = next(asking, None)
+        while request is not None:
+            request = _sent(asking, self._link.ask_sync(request))
+
+    # ------------------------------------------------------------------------------------------
+
+    def _asking(self) -> Asking:
+        if not self._nodes:
+            return
+        self._require_own_names()
+        others = self._apply_befores()
+        wanted = {node.name for node in self._nodes} | others.keys() | self._referred()
+        found = self._granted((yield FindNodes(tuple(sorted(wanted)))), NodesFound)
+        self._require_known(found, others)
+        growth = self._growth(found, others)
+        if growth.nodes:
+            request = ExtendFlow(_encoder.encode(growth).decode())
+            self._require_grown(self._granted((yield request), FlowGrown), others)
+        self._nodes.clear()
+
+    def _referred(self) -> set[str]:
+        """The names of nodes that the new ones wait for, and that the flow has to have."""
+        named = (one for node in self._nodes for one in upstreams(node))
+        return {one.name for one in named if one not in self._nodes}
+
+    def _require_known(self, found: NodesFound, others: Mapping[str, list[Node[Any]]]) -> None:
+        for node in self._nodes:
+            for one in upstreams(node):
+                if one not in self._nodes and not isinstance(one, KnownNode):
+                    raise BadFlow(f"{one!r} is no node of this flow: name it by ctx.flow.node(…)")
+        for name in sorted(self._referred() | others.keys()):
+            if name not in found.nodes:
+                raise BadFlow(f"the flow {found.flow_name!r} has no node {name!r}")
+
+    def _growth(self, found: NodesFound, others: Mapping[str, list[Node[Any]]]) -> Growth:
+        """What is new to the flow. What a kept node comes before waits for it already."""
+        by = self._job_of_node
+        ids: dict[Node[Any], JobId] = {
+            node: JobId(found.nodes.get(node.name) or added_id(by.id, node.name))
+            for node in (*self._nodes, *self._known.values())
+        }
+        new = [node for node in self._nodes if node.name not in found.nodes]
+        needed = {one for node in self._nodes for one in upstreams(node)}
+        targets = {
+            node: [JobId(found.nodes[name]) for name, some in others.items() if node in some]
+            for node in new
+        }
+        nodes = tuple(
+            self._new_node(node, ids, targets[node], is_sink=node not in needed | others_of(others))
+            for node in new
+        )
+        gates: dict[JobId, tuple[NewGate, ...]] = {}
+        for node in new:
+            for target in targets[node]:
+                gates[target] = (*gates.get(target, ()), NewGate(1, (NewEdge(ids[node]),)))
+        return self._made(FlowId(found.flow), nodes, gates)
+
+    def _made(
+        self, flow: FlowId, nodes: tuple[NewNode, ...], gates: dict[JobId, tuple[NewGate, ...]]
+    ) -> Growth:
+        by, graph = self._job_of_node, encode_graph(nodes, gates)
+        return Growth(flow=flow, by=by.id, fence=by.fence, nodes=nodes, gates=gates, graph=graph)
+
+    def _granted(self, answer: Answer, kind: type[A]) -> A:
+        match answer:
+            case AttemptGone():
+                raise AttemptLost(self._job_of_node.id, self._job_of_node.fence)
+            case RequestRefused(message):
+                raise BadFlow(message)
+            case _ if isinstance(answer, kind):
+                return answer
+        raise TypeError(f"{answer!r} answers another request")
+
+    def _require_grown(self, answer: FlowGrown, others: Mapping[str, list[Node[Any]]]) -> None:
+        match Grown(answer.how):
+            case Grown.GROWN:
+                return
+            case Grown.NOT_HELD:
+                raise AttemptLost(self._job_of_node.id, self._job_of_node.fence)
+            case Grown.OVER:
+                raise BadFlow("nothing can be added: the flow is over, or is being cancelled")
+            case Grown.TARGET_GONE:
+                names = ", ".join(map(repr, sorted(others)))
+                raise BadFlow(
+                    f"nothing was added: {names} does not wait any more, so nothing can come "
+                    "before it; add nodes while it is blocked, or leave before(…) out"
+                )
+
+
+def others_of(others: Mapping[str, list[Node[Any]]]) -> set[Node[Any]]:
+    return {node for some in others.values() for node in some}
+
+
+def _sent(asking: Asking, answer: Answer) -> Request | None:
+    try:
+        return asking.send(answer)
+    except StopIteration:
+        return None

@@ -1,0 +1,76 @@
+"""A growth of a flow beside what the flow has already. Pure.
+
+A name that the flow has is kept as it is. A growth may name known and new nodes together: a handler
+that is tried again adds what its first attempt added, and perhaps more. What is left of such a
+growth names the nodes that are there, not those that it would have made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from holdfast.flow.graph import GraphText, decode_graph, encode_text
+from holdfast.flow.inputs import decode_inputs, encode_inputs, renamed
+from holdfast.flow.model import Growth, NewGate, NewNode
+from holdfast.job.ids import JobId
+
+_replace = msgspec.structs.replace
+Gates = Mapping[JobId, tuple[NewGate, ...]]
+
+
+def without_known(growth: Growth, known: Mapping[str, JobId]) -> Growth:
+    """What of the growth is new to a flow that has the nodes `known`, by name. A gate that waits
+    for kept nodes of the growth alone was added with them, and is left out."""
+    if not known:
+        return growth
+    ids = {node.job.id: known[node.name] for node in growth.nodes if node.name in known}
+    return _replace(
+        growth,
+        nodes=tuple(_node(node, ids) for node in growth.nodes if node.name not in known),
+        gates=_further(growth.gates, ids),
+        graph=_graph(growth.graph, ids),
+    )
+
+
+def _node(node: NewNode, ids: Mapping[JobId, JobId]) -> NewNode:
+    inputs = encode_inputs([renamed(one, ids) for one in decode_inputs(node.inputs)])
+    return _replace(node, gates=_renamed(node.gates, ids), inputs=inputs)
+
+
+def _further(gates: Gates, ids: Mapping[JobId, JobId]) -> dict[JobId, tuple[NewGate, ...]]:
+    """The gates for nodes that are there, without those that came with the kept nodes."""
+    left = {
+        job: _renamed((gate for gate in some if not _came_with(gate, ids)), ids)
+        for job, some in gates.items()
+        if job not in ids
+    }
+    return {job: some for job, some in left.items() if some}
+
+
+def _came_with(gate: NewGate, ids: Mapping[JobId, JobId]) -> bool:
+    return all(edge.upstream in ids for edge in gate.edges)
+
+
+def _renamed(gates: Iterable[NewGate], ids: Mapping[JobId, JobId]) -> tuple[NewGate, ...]:
+    return tuple(
+        _replace(
+            gate,
+            edges=tuple(
+                _replace(edge, upstream=ids.get(edge.upstream, edge.upstream))
+                for edge in gate.edges
+            ),
+        )
+        for gate in gates
+    )
+
+
+def _graph(text: str, ids: Mapping[JobId, JobId]) -> str:
+    written = decode_graph(text)
+    nodes = tuple(
+        _replace(node, gates=_renamed(node.gates, ids))
+        for node in written.nodes
+        if node.job not in ids
+    )
+    return encode_text(GraphText(nodes, _further(written.gates, ids), written.returns))
