@@ -33,7 +33,7 @@ CREATE INDEX holdfast_operation_running on holdfast_operation (id) where state =
 
 CREATE INDEX holdfast_outcome_expires on holdfast_outcome (expires_at);
 
-CREATE INDEX holdfast_outcome_fingerprint on holdfast_outcome (fingerprint, job_id)
+CREATE INDEX holdfast_outcome_fingerprint on holdfast_outcome (fingerprint, state, job_id)
 where fingerprint is not null;
 
 CREATE INDEX holdfast_outcome_unhappy on holdfast_outcome (job_id) where state <> 'succeeded';

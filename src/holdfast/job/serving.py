@@ -6,7 +6,7 @@ with what is before the star, also one that comes into being later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from holdfast.job.checks import check_name
 
@@ -15,7 +15,7 @@ def is_pattern(choice: str) -> bool:
     return choice.endswith("*")
 
 
-def choice_of(queue: str, choices: Iterable[str]) -> str | None:
+def choice_of(queue: str, choices: Collection[str]) -> str | None:
     """By which of these names and patterns a queue is served: by its own name, else by the longest
     pattern that fits.
 
@@ -24,8 +24,9 @@ def choice_of(queue: str, choices: Iterable[str]) -> str | None:
     ['mail', 'mail*', '*']
     >>> choice_of("media", ["mail*"])
     """
-    fitting = [one for one in choices if one == queue or _fits(queue, one)]
-    return max(fitting, key=lambda one: (one == queue, len(one)), default=None)
+    if queue in choices:
+        return queue
+    return max((one for one in choices if _fits(queue, one)), key=len, default=None)
 
 
 def check_choice(choice: object) -> None:

@@ -1,7 +1,8 @@
 """A bounded walk: how far a page has looked, and what it says about the rest.
 
 Jobs are walked downwards by id, in steps. The first step is small, because most pages are full
-after a few jobs.
+after a few jobs. A later step looks at as many jobs as the page seems to need: a store may read all
+jobs of a step before it sees that the page is full.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from holdfast.store.contract.records import Page
 
 FIRST_LOOK = 1_000
 NEXT_LOOK = 20_000
-"""How many jobs a later step looks at, however many the page may look at."""
+"""How many jobs a later step looks at most, however many the page may look at."""
+SPARE = 1.5
+"""How many times more jobs a step looks at than would fill the page, if hits were spread evenly."""
 NO_JOBS = Page((), None)
 
 
@@ -43,8 +46,16 @@ class Walk:
         """How many jobs the next step may look at; 0 when the walk is over."""
         if self._ended or not self.room:
             return 0
-        left = self._look - self.looked_at
-        return min(left, NEXT_LOOK if self.looked_at else FIRST_LOOK)
+        return min(self._look - self.looked_at, self._enough, NEXT_LOOK)
+
+    @property
+    def _enough(self) -> int:
+        """So many jobs would fill the page, by what was found so far."""
+        if not self.looked_at:
+            return FIRST_LOOK
+        if not self.found:
+            return NEXT_LOOK
+        return max(FIRST_LOOK, int(SPARE * self.room * self.looked_at / len(self.found)))
 
     def add(self, found: Sequence[str], looked_at: int, last: str | None, *, ended: bool) -> None:
         """What a step found, and the last job that it looked at. `ended`: there are no others."""

@@ -64,7 +64,8 @@ BY_ID = {
     "promote": lambda: script("jobs/promote"),
     "resume": lambda: script("jobs/resume"),
     "reschedule": lambda: script("jobs/reschedule"),
-    "check": lambda: steps("health/check")["no place"],
+    "check for none": lambda: steps("health/check")["no place"],
+    "check for two": lambda: steps("health/check")["two places"],
     "schedules.unfinished": lambda: script("schedules/unfinished"),
     "schedules.history": lambda: steps("schedules/history")["jobs"],
     "schedules.record": lambda: steps("schedules/record")["tidy"],
@@ -111,7 +112,13 @@ def test_dead_jobs_of_one_fingerprint_are_a_range_of_an_index(tx: Transaction) -
     arms = arms_of(JobFilter(fingerprint="0" * 16))
     [step] = plan(tx, f"{arms} order by job_id desc")
     assert re.match(r"SEARCH .* USING INDEX holdfast_outcome_fingerprint", step), step
-    assert "fingerprint=? AND job_id<?" in step
+    assert "fingerprint=? AND state=? AND job_id<?" in step
+
+
+def test_the_dead_jobs_of_a_cause_are_counted_in_an_index_alone(tx: Transaction) -> None:
+    found = plan(tx, script("failures/find"))
+    [step] = [step for step in found if "holdfast_outcome" in step]
+    assert "USING COVERING INDEX holdfast_outcome_fingerprint" in step
 
 
 def test_a_walk_ends_when_it_has_found_as_many_as_the_tallies_say(tx: Transaction) -> None:

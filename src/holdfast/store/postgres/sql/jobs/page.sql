@@ -3,7 +3,8 @@
 -- uses: walked filtered
 -- let once: offset 0
 -- One step of a walk: its hits, how many rows it looked at, and the last of them. The places are merged
--- in order of the key, so a step reads no more rows than it looks at.
+-- in order of the key, so a step reads no more rows than it looks at. `filled` is the last hit that the
+-- page has room for, if it found so many.
 with walk as materialized (
     select place.job_id, place.state, place.queue, place.task, place.priority, place.attempts,
         place.worker_id, place.finished_at, place.reason
@@ -19,11 +20,19 @@ hit as materialized (
     order by place.job_id desc
     limit $26::int
 ),
+filled as materialized (
+    select hit.job_id from hit
+    where (select count(*) from hit) = $26::int
+    order by hit.job_id
+    limit 1
+),
 seen as (
-    select count(*)::int as looked_at, (array_agg(walk.job_id order by walk.job_id))[1] as last
+    select count(*)::int as looked_at, coalesce(
+        (select filled.job_id from filled),
+        (select lowest.job_id from walk as lowest order by lowest.job_id limit 1)
+    ) as last
     from walk
-    where (select count(*) from hit) < $26::int
-    or walk.job_id >= (select hit.job_id from hit order by hit.job_id limit 1)
+    where not exists (select from filled) or walk.job_id >= (select filled.job_id from filled)
 )
 select hit.job_id, seen.looked_at, seen.last, body.args, body.headers
 from seen

@@ -6,4 +6,4 @@
 and (place.ended or $2::text[] is null or place.state = any ($2::text[]))
 and (not place.ended or $9::boolean)
 and (place.state <> 'succeeded' or $10::boolean)
-and ($22::text is null or place.fingerprint = $22::text)
+and ($22::text is null or place.fingerprint = $22::text and place.state = 'failed')

@@ -2,6 +2,8 @@
 select max(version) from holdfast_migration
 
 -- name: two places
+-- Asked for a second place, SQLite searches each table by its key. A count of the places it makes from
+-- a copy of all of them.
 with looked as (
     select id from (select id from holdfast_job order by id limit :looked)
     union
@@ -9,7 +11,7 @@ with looked as (
 )
 select id
 from looked
-where (select count(*) from holdfast_place as p where p.job_id = looked.id) > 1
+where exists (select 1 from holdfast_place as p where p.job_id = looked.id limit 1 offset 1)
 limit :shown
 
 -- name: no place
