@@ -14,7 +14,7 @@ UV    := $(shell command -v uv 2>/dev/null)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
+.PHONY: help venv demo test compiled check format cluster matrix oldest chaos bench bench-check bench-peers soak clean
 
 help: ## Show this list
 	@echo "make TARGET [ARGS='...']"
@@ -39,8 +39,13 @@ endif
 demo: $(READY) ## Watch jobs of every kind run on an embedded SQLite file
 	@$(BIN)/holdfast demo $(ARGS)
 
-test: check ## Check, then run every test but cluster, chaos, soak and bench
+test: compiled check ## Check, then run every test but cluster, chaos, soak and bench
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --durations=10 --durations-min=0.5 $(ARGS)
+
+# Beside the check of types, which has one core to itself. Otherwise each of the processes that run
+# tests would compile all of them for itself.
+compiled: $(READY)
+	@$(BIN)/pytest -qq --collect-only $(ARGS) > $(VENV)/.collected 2>&1 &
 
 check: $(READY) ## Lint, formatting, strict types, import layers
 	@$(BIN)/ruff check --quiet .

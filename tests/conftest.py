@@ -46,10 +46,14 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+# Thousands of collected tests live until the end: the garbage collector need not walk through them
+# again and again, neither while they are collected nor afterwards.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests live until the end: the garbage collector need not walk through
-    them again and again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

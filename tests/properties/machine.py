@@ -91,7 +91,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.do(self.store.queues.ensure(dict.fromkeys(QUEUES, steady)))
 
     def do(self, step: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(step)
+        """Not by `runner.run`, which prepares for Ctrl-C: that takes as long as many a step."""
+        return self.runner.get_loop().run_until_complete(step)
 
     def teardown(self) -> None:
         try:
