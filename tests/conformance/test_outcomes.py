@@ -28,11 +28,12 @@ async def test_an_outcome_says_how_the_job_ended(scene: Scene) -> None:
     returned = (await scene.ended(Returned("[1, 2]"))).id
     failed = (await scene.ended(FAILED)).id
     cancelled = (await scene.ended(Cancelled("not needed"))).id
-    outcomes = await scene.store.jobs.outcomes([returned, failed, cancelled])
-    found = {one.id: msgspec.structs.replace(one, fingerprint=None) for one in outcomes}
+    found = {one.id: one for one in await scene.store.jobs.outcomes([returned, failed, cancelled])}
+    [error] = (await scene.job(failed)).errors
+    assert error.fingerprint
     assert found == {
         returned: Outcome(returned, JobState.SUCCEEDED, "[1, 2]", None),
-        failed: Outcome(failed, JobState.FAILED, None, "give up"),
+        failed: Outcome(failed, JobState.FAILED, None, "give up", error.fingerprint),
         cancelled: Outcome(cancelled, JobState.CANCELLED, None, "not needed"),
     }
 

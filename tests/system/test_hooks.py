@@ -550,5 +550,5 @@ async def test_a_worker_without_hooks_runs_its_handlers_as_they_were_registered(
     async def work() -> None: ...
 
     async with app, app.worker() as worker:
-        assert worker._registry["work"] is app.registry["work"]
+        assert [worker._registry[name] is app.registry[name] for name in app.registry] == [True]
     assert app.registry["work"].surroundings is None

@@ -13,6 +13,7 @@ import pytest
 from holdfast.errors import BadOption
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
+from holdfast.store.contract.wakeups import Topic, Wakeup
 from holdfast.store.contract.workers import Beat, Order, Resize
 from tests.support.waiting import wait_until
 from tests.support.working import ONCE, Shop
@@ -136,9 +137,11 @@ async def test_a_worker_obeys_the_orders_that_a_heartbeat_brings(
     work = Work(live_store)
     await work.enqueue(3)
     await work.enqueue(1, queue="mail")
-    async with work.shop.worker({"default": 1}, lease=0.6, poll=0.05) as worker:
+    async with work.shop.worker({"default": 1}, poll=0.05) as worker:
         await work.runs(1)
         orders.append((Resize("default", -1), Resize("default", 3), Resize("mail", 1)))
+        # The next beat of its long lease is far away: this asks for one now.
+        live_store.wakeups.tell(Wakeup(Topic.CANCEL, worker.id))
         await work.runs(4)
         work.let_end()
         await worker.drain()
