@@ -38,7 +38,7 @@ MOST_MEASURED = 500
 ENOUGH = 1_000
 """When so many attempts of one pair were measured between two flushes, every second one is measured
 from then on: a burst is over before a flush could tell how fast it was."""
-ENOUGH_MORE = 250
+ENOUGH_MORE = 100
 """After each so many more, half as many are."""
 MOST_ROWS = 5_000
 """So many rows are kept while the store does not take them."""
