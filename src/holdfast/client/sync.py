@@ -32,10 +32,12 @@ from holdfast.errors import ResultTimeout
 from holdfast.job import checks
 
 if TYPE_CHECKING:
-    from holdfast.client.sync_failures import SyncFailureVerbs
-    from holdfast.client.sync_operations import SyncOperationVerbs
-    from holdfast.client.sync_schedules import SyncScheduleVerbs
-    from holdfast.client.sync_telemetry import SyncTelemetryVerbs
+    from holdfast.client.sync_nouns import (
+        SyncFailureVerbs,
+        SyncOperationVerbs,
+        SyncScheduleVerbs,
+        SyncTelemetryVerbs,
+    )
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,28 +143,28 @@ class SyncClient(SyncVerbs):
     @cached_property
     def schedules(self) -> SyncScheduleVerbs:
         """The verbs on schedules, imported with their first use as `Client.schedules` is."""
-        from holdfast.client.sync_schedules import SyncScheduleVerbs
+        from holdfast.client.sync_nouns import SyncScheduleVerbs
 
         return SyncScheduleVerbs(self._app, lambda client: client.schedules)
 
     @cached_property
     def operations(self) -> SyncOperationVerbs:
         """The verbs on operations, imported with their first use as `Client.operations` is."""
-        from holdfast.client.sync_operations import SyncOperationVerbs
+        from holdfast.client.sync_nouns import SyncOperationVerbs
 
         return SyncOperationVerbs(self._app, lambda client: client.operations)
 
     @cached_property
     def failures(self) -> SyncFailureVerbs:
         """The verbs on failures, imported with their first use as `Client.failures` is."""
-        from holdfast.client.sync_failures import SyncFailureVerbs
+        from holdfast.client.sync_nouns import SyncFailureVerbs
 
         return SyncFailureVerbs(self._app, lambda client: client.failures)
 
     @cached_property
     def telemetry(self) -> SyncTelemetryVerbs:
         """What the store tells others, imported with its first use as `Client.telemetry` is."""
-        from holdfast.client.sync_telemetry import SyncTelemetryVerbs
+        from holdfast.client.sync_nouns import SyncTelemetryVerbs
 
         return SyncTelemetryVerbs(self._app, lambda client: client.telemetry)
 

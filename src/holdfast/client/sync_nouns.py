@@ -1,0 +1,65 @@
+"""The verbs without an event loop on nouns that few programs ask about: `app.sync.failures`.
+
+They are apart from `sync.py`, because their asynchronous verbs are imported with their first use:
+those on schedules read cron expressions and time zones, those on operations can work on one.
+"""
+
+from __future__ import annotations
+
+from holdfast.client.failures import FailureVerbs
+from holdfast.client.operations import OperationVerbs
+from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.sync import SyncVerbs, plain
+from holdfast.client.telemetry import TelemetryVerbs
+
+
+class SyncScheduleVerbs(SyncVerbs):
+    """Create, change, question and run schedules."""
+
+    all = plain(ScheduleVerbs.all)
+    get = plain(ScheduleVerbs.get)
+    create = plain(ScheduleVerbs.create)
+    edit = plain(ScheduleVerbs.edit)
+    apply = plain(ScheduleVerbs.apply)
+    pause = plain(ScheduleVerbs.pause)
+    resume = plain(ScheduleVerbs.resume)
+    delete = plain(ScheduleVerbs.delete)
+    trigger = plain(ScheduleVerbs.trigger)
+    preview = plain(ScheduleVerbs.preview)
+    history = plain(ScheduleVerbs.history)
+    backfill = plain(ScheduleVerbs.backfill)
+
+
+class SyncOperationVerbs(SyncVerbs):
+    """Begin, follow, stop and undo operations."""
+
+    preview = plain(OperationVerbs.preview)
+    begin = plain(OperationVerbs.begin)
+    all = plain(OperationVerbs.all)
+    get = plain(OperationVerbs.get)
+    follow = plain(OperationVerbs.follow)
+    outcomes = plain(OperationVerbs.outcomes)
+    stop = plain(OperationVerbs.stop)
+    go_on = plain(OperationVerbs.go_on)
+    undo = plain(OperationVerbs.undo)
+
+
+class SyncFailureVerbs(SyncVerbs):
+    """Read failures, mute them, write notes on them, and run their dead jobs again."""
+
+    page = plain(FailureVerbs.page)
+    get = plain(FailureVerbs.get)
+    mute = plain(FailureVerbs.mute)
+    unmute = plain(FailureVerbs.unmute)
+    note = plain(FailureVerbs.note)
+    preview = plain(FailureVerbs.preview)
+    redrive = plain(FailureVerbs.redrive)
+
+
+class SyncTelemetryVerbs(SyncVerbs):
+    """Tell the figures of the whole store."""
+
+    overview = plain(TelemetryVerbs.overview)
+    metrics = plain(TelemetryVerbs.metrics)
+    scale = plain(TelemetryVerbs.scale)
+    stats = plain(TelemetryVerbs.stats)
