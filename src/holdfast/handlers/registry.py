@@ -133,6 +133,13 @@ class Registry(Mapping[str, Handler]):
         self.require_free(handler)
         self._handlers.update(dict.fromkeys(handler.names, handler))
 
+    def beside(self, handler: Handler) -> Registry:
+        """The same handlers and one more, which only the caller knows."""
+        self.require_free(handler)
+        known = Registry()
+        known._handlers = self._handlers | dict.fromkeys(handler.names, handler)
+        return known
+
     def __getitem__(self, name: str) -> Handler:
         try:
             return self._handlers[name]

@@ -10,20 +10,11 @@ from holdfast.context import AttemptLost, Context
 from holdfast.errors import BadFlow
 from holdfast.flow.growing import MAP, MOST_ELEMENTS, MapPlan, growths
 from holdfast.flow.model import Grown
-from holdfast.handlers.registry import Handler, Registry
+from holdfast.handlers.registry import Handler
 from holdfast.job.ends import Fail
 from holdfast.store.contract.store import Store
 
 _encoder = msgspec.json.Encoder()
-
-
-def with_map(registry: Registry, store: Store) -> Registry:
-    """The same tasks, and the one of maps."""
-    known = Registry()
-    for handler in registry.handlers:
-        known.add(handler)
-    known.add(map_handler(store))
-    return known
 
 
 def map_handler(store: Store) -> Handler:

@@ -31,7 +31,7 @@ from holdfast.worker.drain import drained
 from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
 from holdfast.worker.leaving import Departure
-from holdfast.worker.mapping import with_map
+from holdfast.worker.mapping import map_handler
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.os_signals import told_by_signals
 from holdfast.worker.pipeline import Pipeline
@@ -62,7 +62,7 @@ class Worker:
         closing: float = CLOSING_SECONDS,
     ) -> None:
         self._store = store
-        self._registry = with_map(registry, store)
+        self._registry = registry.beside(map_handler(store))
         self.options = options
         self._events = events
         self._services = tuple(services)
