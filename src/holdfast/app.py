@@ -174,9 +174,8 @@ class App(Tasks):
         """Open the store. Nested uses share the opened store, and the outermost closes it."""
         if self._users == 0:
             self._loop = asyncio.get_running_loop()
-            self._opening = (
-                asyncio.Lock()
-            )  # a lock belongs to its loop, and this may be another loop
+            # A lock belongs to its loop, and this may be another loop.
+            self._opening = asyncio.Lock()
         self._require_own_loop()
         self._users += 1
         try:

@@ -41,8 +41,8 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
 def verbs(of: type) -> dict[str, inspect.Signature]:
     return {
         name: inspect.signature(value)
-        for name, value in vars(of).items()
-        if callable(value) and not name.startswith("_") and name != "aclose"
+        for name, value in inspect.getmembers(of, inspect.isfunction)
+        if not name.startswith("_") and name != "aclose"
     }
 
 
