@@ -118,7 +118,7 @@ def test_a_plain_figure_is_judged_without_a_ratio() -> None:
 
 
 def test_every_target_belongs_to_a_store_and_a_workload_that_exist() -> None:
-    names = {*WORKLOADS, "two busy workers"}
+    names = {*WORKLOADS, "two busy workers", "flow groups", "flow pipelines", "hop beside a map"}
     assert {target.store for target in TARGETS} == set(STORES)
     assert {target.workload for target in TARGETS} <= names
 

@@ -11,7 +11,7 @@ import pytest
 from bench.peers import ALL, contenders, environments
 from bench.peers.environments import PeerFailed, python_of
 from bench.peers.once import sample_in
-from bench.peers.roster import PEERS, Peer
+from bench.peers.roster import FLOWS, PEERS, Peer
 from bench.peers.scripts.marks import RECORD, Marks
 from bench.peers.scripts.peer import chunks
 from bench.places import Place
@@ -53,7 +53,8 @@ def test_the_fastest_of_a_store_take_part_unless_others_are_asked_for() -> None:
 def test_every_peer_is_pinned_by_number_and_has_a_script() -> None:
     for peer in PEERS:
         assert all("==" in pinned for pinned in (peer.requirement, *peer.beside))
-        assert find_spec(peer.module) is not None
+        workloads = ("drain", *(FLOWS if peer.flows else ()))
+        assert all(find_spec(peer.module(one)) is not None for one in workloads)
 
 
 def test_one_environment_is_made_of_one_list_of_packages() -> None:

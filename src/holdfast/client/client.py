@@ -131,6 +131,8 @@ class Client(OperatorVerbs):
 
     async def aclose(self) -> None:
         await self._inserter.aclose()
+        if "flows" in vars(self):
+            await self.flows.aclose()
         await self._results.aclose()
 
     # Enqueue -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from holdfast.client.acting import Acts
+from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
     BadOption,
@@ -16,6 +17,7 @@ from holdfast.errors import (
     FlowFailed,
     FlowNotSucceeded,
     FlowTimeout,
+    HoldfastError,
     Refused,
     UnknownFlow,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 CancelWord = Literal["all", "waiting", "blocked"]
 NODES_AT_ONCE = 2_000
+STARTS_AT_ONCE = 50
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, LOOK_GROWTH = 0.01, 0.5, 1.5
 
 
@@ -51,11 +54,30 @@ class FlowVerbs:
     def __init__(self, store: Store, acts: Acts | None = None) -> None:
         self._store = store
         self._acts = acts or Acts()
+        self._starts: Batcher[NewFlow, Started] = Batcher(self._start_each, limit=STARTS_AT_ONCE)
+
+    async def aclose(self) -> None:
+        """Wait until every flow that was to be written is."""
+        await self._starts.aclose()
 
     async def write(self, flow: NewFlow) -> Started:
-        """Write a whole flow, as `Flow.start` does."""
+        """Write a whole flow, as `Flow.start` does. Concurrent calls share a transaction. A flow
+        with a unique key has one of its own: an open transaction may hold the key, and the others
+        must not wait with it."""
+        if flow.unique_key is None:
+            return await self._starts.submit(flow)
         [started] = await self._store.flows.start([flow])
         return started
+
+    async def _start_each(self, flows: Sequence[NewFlow]) -> Sequence[Started | Exception]:
+        """One answer for each flow. If the store refuses them together, each is tried alone, so
+        that only the caller of a refused flow hears of it."""
+        try:
+            return await self._store.flows.start(flows)
+        except HoldfastError as error:
+            if len(flows) == 1:
+                return [error]
+            return [one for flow in flows for one in await self._start_each([flow])]
 
     async def get(self, flow_id: str) -> FlowInfo:
         """A flow as it stands."""

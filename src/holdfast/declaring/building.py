@@ -17,6 +17,7 @@ from holdfast.declaring.nodes import (
     Node,
     NodeGroup,
     Output,
+    may_have_outputs,
     outputs_in,
     without_outputs,
 )
@@ -51,13 +52,18 @@ class FlowBuilder:
     """Collects nodes. Names are unique among them."""
 
     def __init__(self) -> None:
-        self._nodes: list[Node[Any]] = []
+        self._nodes: dict[Node[Any], None] = {}
+        self._numbered: dict[str, tuple[int, Node[Any]]] = {}
+        self._makers: dict[Task[..., Any], JobMaker] = {}
         self._plans: dict[Node[Any], MapPlan] = {}
         self._over: dict[Node[Any], Any] = {}
 
     def add(self, task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Node[R]:
         """A node that runs this task. An argument may be the output of another node: the node then
         waits for that one, and gets its result."""
+        if not may_have_outputs((*args, *kwargs.values())):
+            whole: Node[R] = self._new(Node, task, self._job(task, task.codec.encode(args, kwargs)))
+            return whole
         arguments = _bound(task, args, kwargs)
         node: Node[R] = self._new(Node, task, self._job(task, _encoded(task, arguments)))
         node.take(outputs_in(arguments))
@@ -89,25 +95,35 @@ class FlowBuilder:
     # ------------------------------------------------------------------------------------------
 
     def _new(self, kind: type[Any], task: Task[..., Any], job: NewJob) -> Any:
-        name = task.name.rpartition(".")[2]
-        names = {node.name for node in self._nodes}
-        number = sum(one == name or one.startswith(f"{name}#") for one in names)
-        delay = task.options.delay
+        name, delay = task.name.rpartition(".")[2], task.options.delay
+        number = self._free_number(name)
         node = kind(
-            f"{name}#{number + 1}" if number else name,
+            _numbered(name, number),
             job,
             None if delay is None else checks.wait("delay", delay),
         )
-        self._nodes.append(node)
+        self._numbered[name] = (number, node)
+        self._nodes[node] = None
         return node
 
+    def _free_number(self, name: str) -> int:
+        """For the next node of this name. If the last one was given another name, its number is
+        free again."""
+        number, last = self._numbered.get(name, (0, None))
+        return number + 1 if last is None or last.name == _numbered(name, number) else number
+
     def _job(self, task: Task[..., Any], args: str) -> NewJob:
+        maker = self._makers.get(task)
+        if maker is None:
+            maker = self._makers[task] = self._maker(task)
+        return msgspec.structs.replace(maker.make(args), id=UNMINTED, ties=int(Tie.NODE))
+
+    def _maker(self, task: Task[..., Any]) -> JobMaker:
         options = task.options
         for word, given in (("unique", options.unique), ("run_at", options.run_at)):
             if given is not None:
                 raise BadOption(word, "left out for a node of a flow: a flow may have one", given)
-        job = JobMaker(task.name, self._options(options)).make(args)
-        return msgspec.structs.replace(job, id=UNMINTED, ties=int(Tie.NODE))
+        return JobMaker(task.name, self._options(options))
 
     def _options(self, options: JobOptions) -> JobOptions:
         return options.using({"connection": msgspec.UNSET, "id": None, "delay": None})
@@ -153,15 +169,22 @@ class FlowBuilder:
 
 
 def upstreams(node: Node[Any]) -> list[Node[Any]]:
+    if not node.groups:
+        return list(node.needs)
     grouped = (one for group in node.groups for one in group.nodes)
     return list(dict.fromkeys([*node.needs, *grouped]))
 
 
 def gates_of(node: Node[Any], ids: Ids) -> tuple[NewGate, ...]:
-    groups = [_gate(group, ids) for group in node.groups]
+    gates = [_gate(group, ids) for group in node.groups]
     if node.needs:
-        groups.insert(0, _gate(NodeGroup(len(node.needs), list(node.needs)), ids))
-    return tuple(groups)
+        edges = tuple(NewEdge(ids[one]) for one in node.needs)
+        gates.insert(0, NewGate(len(edges), edges))
+    return tuple(gates)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}#{number}"
 
 
 def _with_items(plan: MapPlan, items: Any) -> str:

@@ -67,11 +67,9 @@ class Flow(FlowBuilder):
         """Write the whole flow. With a `unique` key a live flow that has it stands for this one.
         With a `connection` the flow is written in the caller's own open transaction."""
         flow = self._new_flow(unique)
-        store = self._app.store
         if (joined := self._joins(connection)) is None:
-            [started] = await store.flows.start([flow])
-        else:
-            [started] = await store.flows.start_within(joined, [flow])
+            return self._handle(flow, await self._app.client.flows.write(flow))
+        [started] = await self._app.store.flows.start_within(joined, [flow])
         return self._handle(flow, started)
 
     def start_sync(self, *, unique: str | None = None, connection: object = None) -> FlowHandle:
@@ -112,9 +110,9 @@ class Flow(FlowBuilder):
         """The whole graph, checked."""
         if not self._nodes:
             raise BadFlow(f"the flow {self.name!r} has no nodes: add some with flow.add(task, …)")
-        self._check_names()
+        waits_for = self._checked_edges()
         ids = self._ids = self._minted(unique)
-        needed = {one for node in self._nodes for one in upstreams(node)}
+        needed = {one for some in waits_for.values() for one in some}
         nodes = tuple(
             self._new_node(node, ids.of, is_sink=node not in needed) for node in self._nodes
         )
@@ -144,14 +142,19 @@ class Flow(FlowBuilder):
             raise BadFlow(f"the flow {self.name!r} has been started: build another one")
         return known
 
-    def _check_names(self) -> None:
+    def _checked_edges(self) -> dict[Node[Any], list[Node[Any]]]:
+        """What each node waits for."""
         self._require_own_names()
         for name, nodes in self._apply_befores().items():
             raise BadFlow(f"{nodes[0]!r} is before {name!r}: the flow has no node of that name")
-        for node in self._nodes:
-            for one in upstreams(node):
+        waits_for = {node: upstreams(node) for node in self._nodes}
+        for some in waits_for.values():
+            for one in some:
                 self._own(one)
-        require_no_cycle({node.name: [one.name for one in upstreams(node)] for node in self._nodes})
+        require_no_cycle(
+            {node.name: [one.name for one in some] for node, some in waits_for.items()}
+        )
+        return waits_for
 
     def _last(self, needed: set[Node[Any]]) -> Node[Any] | None:
         sinks = [node for node in self._nodes if node not in needed]

@@ -86,6 +86,7 @@ class GrowingFlow(FlowBuilder):
             request = ExtendFlow(_encoder.encode(growth).decode())
             self._require_grown(self._granted((yield request), FlowGrown), others)
         self._nodes.clear()
+        self._numbered.clear()
 
     def _referred(self) -> set[str]:
         """The names of nodes that the new ones wait for, and that the flow has to have."""

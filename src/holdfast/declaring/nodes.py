@@ -179,6 +179,9 @@ class MapNode(Node[int], Generic[R]):
         return Share(self, float(fraction))
 
 
+_HOLDERS = (Output, Node, NodeGroup, list, tuple, dict)
+
+
 def all_of(*nodes: AnyNode) -> NodeGroup:
     """All of these nodes must succeed."""
     return NodeGroup(len(nodes), nodes)
@@ -202,6 +205,12 @@ def failed(*nodes: AnyNode) -> NodeGroup:
 def ended(*nodes: AnyNode) -> NodeGroup:
     """All of these nodes must end, however they do."""
     return NodeGroup(len(nodes), nodes, ANY_END)
+
+
+def may_have_outputs(values: Iterable[Any]) -> bool:
+    """Whether one of these values is or may hold an output. Most calls have none, and need not be
+    looked at closely."""
+    return any(isinstance(value, _HOLDERS) for value in values)
 
 
 def outputs_in(arguments: Mapping[str, Any]) -> list[tuple[Path, Output]]:

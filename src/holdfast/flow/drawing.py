@@ -91,7 +91,7 @@ def _edges(graph: Graph, key: str, jobs: Iterable[JobId]) -> dict[str, str]:
                     continue
                 wants = {SUCCESS: "", FAILURE: "failed", ANY_END: "ended"}.get(edge.wants, "")
                 found[_key(name)] = " ".join(part for part in (word, wants) if part)
-    made_by = {node.map for node in graph.nodes.values() if _key(node.name) == key} - {None}
+    made_by = {graph.nodes[graph.names[job]].map for job in jobs}
     return found | {name: "each" for name in made_by if name is not None}
 
 

@@ -93,7 +93,7 @@ class NewEdge(msgspec.Struct, frozen=True, gc=False):
     wants: int = SUCCESS
 
 
-class NewGate(msgspec.Struct, frozen=True):
+class NewGate(msgspec.Struct, frozen=True, gc=False):
     """A gate with one edge for each upstream; the same upstream is in one gate once."""
 
     need: int
@@ -105,7 +105,7 @@ class NewGate(msgspec.Struct, frozen=True):
         return len(self.edges)
 
 
-class NewNode(msgspec.Struct, frozen=True):
+class NewNode(msgspec.Struct, frozen=True, gc=False):
     """A node to insert. Its job has the tie `NODE`, and is `blocked` if and only if it has gates.
 
     `inputs` says, as JSON that no store reads, which results its arguments take. `delay`: seconds

@@ -106,8 +106,8 @@ def _another(digit: str) -> str:
 
 @pytest.fixture
 def long_way(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    def add_job(job: Any, index: int, others: list[Any], lines: object) -> None:
-        others.append(job_row(job, index))
+    def add_job(job: Any, tag: str, index: int, given: Any, lines: object) -> None:
+        given.jobs.append(job_row(job, index))
 
     monkeypatch.setattr(flow_rows, "_add_job", add_job)
     return monkeypatch

@@ -37,7 +37,6 @@ from holdfast.store.valkey.layout import (
     FlowRow,
     GateRow,
     GrowthRow,
-    JobRow,
     MendingRow,
     NewFlowRow,
     NewGateRow,
@@ -79,7 +78,8 @@ to_node_row = msgspec.msgpack.Decoder(NodeRow).decode
 # What the scripts are given
 
 
-def new_flow_row(flow: NewFlow, indexes: Indexes) -> NewFlowRow:
+def new_flow_row(flow: NewFlow, tag: str, indexes: Indexes) -> NewFlowRow:
+    """`tag`: what every key of its partition begins with."""
     row = FlowRow(
         name=flow.name,
         state=FlowState.RUNNING.value,
@@ -95,63 +95,73 @@ def new_flow_row(flow: NewFlow, indexes: Indexes) -> NewFlowRow:
         keep_failed=_seconds(flow.keep.get(FlowState.FAILED)),
         keep_cancelled=_seconds(flow.keep.get(FlowState.CANCELLED)),
     )
-    return NewFlowRow(flow.id, row, flow.graph, new_nodes_row(flow.id, flow.nodes, indexes))
+    return NewFlowRow(flow.id, row, flow.graph, new_nodes_row(flow.id, flow.nodes, tag, indexes))
 
 
-def growth_row(growth: Growth) -> GrowthRow:
+def growth_row(growth: Growth, tag: str) -> GrowthRow:
     return GrowthRow(
         growth.flow,
         growth.by,
         growth.fence,
-        new_nodes_row(growth.flow, growth.nodes, count()),
+        new_nodes_row(growth.flow, growth.nodes, tag, count()),
         _gates(growth.gates),
         growth.graph,
     )
 
 
-def new_nodes_row(flow: FlowId, nodes: Sequence[NewNode], indexes: Indexes) -> NewNodesRow:
+def new_nodes_row(
+    flow: FlowId, nodes: Sequence[NewNode], tag: str, indexes: Indexes
+) -> NewNodesRow:
     """All that a script would write for new nodes is packed here, but for times and arrivals.
     `indexes` order the arrival of the nodes within their call."""
-    new = {node.job.id for node in nodes}
     given = NewNodesRow([], [], [], [], [], [])
     lines: dict[_Line, list[object]] = {}
-    outs: dict[str, list[str]] = {}
+    outs: dict[JobId, list[str]] = {node.job.id: [] for node in nodes}
+    for node in nodes:
+        _add_gates(node, tag, given, outs)
     for node in nodes:
         index, job_id = next(indexes) % ARRIVALS, node.job.id
-        _add_job(node.job, index, given.jobs, lines)
+        _add_job(node.job, tag, index, given, lines)
         given.names += (node.name, job_id)
-        spread = index % SPREADS
-        row = NodeRow(flow, node.name, node.inputs, spread)
-        given.texts += (f"n:{job_id}", nested(pack(row)))
-        given.texts += (f"g:{job_id}", nested(pack(_node_state(flow, node, spread))))
-        for serial, gate in enumerate(node.gates):
-            waits = "".join(f"{edge.upstream}:{edge.wants};" for edge in gate.edges)
-            given.texts += (f"in:{job_id}:{serial}", waits)
-            for edge in gate.edges:
-                if edge.upstream in new:
-                    text = f"{job_id}:{serial}:{edge.wants};"
-                    outs.setdefault(edge.upstream, []).append(text)
-                else:
-                    given.edges.extend((edge.upstream, job_id, serial, edge.wants))
-            if not 0 < gate.need <= gate.total:
-                given.decided.append(job_id)
-    for upstream, texts in outs.items():
-        given.texts += (f"out:{upstream}", "".join(texts))
+        spread, inputs = index % SPREADS, node.inputs or False
+        row = NodeRow(flow, node.name, inputs, node.is_sink, "".join(outs[job_id]), spread)
+        state = nested(pack(_node_state(flow, node, spread)))
+        given.texts += (f"{tag}:n:{job_id}", nested(pack(row)), f"{tag}:g:{job_id}", state)
     given.lines.extend(_node_line(line, jobs) for line, jobs in lines.items())
     return given
 
 
+def _add_gates(node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, list[str]]) -> None:
+    """The edges of a node: those to new nodes go to `outs`, by upstream."""
+    job_id = node.job.id
+    for serial, gate in enumerate(node.gates):
+        waits = ""
+        for edge in gate.edges:
+            upstream, wants = edge.upstream, edge.wants
+            waits += f"{upstream}:{wants};"
+            if upstream in outs:
+                outs[upstream].append(f"{job_id}:{serial}:{wants};")
+            else:
+                given.edges += (upstream, job_id, serial, wants)
+        given.texts += (f"{tag}:in:{job_id}:{serial}", waits)
+        if not 0 < gate.need <= gate.total:
+            given.decided.append(job_id)
+
+
 def _add_job(
-    job: NewJob, index: int, others: list[JobRow], lines: dict[_Line, list[object]]
+    job: NewJob, tag: str, index: int, given: NewNodesRow, lines: dict[_Line, list[object]]
 ) -> None:
     """Most nodes are as plain as a job can be that has ties and may be blocked."""
     if not msgspec.structs.replace(job, ties=NO_TIES, blocked=False).is_plain:
-        others.append(job_row(job, index))
+        given.jobs.append(job_row(job, index))
         return
     timeout = readable_part(job.policy).timeout
     shared = _Line(job.queue, job.task, job.priority, timeout, job.ties, job.blocked)
-    jobs = lines.setdefault(shared, [])
-    jobs += (job.id, nested(body(job, index)), index)
+    line = lines.get(shared)
+    if line is None:
+        line = lines[shared] = []
+    line += (job.id, index)
+    given.texts += (f"{tag}:b:{job.id}", nested(body(job, index)))
 
 
 def _node_line(line: _Line, jobs: list[object]) -> NodeLineRow:
@@ -165,7 +175,7 @@ def _node_state(flow: FlowId, node: NewNode, spread: int) -> NodeState:
         GateRow(n, n, gate.need, gate.total, 0, 0, gate.losers.value, False)
         for n, gate in enumerate(node.gates)
     )
-    return NodeState(flow, node.is_sink, False, _seconds(node.delay), len(gates), gates, spread)
+    return NodeState(flow, False, _seconds(node.delay), len(gates), gates, spread)
 
 
 def reopening_row(plan: Reopening) -> ReopeningRow:
@@ -222,11 +232,15 @@ def flow_info(flow: str, row: FlowRow) -> FlowInfo:
 
 
 def node_input(node: NodeRow, flow: FlowRow) -> NodeInput:
-    return NodeInput(FlowId(node.flow), flow.name, FlowState(flow.state), node.name, node.inputs)
+    inputs = known(node.inputs)
+    return NodeInput(FlowId(node.flow), flow.name, FlowState(flow.state), node.name, inputs)
 
 
-def node_info(member: bytes, blob: bytes, packed: bytes, edges: Sequence[Any]) -> NodeInfo:
-    """`member` is the name of a node with its id, `edges` are those of its open gates."""
+def node_info(
+    member: bytes, blob: bytes, packed: bytes, packed_row: bytes, edges: Sequence[Any]
+) -> NodeInfo:
+    """`member` is the name of a node with its id, `edges` are those of its open gates if it is
+    blocked."""
     name, job_id = split_name(member)
     row, node = to_record(blob), to_node_state(packed)
     state = STATES[row.state]
@@ -234,12 +248,12 @@ def node_info(member: bytes, blob: bytes, packed: bytes, edges: Sequence[Any]) -
         name=name,
         job_id=job_id,
         state=state,
-        is_sink=node.is_sink,
+        is_sink=to_node_row(packed_row).is_sink,
         task=row.task,
         queue=row.queue,
         attempts=row.attempts,
         reason=known(row.reason),
-        gates=tuple(_gate_infos(node, edges)),
+        gates=tuple(_gate_infos(node, edges)) if state is JobState.BLOCKED else (),
         finished_at=to_optional_datetime(row.at) if state in ENDED else None,
     )
 

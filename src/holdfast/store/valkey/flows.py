@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from holdfast.errors import BadOption, NotCapable
 from holdfast.flow.kept import without_known
@@ -31,14 +31,20 @@ from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import require_beside_keys
-from holdfast.store.valkey.layout import NewFlowRow
 from holdfast.store.valkey.replies import paired
 
 START_BATCH = 500  # nodes of one script, unless one flow has more
 PRUNE_BATCH = 1_000
 
 How = Literal["created", "existing", "taken"]
-Placed = tuple[int, NewFlowRow]  # a flow with its place in the call
+
+
+class Placed(NamedTuple):
+    """A flow, its place in the call, and how many nodes of the call come before it."""
+
+    n: int
+    first: int
+    flow: NewFlow
 
 
 class ValkeyFlows(ValkeyFlowReading):
@@ -47,13 +53,13 @@ class ValkeyFlows(ValkeyFlowReading):
     # Writing graphs
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
-        indexes = count()
         placed: dict[int, list[Placed]] = {}
+        first = 0
         for n, flow in enumerate(flows):
             require_one_partition(self._connections, flow)
             partition = self._connections.partition_of(flow.id)
-            row = flow_rows.new_flow_row(flow, indexes)
-            placed.setdefault(partition, []).append((n, row))
+            placed.setdefault(partition, []).append(Placed(n, first, flow))
+            first += len(flow.nodes)
         base = await self._connections.arrivals(1) if placed else ""
         found: dict[int, Started] = {}
         await gathered([self._start_in(p, base, mine, found) for p, mine in placed.items()])
@@ -62,11 +68,15 @@ class ValkeyFlows(ValkeyFlowReading):
     async def _start_in(
         self, partition: int, base: str, flows: list[Placed], found: dict[int, Started]
     ) -> None:
+        """A bite is packed when it is sent: the server works on the one before meanwhile."""
+        tag = self._connections.tag(partition)
+
         async def start(bite: list[Placed]) -> None:
-            given = {"arrival": base, "flows": [row for _, row in bite]}
+            rows = [flow_rows.new_flow_row(one.flow, tag, count(one.first)) for one in bite]
+            given = {"arrival": base, "flows": rows}
             answer = await self._connections.call("flows/start", partition, given)
-            for (n, _), (flow, how) in zip(bite, paired(answer), strict=True):
-                found[n] = Started(FlowId(flow), cast("How", how.decode()))
+            for one, (flow, how) in zip(bite, paired(answer), strict=True):
+                found[one.n] = Started(FlowId(flow), cast("How", how.decode()))
 
         await self._connections.in_order([partial(start, bite) for bite in _bites(flows)])
 
@@ -88,9 +98,9 @@ class ValkeyFlows(ValkeyFlowReading):
 
     async def _extend(self, growth: Growth) -> Grown:
         """The script refuses a growth with nodes that the flow has already, and names them."""
-        answer = await self._change(
-            "flows/extend", growth.flow, {"growth": flow_rows.growth_row(growth)}
-        )
+        tag = self._connections.tag(self._connections.partition_of(growth.flow))
+        given = {"growth": flow_rows.growth_row(growth, tag)}
+        answer = await self._change("flows/extend", growth.flow, given)
         if not isinstance(answer, list):
             return Grown(answer.decode())
         known = {name: JobId(job.decode()) for name, job in paired(answer)}
@@ -183,11 +193,11 @@ def _bites(flows: Iterable[Placed]) -> Iterator[list[Placed]]:
     bite: list[Placed] = []
     nodes = 0
     for one in flows:
-        if bite and nodes + one[1].row.total > START_BATCH:
+        if bite and nodes + len(one.flow.nodes) > START_BATCH:
             yield bite
             bite, nodes = [], 0
         bite.append(one)
-        nodes += one[1].row.total
+        nodes += len(one.flow.nodes)
     if bite:
         yield bite
 

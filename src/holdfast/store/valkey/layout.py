@@ -266,12 +266,12 @@ class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fa
 
 
 class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What changes of a node beside its job. `is_bad`: it was skipped because another node failed
-    or expired. `delay`: seconds that it waits after its release. `made`: how many gates it ever
-    had. `gates` are those still open: only a blocked node has any."""
+    """What others change of a node beside its job. `is_bad`: it was skipped because another node
+    failed or expired. `delay`: seconds that it waits after its release. `made`: how many gates it
+    ever had. `gates` say something of a blocked node only: nobody writes what the last end did to
+    them."""
 
     flow: str
-    is_sink: bool
     is_bad: bool
     delay: float | Maybe
     made: int
@@ -280,11 +280,14 @@ class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=
 
 
 class NodeRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What a worker must know of a node before it begins. It is written once."""
+    """What a node begins and ends with. `inputs` are for its worker. `out` are the gates that wait
+    for its end, each as `<node>:<serial>:<wants>;`: it may name gates that are gone."""
 
     flow: str
     name: str
-    inputs: str | None
+    inputs: str | Maybe
+    is_sink: bool
+    out: str
     spread: int
 
 
@@ -363,7 +366,7 @@ class NewGateRow(msgspec.Struct, array_like=True, gc=False):
 
 class NodeLineRow(msgspec.Struct, array_like=True, gc=False):
     """Nodes of one queue, task and priority that are plain but for their flow: the packed pieces
-    that their records share (`inserting.fresh_record`), and then id, body and index of each."""
+    that their records share (`inserting.fresh_record`), and then id and index of each."""
 
     queue: str
     task: str
@@ -377,8 +380,8 @@ class NodeLineRow(msgspec.Struct, array_like=True, gc=False):
 
 
 class NewNodesRow(msgspec.Struct, array_like=True):
-    """Nodes to insert. `lines` and `jobs`: their jobs, most of them in lines. `texts`: the names of
-    keys and what they are to hold. `names`: the name of each node, and its id. `edges` to nodes
+    """Nodes to insert. `lines` and `jobs`: their jobs, most of them in lines. `texts`: whole keys,
+    and what each is to hold. `names`: the name of each node, and its id. `edges` to nodes
     that are there: upstream, node, serial number of the gate, wants. `decided`: nodes with a gate
     that is decided without any end."""
 

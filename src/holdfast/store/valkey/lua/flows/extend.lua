@@ -62,10 +62,12 @@ local function add()
     row[FLOW_EPOCH] = row[FLOW_EPOCH] + 1
     keep_flow(flow)
     add_graph(flow, given[GROWTH_GRAPH])
-    local decided = add_nodes(flow, added)
+    add_nodes(flow, added)
+    flush()
+    local decided = add_edges(added)
     for _, target in ipairs(given[GROWTH_GATES]) do
         local id = target[1]
-        nodes[id] = nodes[id] or cmsgpack.unpack(texts['g:' .. id])
+        load_nodes({id})
         for _, gate in ipairs(target[2]) do
             add_gate(id, gate)
         end

@@ -15,11 +15,12 @@ end
 local ids, live, failed = nodes_of(flow), 0, 0
 load(ids)
 load_nodes(ids)
+load_node_rows(ids)
 for _, id in ipairs(ids) do
-    local record = records[id]
+    local record, node = records[id], node_rows[id]
     if record and LIVE[record[STATE]] then
         live = live + 1
-    elseif record and nodes[id] and nodes[id][NODE_IS_SINK] and is_bad_end(id) then
+    elseif record and node and node[NODE_ROW_IS_SINK] and is_bad_end(id) then
         failed = failed + 1
     end
 end

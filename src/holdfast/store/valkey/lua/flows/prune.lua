@@ -1,7 +1,7 @@
 -- Remove ended flows whose time to be kept is over, each with its jobs.
 -- KEYS: partition
 -- ARGV: now limit room
--- uses: time record counts changes names places removal flows node_names
+-- uses: time record counts changes names places removal flows gates node_names
 --
 -- At most `limit` flows and `room` jobs. The first bite of a flow removes its row and all that lists
 -- it, so that nobody finds half a flow. The flow stays in the list of those to remove until its last
@@ -26,9 +26,11 @@ local function remove_node(id)
     if record and ENDED[record[STATE]] then
         remove(id, record, 'pruned')
     end
-    for _, kind in ipairs({':n:', ':g:', ':out:'}) do
-        removed[#removed + 1] = partition .. kind .. id
+    for serial = 0, nodes[id] and nodes[id][NODE_MADE] - 1 or -1 do
+        removed[#removed + 1] = partition .. ':in:' .. id .. ':' .. serial
     end
+    removed[#removed + 1] = partition .. ':n:' .. id
+    removed[#removed + 1] = partition .. ':g:' .. id
 end
 
 -- Remove as many nodes as there is room for. Answers whether none is left.
@@ -40,6 +42,7 @@ local function remove_nodes(flow)
         put('fn:' .. flow, members[n], false)
     end
     load(ids)
+    load_nodes(ids)
     for _, id in ipairs(ids) do
         remove_node(id)
     end

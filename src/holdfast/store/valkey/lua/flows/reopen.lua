@@ -35,7 +35,7 @@ local function may_reopen()
 end
 
 local function is_ours(id)
-    return records[id] and nodes[id] and nodes[id][NODE_FLOW] == flow
+    return records[id] and nodes[id] and node_rows[id] and nodes[id][NODE_FLOW] == flow
 end
 
 -- Whether the nodes to reopen have ended, and those whose gates are counted anew are blocked.
@@ -43,6 +43,7 @@ local function are_as_planned()
     for _, list in ipairs({ids, blocked}) do
         load(list)
         load_nodes(list)
+        load_node_rows(list)
     end
     for _, id in ipairs(ids) do
         if not is_ours(id) or not ENDED[records[id][STATE]] then
@@ -59,10 +60,11 @@ end
 
 local function reopen()
     for n, id in ipairs(ids) do
-        if nodes[id][NODE_IS_SINK] and is_bad_end(id) then
+        if node_rows[id][NODE_ROW_IS_SINK] and is_bad_end(id) then
             row[FLOW_FAILED] = row[FLOW_FAILED] - 1
         end
         nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
+        put('unsettled:' .. flow, id, false) -- its edges count by its next end
         revive(id, records[id], gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))
     end
     row[FLOW_OPEN], row[FLOW_EPOCH] = row[FLOW_OPEN] + #ids, row[FLOW_EPOCH] + 1

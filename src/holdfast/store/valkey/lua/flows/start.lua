@@ -4,15 +4,14 @@
 -- uses: time arrival record counts changes names places queues moves growth
 --
 -- `flows`: a NewFlowRow each. Answers id, how, id, how, … in the order given.
-local answer, decided = {}, {}
+local answer, inserted, decided = {}, {}, {}
 
 local function insert_flow(given)
     local id = given[NEW_FLOW_ID]
     new_flow(id, given[NEW_FLOW_ROW])
     add_graph(id, given[NEW_FLOW_GRAPH])
-    for _, node in ipairs(add_nodes(id, given[NEW_FLOW_NODES])) do
-        decided[#decided + 1] = node
-    end
+    add_nodes(id, given[NEW_FLOW_NODES])
+    inserted[#inserted + 1] = given[NEW_FLOW_NODES]
 end
 
 -- The flow that stands for this one, and how it came to be.
@@ -33,5 +32,13 @@ for _, given in ipairs(cmsgpack.unpack(flows)) do
     answer[#answer + 1] = id
     answer[#answer + 1] = how
 end
-flush_and_judge(decided)
+flush()
+for _, nodes_row in ipairs(inserted) do
+    for _, node in ipairs(add_edges(nodes_row)) do
+        decided[#decided + 1] = node
+    end
+end
+if #decided > 0 then
+    flush_and_judge(decided)
+end
 return answer

@@ -9,7 +9,7 @@
 -- uses: names heads wake happenings
 local ARGUMENT_BATCH = 2000 -- Lua unpacks no more than some thousand values
 local sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
-local after_all = {}
+local after_all, ready_made = {}, {} -- `ready_made`: lists of a key, its text, a key, its text, …
 local lines_touched = {} -- set → queue and task
 
 local function each(command, key, list)
@@ -96,6 +96,11 @@ local function write_sorted_and_texts()
     for first = 1, #removed, ARGUMENT_BATCH do
         redis.call('UNLINK', unpack(removed, first, math.min(first + ARGUMENT_BATCH - 1, #removed)))
     end
+    for _, list in ipairs(ready_made) do
+        for first = 1, #list, ARGUMENT_BATCH do
+            redis.call('MSET', unpack(list, first, math.min(first + ARGUMENT_BATCH - 1, #list)))
+        end
+    end
     local pairs_to_set = {}
     for key, value in pairs(texts) do
         pairs_to_set[#pairs_to_set + 1] = partition .. ':' .. key
@@ -140,7 +145,7 @@ end
 
 local function forget_changes()
     sorted, texts, counted, noted, removed, woken, workers_touched, taken = {}, {}, {}, {}, {}, {}, {}, {}
-    after_all, lines_touched = {}, {}
+    after_all, ready_made, lines_touched = {}, {}, {}
     for id in pairs(changed) do
         changed[id] = nil
     end

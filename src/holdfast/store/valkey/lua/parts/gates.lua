@@ -1,10 +1,10 @@
 -- Gates and edges. The counts of a gate lie with its node (`g:<node>`).
 -- uses: nodes
 --
--- The text `out:<node>` names the gates that wait for the end of a node: `<node>:<serial>:<wants>;` for
--- each. A gate that is met or dropped is not removed from there. A serial number is never used again, so
--- an edge counts if its gate is there. The text `in:<node>:<serial>` has the edges of a gate, as
--- `<upstream>:<wants>;` for each, for those who show them.
+-- The row of a node (`n:<node>`) names the gates that wait for its end. A gate that is met or dropped is
+-- not removed from there, and neither are gates whose node goes on. A serial number is never used again,
+-- so an edge counts if its gate is there and the node of the gate is blocked. The text
+-- `in:<node>:<serial>` has the edges of a gate, as `<upstream>:<wants>;` for each, for those who show them.
 local function in_key(id, gate)
     return 'in:' .. id .. ':' .. string.format('%.0f', gate[GATE_SERIAL])
 end
@@ -21,7 +21,11 @@ end
 -- need it bad. `holdfast.flow.model.is_bad_end` says the same.
 local function is_bad_end(id)
     local state = records[id][STATE]
-    return state == 'failed' or state == 'expired' or (state == 'skipped' and nodes[id][NODE_IS_BAD])
+    if state == 'skipped' then
+        load_nodes({id})
+        return nodes[id] and nodes[id][NODE_IS_BAD]
+    end
+    return state == 'failed' or state == 'expired'
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.
@@ -45,28 +49,43 @@ local function drop_gates(id)
     end
 end
 
--- Read these upstreams. Which of them have ended says how their edges count.
+-- The state that a packed record begins with, behind the three bytes of its list.
+local function state_of(blob)
+    local is_read, _, state = pcall(cmsgpack.unpack_limit, blob, 1, 3)
+    return is_read and state
+end
+
+-- Read these upstreams. Those that have ended are read whole, because their ends count at once: a node
+-- may wait for thousands that have not.
 local function load_upstreams(ids)
-    local unread = {}
-    for _, id in ipairs(ids) do
-        if not records[id] then
-            unread[#unread + 1] = id
+    local keys, ended = {}, {}
+    for n = 1, #ids do
+        keys[n] = partition .. ':s:' .. ids[n]
+    end
+    for first = 1, #keys, 2000 do
+        local last = math.min(first + 1999, #keys)
+        local found = redis.call('MGET', unpack(keys, first, last))
+        for n = first, last do
+            local blob = found[n - first + 1]
+            if blob and ENDED[state_of(blob)] then
+                ended[#ended + 1] = ids[n]
+            end
         end
     end
-    load(unread)
-    load_nodes(ids)
+    load(ended)
+    load_node_rows(ids)
 end
 
 -- Let a gate wait for an upstream; one that has ended is counted at once. An upstream that is not there
 -- decides nothing, ever.
 local function add_edge(id, gate, upstream, wants)
-    local record = records[upstream]
-    if record and nodes[upstream] and ENDED[record[STATE]] then
+    local record, row = records[upstream], node_rows[upstream]
+    if row and record and ENDED[record[STATE]] then
         count_edge(gate, wants, upstream)
         nodes_changed[id] = true
-    elseif record or texts['s:' .. upstream] then
-        local edge = string.format('%s:%.0f:%.0f;', id, gate[GATE_SERIAL], wants)
-        after_all[#after_all + 1] = {'APPEND', partition .. ':out:' .. upstream, edge}
+    elseif row then
+        row[NODE_ROW_OUT] = row[NODE_ROW_OUT] .. string.format('%s:%.0f:%.0f;', id, gate[GATE_SERIAL], wants)
+        node_rows_changed[upstream] = true
     end
 end
 

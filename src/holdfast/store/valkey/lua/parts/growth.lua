@@ -16,7 +16,7 @@ end
 -- Add the jobs of nodes that are plain but for their flow, from records that Python has packed. What
 -- is left to do here is what `insertion` does for a job that is ready or blocked, line by line.
 local function add_lines(lines)
-    local at_moment, keys, live = cmsgpack.pack(moment), {}, members_of('live')
+    local at_moment, keys, pieces, live = cmsgpack.pack(moment), {}, {}, members_of('live')
     for _, shared in ipairs(lines) do
         local jobs, is_blocked = shared[NODE_LINE_JOBS], shared[NODE_LINE_IS_BLOCKED]
         local name = line(shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK])
@@ -25,11 +25,11 @@ local function add_lines(lines)
         local members = members_of(is_blocked and 'untimed:blocked' or behind('ready', name))
         local behind_seq = shared[NODE_LINE_BEFORE_READY_AT] .. ready_at
             .. shared[NODE_LINE_BEFORE_CREATED_AT] .. at_moment .. shared[NODE_LINE_BEFORE_SPREAD]
-        for n = 1, #jobs, 3 do
-            local id, seq, spread = jobs[n], arrive(jobs[n + 2]), string.char(jobs[n + 2] % SPREADS)
-            keys[#keys + 1] = partition .. ':s:' .. id
-            texts['s:' .. id] = before_seq .. seq .. behind_seq .. spread
-            texts['b:' .. id] = jobs[n + 1]
+        for n = 1, #jobs, 2 do
+            local id, index, last = jobs[n], jobs[n + 1], #keys
+            local key, seq = partition .. ':s:' .. id, arrive(index)
+            keys[last + 1], pieces[2 * last + 1] = key, key
+            pieces[2 * last + 2] = before_seq .. seq .. behind_seq .. string.char(index % SPREADS)
             live[id] = 0
             if is_blocked then
                 members[id] = 0
@@ -41,18 +41,18 @@ local function add_lines(lines)
             local ready = behind('ready', name)
             lines_touched[ready] = {shared[NODE_LINE_QUEUE], shared[NODE_LINE_TASK]}
             local message = 'ready:' .. shared[NODE_LINE_QUEUE]
-            woken[message] = (woken[message] or 0) + #jobs / 3
+            woken[message] = (woken[message] or 0) + #jobs / 2
         end
-        count(behind(state, name), #jobs / 3)
-        note_line('enqueued', name, #jobs / 3)
+        count(behind(state, name), #jobs / 2)
+        note_line('enqueued', name, #jobs / 2)
     end
     refuse_known(keys)
+    ready_made[#ready_made + 1] = pieces
 end
 
--- Add nodes, given as a NewNodesRow. Edges to upstreams that have ended are counted at once. Answers
--- the nodes whose gates may be decided by now.
+-- Add nodes, given as a NewNodesRow.
 local function add_nodes(flow, given)
-    local decided, edges, upstreams = given[NEW_NODES_DECIDED], given[NEW_NODES_EDGES], {}
+    local names, members = given[NEW_NODES_NAMES], members_of('fn:' .. flow)
     for _, job in ipairs(given[NEW_NODES_JOBS]) do
         local id, how = insert_once(job)
         if how ~= 'created' or not changed[id] then
@@ -60,19 +60,23 @@ local function add_nodes(flow, given)
         end
     end
     add_lines(given[NEW_NODES_LINES])
-    for n = 1, #given[NEW_NODES_TEXTS], 2 do
-        texts[given[NEW_NODES_TEXTS][n]] = given[NEW_NODES_TEXTS][n + 1]
+    ready_made[#ready_made + 1] = given[NEW_NODES_TEXTS]
+    for n = 1, #names, 2 do
+        members[node_name(names[n], names[n + 1])] = 0
     end
-    for n = 1, #given[NEW_NODES_NAMES], 2 do
-        put('fn:' .. flow, node_name(given[NEW_NODES_NAMES][n], given[NEW_NODES_NAMES][n + 1]), 0)
-    end
+end
+
+-- Let nodes that were added and written wait for others. Edges to upstreams that have ended are
+-- counted at once. Answers the nodes whose gates may be decided by now.
+local function add_edges(given)
+    local decided, edges, ids, upstreams = given[NEW_NODES_DECIDED], given[NEW_NODES_EDGES], {}, {}
     for n = 1, #edges, 4 do
-        upstreams[#upstreams + 1] = edges[n]
+        upstreams[#upstreams + 1], ids[#ids + 1] = edges[n], edges[n + 1]
     end
     load_upstreams(upstreams)
+    load_nodes(ids)
     for n = 1, #edges, 4 do
         local id, serial = edges[n + 1], edges[n + 2]
-        nodes[id] = nodes[id] or cmsgpack.unpack(texts['g:' .. id])
         add_edge(id, nodes[id][NODE_GATES][serial + 1], edges[n], edges[n + 3])
         decided[#decided + 1] = id
     end

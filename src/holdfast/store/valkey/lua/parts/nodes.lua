@@ -1,27 +1,41 @@
--- What changes of nodes beside their jobs: each is read once, and written by `keep_nodes` and `flush`.
-local nodes, nodes_changed = {}, {}
+-- The rows of nodes beside their jobs: each is read once, and written by `keep_nodes` and `flush`.
+-- `nodes` has what others change of a node (`g:<node>`), `node_rows` what it begins and ends with
+-- (`n:<node>`). Most scripts read the first of nodes that wait, and the second of nodes that end.
+local nodes, nodes_changed, node_rows, node_rows_changed = {}, {}, {}, {}
 
-local function load_nodes(ids)
+local function load_into(rows, kind, ids)
     local unread, keys, asked = {}, {}, {}
-    for _, id in ipairs(ids) do
-        if not nodes[id] and not asked[id] then
+    for n = 1, #ids do
+        local id = ids[n]
+        if not rows[id] and not asked[id] then
             asked[id] = true
-            unread[#unread + 1], keys[#keys + 1] = id, partition .. ':g:' .. id
+            unread[#unread + 1], keys[#keys + 1] = id, kind .. id
         end
     end
     for first = 1, #keys, 2000 do
         local last = math.min(first + 1999, #keys)
         local found = redis.call('MGET', unpack(keys, first, last))
         for n = first, last do
-            local packed_node = found[n - first + 1]
-            nodes[unread[n]] = packed_node and cmsgpack.unpack(packed_node) or nil
+            local packed_row = found[n - first + 1]
+            rows[unread[n]] = packed_row and cmsgpack.unpack(packed_row) or nil
         end
     end
+end
+
+local function load_nodes(ids)
+    load_into(nodes, partition .. ':g:', ids)
+end
+
+local function load_node_rows(ids)
+    load_into(node_rows, partition .. ':n:', ids)
 end
 
 local function keep_nodes()
     for id in pairs(nodes_changed) do
         texts['g:' .. id] = cmsgpack.pack(nodes[id])
     end
-    nodes_changed = {}
+    for id in pairs(node_rows_changed) do
+        texts['n:' .. id] = cmsgpack.pack(node_rows[id])
+    end
+    nodes_changed, node_rows_changed = {}, {}
 end

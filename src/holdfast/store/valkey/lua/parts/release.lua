@@ -6,8 +6,9 @@
 -- nodes of the next round. A script skips at most CASCADE_LIMIT nodes, but for the round in which it
 -- comes to that many; it owes the rest as an errand.
 --
--- What cannot be decided now waits in the sorted set `unsettled:<flow>`: ended nodes whose edges are
--- still to be counted, and blocked nodes whose gates were decided in a flow that does not run.
+-- What cannot be decided now waits in the sorted set `unsettled:<flow>`: with the score 1 ended nodes
+-- whose edges are still to be counted, with 0 blocked nodes whose gates were decided in a flow that does
+-- not run.
 local judge, release_ended, settle_flow
 
 do
@@ -19,9 +20,8 @@ do
         if not upstream then
             return 'a node that it needs has ended'
         end
-        local row = redis.call('GET', partition .. ':n:' .. upstream)
-        local name = row and cmsgpack.unpack(row)[NODE_ROW_NAME] or upstream
-        return "'" .. name .. "' is " .. records[upstream][STATE]
+        local name, state = node_rows[upstream][NODE_ROW_NAME], records[upstream][STATE]
+        return "'" .. name .. "' is " .. state
     end
 
     -- Drop the gates that are met. Answers an impossible gate, if there is one.
@@ -29,7 +29,6 @@ do
         local node, open, impossible = nodes[id], {}, nil
         for _, gate in ipairs(node[NODE_GATES]) do
             if is_met(gate) then
-                removed[#removed + 1] = partition .. ':' .. in_key(id, gate)
                 if gate[GATE_LOSERS] == 'cancel' then
                     owe(node[NODE_FLOW], 'losers', id)
                 end
@@ -42,16 +41,15 @@ do
         return impossible
     end
 
+    -- What is written of a released node need not say so: gates count for blocked nodes only.
     local function release_or_skip(id)
-        local record, impossible = records[id], drop_met(id)
-        if not record or record[STATE] ~= 'blocked' then
-            return -- something else removed or moved it
-        elseif impossible then
+        local impossible = drop_met(id)
+        if impossible then
             nodes[id][NODE_IS_BAD] = impossible[GATE_IS_BAD]
-            make_ended(id, record, 'skipped', nil, reason_of(impossible))
+            make_ended(id, records[id], 'skipped', nil, reason_of(impossible))
             skipped = skipped + 1
         elseif #nodes[id][NODE_GATES] == 0 then
-            free[#free + 1] = id
+            free[#free + 1], nodes_changed[id] = id, nil
         end
     end
 
@@ -64,34 +62,38 @@ do
         return #node[NODE_GATES] == 0
     end
 
-    -- Release or skip those of these blocked nodes whose gates say so.
+    -- Release or skip those of these nodes that are blocked and whose gates say so.
     function judge(ids)
         local decided = {}
-        for _, id in ipairs(ids) do
-            local node = nodes[id]
-            local row = node and is_decided(node) and flow_row(node[NODE_FLOW])
-            if row and row[FLOW_STATE] == 'running' then
-                decided[#decided + 1] = id
-            elseif row then
-                put('unsettled:' .. node[NODE_FLOW], id, 0)
+        for n = 1, #ids do
+            local node = nodes[ids[n]]
+            if node and is_decided(node) then
+                decided[#decided + 1] = ids[n]
             end
         end
         load(decided)
-        for _, id in ipairs(decided) do
-            release_or_skip(id)
+        for n = 1, #decided do
+            local id, record = decided[n], records[decided[n]]
+            local flow = nodes[id][NODE_FLOW]
+            local row = record and record[STATE] == 'blocked' and flow_row(flow)
+            if row and row[FLOW_STATE] == 'running' then
+                release_or_skip(id)
+            elseif row then
+                put('unsettled:' .. flow, id, 0)
+            end
         end
     end
 
     -- Take these ended nodes from the live nodes of their flows.
     local function count_down(ids)
-        for _, id in ipairs(ids) do
-            local flow = nodes[id][NODE_FLOW]
+        for n = 1, #ids do
+            local id, node = ids[n], node_rows[ids[n]]
+            local flow = node[NODE_ROW_FLOW]
             local row = flow_row(flow)
-            drop_gates(id)
             if row then
                 touched[flow] = true
                 row[FLOW_OPEN] = row[FLOW_OPEN] - 1
-                if nodes[id][NODE_IS_SINK] and is_bad_end(id) then
+                if node[NODE_ROW_IS_SINK] and is_bad_end(id) then
                     row[FLOW_FAILED] = row[FLOW_FAILED] + 1
                 end
                 if row[FLOW_OPEN] == 0 and not row[FLOW_FINISHED_AT] then
@@ -101,25 +103,16 @@ do
         end
     end
 
-    -- The edges of these ended nodes, which are removed: upstream, node, serial number of the gate,
-    -- wants, …
-    local function take_edges(ids)
-        local keys, edges, waiting, last_edge = {}, {}, {}, 0
-        for n, id in ipairs(ids) do
-            keys[n] = partition .. ':out:' .. id
-        end
-        for first = 1, #keys, 2000 do
-            local last = math.min(first + 1999, #keys)
-            local found = redis.call('MGET', unpack(keys, first, last))
-            for n = first, last do
-                local text = found[n - first + 1]
-                if text then
-                    removed[#removed + 1] = keys[n]
-                    for node, serial, wants in string.gmatch(text, '([^:;]+):(%d+):(%d+);') do
-                        edges[last_edge + 1], edges[last_edge + 2] = ids[n], node
-                        edges[last_edge + 3], edges[last_edge + 4] = tonumber(serial), tonumber(wants)
-                        waiting[#waiting + 1], last_edge = node, last_edge + 4
-                    end
+    -- The edges of these ended nodes: upstream, node, serial number of the gate, wants, …
+    local function edges_of(ids)
+        local edges, waiting, last_edge = {}, {}, 0
+        for n = 1, #ids do
+            local text = node_rows[ids[n]][NODE_ROW_OUT]
+            if text ~= '' then
+                for node, serial, wants in string.gmatch(text, '([^:;]+):(%d+):(%d+);') do
+                    edges[last_edge + 1], edges[last_edge + 2] = ids[n], node
+                    edges[last_edge + 3], edges[last_edge + 4] = tonumber(serial), tonumber(wants)
+                    waiting[#waiting + 1], last_edge = node, last_edge + 4
                 end
             end
         end
@@ -138,7 +131,7 @@ do
 
     -- Count the edges of these ended nodes, and judge who waits for them.
     local function decide(ids)
-        local edges, counted_at, order = take_edges(ids), {}, {}
+        local edges, counted_at, order = edges_of(ids), {}, {}
         for n = 1, #edges, 4 do
             local upstream, id = edges[n], edges[n + 1]
             local gate = gate_of(nodes[id], edges[n + 2])
@@ -158,8 +151,8 @@ do
     local function put_off(ids)
         local flows = {}
         for _, id in ipairs(ids) do
-            local flow = nodes[id][NODE_FLOW]
-            put('unsettled:' .. flow, id, 0)
+            local flow = node_rows[id][NODE_ROW_FLOW]
+            put('unsettled:' .. flow, id, 1)
             if not flows[flow] then
                 flows[flow] = true
                 owe(flow, 'settle')
@@ -218,10 +211,11 @@ do
             ids[#ids + 1] = nodes_ended[n]
         end
         settled = #nodes_ended
-        load_nodes(ids)
-        for _, id in ipairs(ids) do
-            if nodes[id] then
-                round[#round + 1], flows[#flows + 1] = id, nodes[id][NODE_FLOW]
+        load_node_rows(ids)
+        for n = 1, #ids do
+            local row = node_rows[ids[n]]
+            if row then
+                round[#round + 1], flows[#flows + 1] = ids[n], row[NODE_ROW_FLOW]
             end
         end
         load_flows(flows)
@@ -250,13 +244,17 @@ do
     -- Go on with what could not be decided before.
     function settle_flow(flow)
         local key = partition .. ':unsettled:' .. flow
-        local ids, ended, blocked = redis.call('ZRANGE', key, 0, -1), {}, {}
+        local found, ids, ended, blocked = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}, {}, {}
         removed[#removed + 1] = key
+        for n = 1, #found, 2 do
+            ids[#ids + 1] = found[n]
+        end
         load(ids)
         load_nodes(ids)
-        for _, id in ipairs(ids) do
-            local state = records[id] and records[id][STATE]
-            if ENDED[state] then
+        load_node_rows(ids)
+        for n, id in ipairs(ids) do
+            local state = records[id] and node_rows[id] and records[id][STATE]
+            if ENDED[state] and tonumber(found[2 * n]) == 1 then
                 ended[#ended + 1] = id
             elseif state == 'blocked' then
                 blocked[#blocked + 1] = id
