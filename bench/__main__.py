@@ -13,6 +13,7 @@ from rich.console import Console
 from bench.draining import SLOTS
 from bench.measure import Contest, Workload, alternate
 from bench.peers import ALL, contenders
+from bench.peers.roster import FLOWS
 from bench.places import STORES, Place, places
 from bench.program import on_fast_loop
 from bench.report import figures, save, verdicts
@@ -22,6 +23,7 @@ from bench.workloads import WORKLOADS
 
 WIDTH = 140  # of a log, which has none of its own
 MET_BY_PEERS = ("single", "bulk", "drain", "pickup", "two workers")
+FLOWS_ON = "valkey"  # all peers that have flows run there; they stand beside Holdfast on any store
 
 
 def main() -> None:
@@ -60,7 +62,7 @@ async def run(chosen: Namespace, found: Sequence[Place]) -> None:
             settings[place.name] = await place.describe()
             contests += [
                 await alternate(workload, chosen.rounds, status.update)
-                for workload in _workloads(chosen, place)
+                for workload in _workloads(chosen, place, found)
             ]
     judgements = judge(contests)
     console.print(figures(contests))
@@ -70,20 +72,24 @@ async def run(chosen: Namespace, found: Sequence[Place]) -> None:
         sys.exit("some of Holdfast's own figures could not be measured")
 
 
-def _workloads(chosen: Namespace, place: Place) -> list[Workload]:
+def _workloads(chosen: Namespace, place: Place, found: Sequence[Place]) -> list[Workload]:
     scale = LONG if chosen.long else USUAL
     names = [name for name in WORKLOADS if name in (chosen.workload or WORKLOADS)]
     workloads = [workload for name in names for workload in WORKLOADS[name](place, scale)]
     if not (chosen.peers or chosen.peer):
         return workloads
     peers = chosen.peer or (ALL if chosen.peers == "all" else None)
-    return [_with_peers(workload, place, peers) for workload in workloads]
+    return [_with_peers(workload, place, found, peers) for workload in workloads]
 
 
-def _with_peers(workload: Workload, place: Place, names: Collection[str] | None) -> Workload:
-    if workload.name not in MET_BY_PEERS:
-        return workload
-    peers = contenders(place, workload.name, names)
+def _with_peers(
+    workload: Workload, place: Place, found: Sequence[Place], names: Collection[str] | None
+) -> Workload:
+    if workload.name in FLOWS:
+        places = [one for one in found if one.name == FLOWS_ON]
+    else:
+        places = [place] if workload.name in MET_BY_PEERS else []
+    peers = [peer for one in places for peer in contenders(one, workload.name, names)]
     return replace(workload, contenders=(*workload.contenders, *peers))
 
 

@@ -23,6 +23,7 @@ from holdfast.job.retry import Retry
 from holdfast.task import Task
 
 QUEUE = "default"
+BESIDE = "beside"  # another queue of the same worker
 LINES = tuple(f"line-{number}" for number in range(20))
 BURNT = 0.0005
 FAILS_ONCE = 20  # one job in so many
@@ -91,6 +92,20 @@ def realistic(url: str, mark: Mark) -> Program:
     return Program(app, realistic, LINES)
 
 
+def node(url: str, mark: Mark) -> Program:
+    """A node of a flow: it takes results of others, and returns its number or a list of so many."""
+    app = App(url)
+
+    @app.task(name="node", queue=QUEUE)
+    async def node(
+        number: int, given: int | list[int] | None = None, makes: int = 0
+    ) -> int | list[int]:
+        mark(number)
+        return list(range(makes)) if makes else number
+
+    return Program(app, node, (QUEUE, BESIDE))
+
+
 def traced(url: str, mark: Mark) -> Program:
     """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
     sqlite_statements_marked(mark)
@@ -98,7 +113,7 @@ def traced(url: str, mark: Mark) -> Program:
 
 
 ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
-    role.__name__: role for role in (noop, busy, waiting, realistic, traced)
+    role.__name__: role for role in (noop, busy, waiting, realistic, node, traced)
 }
 
 

@@ -15,6 +15,13 @@ class Scale:
     sustained_seconds: float = 10.0
     waiting: tuple[int, ...] = (1_000, 10_000, 100_000)
     idle_seconds: float = 10.0
+    groups: int = 50
+    pipelines: int = 500
+    hops: int = 400
+    elements: int = 10_000
+    lone_ends: int = 4_000
+    large: int = 10_000
+    skips: int = 5_000
 
 
 USUAL = Scale()

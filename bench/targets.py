@@ -16,6 +16,7 @@ STORES = ("postgres", "valkey", "sqlite")
 ONE_WORKER = "holdfast, one worker"
 HUNDRED_CALLERS = "holdfast, 100 callers"
 PLAIN_DRAIN = "holdfast, no-op"
+PLAIN_ENDS = "holdfast, plain jobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,19 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("snapshot", 0.8, None, None, figure="kept"),
     *_on_each_store("idle", 0.5, 0.5, 0.5, figure="cpu_percent", at_most=True),
     *_on_each_store("idle", 3, 3, 3, figure="statements", at_most=True),
+    *_on_each_store("flow drain", 0.5, 0.45, 0.45, over=PLAIN_DRAIN),
+    *_on_each_store("flow groups", 12, 12, 12, over=FASTEST_PEER),
+    *_on_each_store("flow pipelines", 4, 4, 4, over=FASTEST_PEER),
+    *_on_each_store("flow start", 0.3, 0.3, 0.3, over=FLOOR),
+    *_on_each_store("hop", 2.5, 2.5, 2.5, figure="p50", over=FLOOR, at_most=True),
+    *_on_each_store("hop", 10, 10, 10, figure="p99", at_most=True),
+    *_on_each_store("map", 1 / 2.2, 1 / 2.2, 1 / 2.2, over=PLAIN_DRAIN),
+    *_on_each_store("hop beside a map", 100, 100, 100, figure="p99", at_most=True),
+    *_on_each_store("lone ends", 0.2, 0.2, 0.2, over=PLAIN_ENDS),
+    *_on_each_store("large flow", 2, 4, 2, figure="start", at_most=True),
+    *_on_each_store("large flow", 1, 1, 1, figure="explain", at_most=True),
+    *_on_each_store("large flow", 1, 1, 1, figure="graph", at_most=True),
+    *_on_each_store("large flow", 2, 2, 2, figure="grown_mib", at_most=True),
 )
 
 

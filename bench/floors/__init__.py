@@ -6,9 +6,11 @@ store's name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from bench.floors import postgres, sqlite, valkey
+from bench.floors import postgres, postgres_flows, sqlite, sqlite_flows, valkey, valkey_flows
+from bench.floors.graphs import Graph, chain, diamonds
 from bench.measure import Sample
 from bench.places import Place, bare_url
 
@@ -34,7 +36,29 @@ class Floor(Protocol):
         ...
 
 
+class FlowFloor(Protocol):
+    """Graphs of jobs: counters, edges, and one write that ends nodes and releases those behind
+    them. No gates of several kinds, no results, no books."""
+
+    async def start(self, url: str, graphs: Sequence[Graph]) -> Sample:
+        """Flows per second, some at a time in a transaction or script."""
+        ...
+
+    async def drain(self, url: str, graphs: Sequence[Graph]) -> Sample:
+        """Nodes per second: claim a batch, finish it, claim the next."""
+        ...
+
+    async def hop(self, url: str, chain: Graph) -> Sample:
+        """From before the end of a node until the node behind it is claimed."""
+        ...
+
+
 FLOORS: dict[str, Floor] = {"postgres": postgres, "sqlite": sqlite, "valkey": valkey}
+FLOW_FLOORS: dict[str, FlowFloor] = {
+    "postgres": postgres_flows,
+    "sqlite": sqlite_flows,
+    "valkey": valkey_flows,
+}
 
 
 async def single(place: Place, jobs: int) -> Sample:
@@ -55,3 +79,18 @@ async def drain(place: Place, jobs: int, document: str = "") -> Sample:
 async def pickup(place: Place, samples: int, gap: float) -> Sample:
     async with bare_url(place) as url:
         return await FLOORS[place.name].pickup(url, samples, gap)
+
+
+async def start_flows(place: Place, nodes: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOW_FLOORS[place.name].start(url, diamonds(nodes))
+
+
+async def drain_flows(place: Place, nodes: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOW_FLOORS[place.name].drain(url, diamonds(nodes))
+
+
+async def hop(place: Place, nodes: int) -> Sample:
+    async with bare_url(place) as url:
+        return await FLOW_FLOORS[place.name].hop(url, chain(nodes))

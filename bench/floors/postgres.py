@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,8 +28,8 @@ Drain = Callable[[str, Connection], Awaitable[int]]
 
 
 async def single(url: str, jobs: int) -> Sample:
-    async with _connected(url, "schema") as connection:
-        insert = await connection.prepare(_script("insert"))
+    async with connected(url, "schema") as connection:
+        insert = await connection.prepare(script("insert"))
         began = time.perf_counter()
         for number in range(jobs):
             await insert.fetch(number, body(number))
@@ -37,7 +38,7 @@ async def single(url: str, jobs: int) -> Sample:
 
 async def bulk(url: str, jobs: int) -> Sample:
     """COPY into both tables that a waiting job needs, in one transaction."""
-    async with _connected(url, "schema") as connection:
+    async with connected(url, "schema") as connection:
         began = time.perf_counter()
         await _fill(connection, jobs)
         return {"rate": jobs / (time.perf_counter() - began)}
@@ -53,11 +54,11 @@ async def drain_overlapped(url: str, jobs: int) -> Sample:
 
 
 async def pickup(url: str, samples: int, gap: float) -> Sample:
-    async with _connected(url, "schema") as sender, _connected(url) as listener:
+    async with connected(url, "schema") as sender, connected(url) as listener:
         woken = asyncio.Event()
         await listener.add_listener(WOKEN, lambda *_: woken.set())
-        insert = await sender.prepare(_script("insert_and_wake"))
-        claim = await listener.prepare(_script("claim"))
+        insert = await sender.prepare(script("insert_and_wake"))
+        claim = await listener.prepare(script("claim"))
         await claim.fetch()  # a statement that is prepared but never run holds notifications back
 
         async def claim_when_woken() -> float:
@@ -83,7 +84,7 @@ async def _fill(connection: Connection, jobs: int, document: str = "") -> None:
 
 
 async def _drained(url: str, jobs: int, drain: Drain, document: str = "") -> Sample:
-    async with _connected(url, "schema") as connection:
+    async with connected(url, "schema") as connection:
         await _fill(connection, jobs, document)
         await connection.execute("analyze")
         began = time.perf_counter()
@@ -95,8 +96,8 @@ async def _drained(url: str, jobs: int, drain: Drain, document: str = "") -> Sam
 
 
 async def _drain_in_sequence(url: str, connection: Connection) -> int:
-    claim = await connection.prepare(_script("claim"))
-    finish = await connection.prepare(_script("finish"))
+    claim = await connection.prepare(script("claim"))
+    finish = await connection.prepare(script("finish"))
     done = 0
     while claimed := await claim.fetch():
         await finish.fetch([row[0] for row in claimed])
@@ -105,9 +106,9 @@ async def _drain_in_sequence(url: str, connection: Connection) -> int:
 
 
 async def _drain_overlapped(url: str, connection: Connection) -> int:
-    async with _connected(url) as second:
-        claim = await connection.prepare(_script("claim"))
-        finish = await second.prepare(_script("finish"))
+    async with connected(url) as second:
+        claim = await connection.prepare(script("claim"))
+        finish = await second.prepare(script("finish"))
         done, claimed = 0, await claim.fetch()
         while claimed:
             ids = [row[0] for row in claimed]
@@ -117,15 +118,16 @@ async def _drain_overlapped(url: str, connection: Connection) -> int:
 
 
 @asynccontextmanager
-async def _connected(url: str, script: str | None = None) -> AsyncIterator[Connection]:
+async def connected(url: str, *scripts: str) -> AsyncIterator[Connection]:
     connection: Connection = await asyncpg.connect(url)
     try:
-        if script is not None:
-            await connection.execute(_script(script))
+        for name in scripts:
+            await connection.execute(script(name))
         yield connection
     finally:
         await connection.close()
 
 
-def _script(verb: str) -> str:
+@cache
+def script(verb: str) -> str:
     return (Path(__file__).parent / f"postgres_{verb}.sql").read_text()

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 
 from bench.floors.body import body
@@ -21,8 +22,8 @@ LOOK_EVERY = 0.001
 
 
 async def single(url: str, jobs: int) -> Sample:
-    with _connected(url, "schema") as connection:
-        insert = _script("insert")
+    with connected(url, "schema") as connection:
+        insert = script("insert")
         began = time.perf_counter()
         for number in range(jobs):
             connection.execute(insert, (body(number),))
@@ -30,7 +31,7 @@ async def single(url: str, jobs: int) -> Sample:
 
 
 async def bulk(url: str, jobs: int) -> Sample:
-    with _connected(url, "schema") as connection:
+    with connected(url, "schema") as connection:
         began = time.perf_counter()
         _fill(connection, jobs)
         return {"rate": jobs / (time.perf_counter() - began)}
@@ -38,7 +39,7 @@ async def bulk(url: str, jobs: int) -> Sample:
 
 async def drain(url: str, jobs: int, document: str = "") -> Sample:
     """The finished rows stay."""
-    with _connected(url, "schema") as connection:
+    with connected(url, "schema") as connection:
         _fill(connection, jobs, document)
         began = time.perf_counter()
         done = _drain(connection)
@@ -52,8 +53,8 @@ async def pickup(url: str, samples: int, gap: float) -> Sample:
     """Nothing wakes a reader of a file, so the claimer looks every millisecond whether another
     connection has changed it."""
     waits = []
-    with _connected(url, "schema") as sender, _connected(url) as claimer:
-        insert = _script("insert")
+    with connected(url, "schema") as sender, connected(url) as claimer:
+        insert = script("insert")
         for _ in range(samples):
             claiming = asyncio.ensure_future(_claim_when_changed(claimer))
             await asyncio.sleep(gap)
@@ -68,29 +69,29 @@ async def _claim_when_changed(connection: sqlite3.Connection) -> float:
     [before] = connection.execute(look).fetchone()
     while connection.execute(look).fetchone()[0] == before:  # noqa: ASYNC110 - nothing tells
         await asyncio.sleep(LOOK_EVERY)
-    connection.execute(_script("claim"), (time.time(), 1)).fetchall()
+    connection.execute(script("claim"), (time.time(), 1)).fetchall()
     return time.monotonic()
 
 
 @contextmanager
-def _connected(url: str, script: str | None = None) -> Iterator[sqlite3.Connection]:
+def connected(url: str, *scripts: str) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
-        if script is not None:
-            connection.executescript(_script(script))
+        for name in scripts:
+            connection.executescript(script(name))
         yield connection
 
 
 def _fill(connection: sqlite3.Connection, jobs: int, document: str = "") -> None:
     rows = [(body(number, document),) for number in range(jobs)]
     connection.execute("begin")
-    connection.executemany(_script("insert"), rows)
+    connection.executemany(script("insert"), rows)
     connection.execute("commit")
 
 
 def _drain(connection: sqlite3.Connection) -> int:
-    claim, finish = _script("claim"), _script("finish")
+    claim, finish = script("claim"), script("finish")
     done = 0
     while True:
         connection.execute("begin immediate")
@@ -105,5 +106,6 @@ def _drain(connection: sqlite3.Connection) -> int:
         done += len(claimed)
 
 
-def _script(verb: str) -> str:
+@cache
+def script(verb: str) -> str:
     return (Path(__file__).parent / f"sqlite_{verb}.sql").read_text()

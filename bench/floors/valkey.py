@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +22,8 @@ AT_ONCE = 1_000
 
 
 async def single(url: str, jobs: int) -> Sample:
-    async with _connected(url) as client:
-        insert = await client.script_load(_script("insert"))
+    async with connected(url) as client:
+        insert = await client.script_load(script("insert"))
         began = time.perf_counter()
         for number in range(jobs):
             await client.evalsha(insert, 0, new_job_id(), number, body(number))
@@ -31,7 +32,7 @@ async def single(url: str, jobs: int) -> Sample:
 
 async def bulk(url: str, jobs: int) -> Sample:
     """The same script, a thousand jobs in each call."""
-    async with _connected(url) as client:
+    async with connected(url) as client:
         began = time.perf_counter()
         await _fill(client, jobs)
         return {"rate": jobs / (time.perf_counter() - began)}
@@ -39,7 +40,7 @@ async def bulk(url: str, jobs: int) -> Sample:
 
 async def drain(url: str, jobs: int, document: str = "") -> Sample:
     """The outcomes stay."""
-    async with _connected(url) as client:
+    async with connected(url) as client:
         await _fill(client, jobs, document)
         began = time.perf_counter()
         done = await _drain(client)
@@ -52,8 +53,8 @@ async def drain(url: str, jobs: int, document: str = "") -> Sample:
 async def pickup(url: str, samples: int, gap: float) -> Sample:
     """The claimer is blocked on the line itself, and then reads the body."""
     waits = []
-    async with _connected(url) as sender, _connected(url) as claimer:
-        insert = await sender.script_load(_script("insert"))
+    async with connected(url) as sender, connected(url) as claimer:
+        insert = await sender.script_load(script("insert"))
         for number in range(samples):
             claiming = asyncio.ensure_future(_claim_one(claimer))
             await asyncio.sleep(gap)
@@ -73,7 +74,7 @@ async def _claim_one(client: Redis) -> None:
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Redis]:
+async def connected(url: str) -> AsyncIterator[Redis]:
     parts = urlsplit(url)
     client = Redis(host=parts.hostname or "localhost", port=parts.port or 6379, protocol=2)
     try:
@@ -83,7 +84,7 @@ async def _connected(url: str) -> AsyncIterator[Redis]:
 
 
 async def _fill(client: Redis, jobs: int, document: str = "") -> None:
-    insert = await client.script_load(_script("insert"))
+    insert = await client.script_load(script("insert"))
     for start in range(0, jobs, AT_ONCE):
         words: list[str | int] = []
         for number in range(start, min(jobs, start + AT_ONCE)):
@@ -92,7 +93,7 @@ async def _fill(client: Redis, jobs: int, document: str = "") -> None:
 
 
 async def _drain(client: Redis) -> int:
-    claim, finish = [await client.script_load(_script(verb)) for verb in ("claim", "finish")]
+    claim, finish = [await client.script_load(script(verb)) for verb in ("claim", "finish")]
     done = 0
     while claimed := await client.evalsha(claim, 0, BATCH):
         ids, _bodies = claimed
@@ -100,5 +101,6 @@ async def _drain(client: Redis) -> int:
     return done
 
 
-def _script(verb: str) -> str:
+@cache
+def script(verb: str) -> str:
     return (Path(__file__).parent / f"valkey_{verb}.lua").read_text()

@@ -20,7 +20,8 @@ STOPPING = 20.0
 
 async def measured_once(peer: Peer, url: str, workload: str) -> Sample:
     python = await asyncio.to_thread(python_of, peer)
-    command = (str(python), "-m", "bench.peers.scripts.run", peer.module, workload, str(peer.jobs))
+    runner, module = "bench.peers.scripts.run", peer.module(workload)
+    command = (str(python), "-m", runner, module, workload, str(peer.jobs))
     environment = {
         "PATH": f"{python.parent}:{os.environ.get('PATH', '')}",
         "PYTHONPATH": str(ROOT),

@@ -11,11 +11,14 @@ PSYCOPG = "psycopg[binary]==3.3.8"
 REDIS = "redis==8.1.0"
 UVLOOP = "uvloop==0.23.0"
 
+FLOWS = frozenset({"flow groups", "flow pipelines"})
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Slow ones drain fewer jobs: their rate does not depend on the number, and nobody waits for
-    them. `fastest`: the ones Holdfast wants to be ahead of. `python`: the oldest it runs on."""
+    them. `fastest`: the ones Holdfast wants to be ahead of. `flows`: it has groups with a callback
+    and pipelines, which a second script measures. `python`: the oldest it runs on."""
 
     name: str
     store: str
@@ -23,15 +26,16 @@ class Peer:
     beside: Sequence[str] = ()
     jobs: int = 20_000
     fastest: bool = False
+    flows: bool = False
     python: tuple[int, int] = (3, 11)
 
     @property
     def version(self) -> str:
         return self.requirement.partition("==")[2]
 
-    @property
-    def module(self) -> str:
-        return f"bench.peers.scripts.{self.name}"
+    def module(self, workload: str) -> str:
+        """The script that measures it."""
+        return f"bench.peers.scripts.{self.name}{'_flows' if workload in FLOWS else ''}"
 
 
 PEERS: Sequence[Peer] = (
@@ -49,12 +53,12 @@ PEERS: Sequence[Peer] = (
     ),
     Peer("dbos", "postgres", "dbos==3.3.0", (PSYCOPG,), jobs=4_000),
     Peer("huey", "valkey", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
-    Peer("dramatiq", "valkey", "dramatiq[redis]==2.2.1", (HIREDIS,), fastest=True),
+    Peer("dramatiq", "valkey", "dramatiq[redis]==2.2.1", (HIREDIS,), fastest=True, flows=True),
     Peer("rq", "valkey", "rq==2.12.0", (HIREDIS,), jobs=3_000, fastest=True),
     Peer("taskiq", "valkey", "taskiq-redis==1.2.4", (HIREDIS, UVLOOP)),
     Peer("saq", "valkey", "saq[hiredis,postgres,redis]==0.26.4", (UVLOOP, PSYCOPG)),
     Peer("arq", "valkey", "arq==0.28.0", (HIREDIS, UVLOOP), jobs=10_000),
     Peer("streaq", "valkey", "streaq==7.2.0", (UVLOOP,), jobs=6_000),
-    Peer("celery", "valkey", "celery[redis]==5.7.0", (HIREDIS,), jobs=5_000),
+    Peer("celery", "valkey", "celery[redis]==5.7.0", (HIREDIS,), jobs=5_000, flows=True),
     Peer("huey", "sqlite", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
 )

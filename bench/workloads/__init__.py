@@ -9,8 +9,14 @@ from bench.places import Place
 from bench.scale import Scale
 from bench.workloads.bulk import bulk
 from bench.workloads.drain import drain
+from bench.workloads.flow_drain import flow_drain
+from bench.workloads.flow_start import flow_start
 from bench.workloads.growth import growth
+from bench.workloads.hop import hop
 from bench.workloads.idle import idle
+from bench.workloads.large_flow import large_flow
+from bench.workloads.lone_ends import lone_ends
+from bench.workloads.mapped import map_and_join
 from bench.workloads.pickup import pickup
 from bench.workloads.realistic import realistic
 from bench.workloads.single import single
@@ -29,4 +35,10 @@ WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
     "realistic": realistic,
     "snapshot": snapshot,
     "idle": idle,
+    "flow drain": flow_drain,
+    "flow start": flow_start,
+    "hop": hop,
+    "map": map_and_join,
+    "lone ends": lone_ends,
+    "large flow": large_flow,
 }

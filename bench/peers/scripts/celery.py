@@ -43,7 +43,8 @@ class CeleryPeer(OnRedis):
         return not self.watching.exists("q", "unacked")
 
     def worker_command(self) -> Sequence[str]:
-        worker = (sys.executable, "-m", "celery", "--app", __name__, "worker", "--queues", "q")
+        module = type(self).__module__
+        worker = (sys.executable, "-m", "celery", "--app", module, "worker", "--queues", "q")
         size = ("--concurrency", str(PROCESSES), "--prefetch-multiplier", str(PREFETCH))
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR")
         return (*worker, "--pool", "prefork", *size, *quiet)

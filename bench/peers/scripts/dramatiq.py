@@ -35,4 +35,5 @@ class DramatiqPeer(OnRedis):
 
     def worker_command(self) -> Sequence[str]:
         size = ("--processes", str(PROCESSES), "--threads", str(THREADS))
-        return (sys.executable, "-m", "dramatiq", __name__, "--queues", "q", *size)
+        module = type(self).__module__
+        return (sys.executable, "-m", "dramatiq", module, "--queues", "q", *size)

@@ -11,18 +11,21 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from importlib.util import find_spec
 from statistics import quantiles
 from typing import Any
 
+from bench.peers.scripts.flow_peer import FlowPeer
 from bench.peers.scripts.peer import Peer, peer_in
 from bench.peers.scripts.workers import until_finished, workers_of
 
 SINGLES, WARMING, BULK = 2_000, 20, 20_000
 SAMPLES, GAP, SETTLING = 200, 0.02, 1.5
+GROUPS, GROUP, PIPELINES, PIPELINE = 50, 101, 500, 10
 
 Sample = dict[str, float]
+Start = Callable[[Sequence[int]], Awaitable[None]]
 
 
 async def measured(peer: Peer, workload: str, jobs: int) -> Sample:
@@ -40,6 +43,10 @@ async def measured(peer: Peer, workload: str, jobs: int) -> Sample:
                 return await drained(peer, jobs, workers=2)
             case "pickup":
                 return await picked_up(peer)
+            case "flow groups" if isinstance(peer, FlowPeer):
+                return await whole(peer, peer.start_group, GROUPS, GROUP)
+            case "flow pipelines" if isinstance(peer, FlowPeer):
+                return await whole(peer, peer.start_pipeline, PIPELINES, PIPELINE)
             case _:
                 raise ValueError(f"no peer is measured by the workload {workload!r}")
     finally:
@@ -84,6 +91,20 @@ async def picked_up(peer: Peer) -> Sample:
         sent = await _sent(peer)
         await worker.have_run(SAMPLES + 1)
         return _latency(sent, worker.marks.read())
+
+
+async def whole(peer: Peer, start: Start, flows: int, each: int) -> Sample:
+    """From before the first is started until the last handler begins, in a worker that waits."""
+    with workers_of(peer) as worker:
+        await peer.enqueue_many(range(-WARMING, 0))
+        await worker.have_run(WARMING)
+        await asyncio.sleep(SETTLING)
+        began = time.monotonic()
+        for first in range(0, flows * each, each):
+            await start(range(first, first + each))
+        await worker.have_run(WARMING + flows * each)
+        last = max(worker.marks.read().values())
+    return {"rate": flows * each / (last - began)}
 
 
 async def _sent(peer: Peer) -> dict[int, float]:

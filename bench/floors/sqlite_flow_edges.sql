@@ -1,0 +1,1 @@
+delete from edge where upstream = ? returning downstream

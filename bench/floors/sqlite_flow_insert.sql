@@ -1,0 +1,1 @@
+insert into flow (id, open) values (?, ?)

@@ -1,0 +1,1 @@
+insert into edge (upstream, downstream) values (?, ?)

@@ -1,0 +1,1 @@
+insert into job (id, state, args) values (?, ?, ?)

@@ -1,0 +1,1 @@
+insert into node (id, flow_id, waits) values (?, ?, ?)

@@ -1,0 +1,1 @@
+update job set state = 0 where id = ?
