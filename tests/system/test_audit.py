@@ -36,7 +36,8 @@ from holdfast.insights.actions import Noun, Verb
 from holdfast.insights.doctor import examine
 from holdfast.job.ends import DeadlinePassed
 from holdfast.job.state import JobState
-from holdfast.operations.verbs import JOB_VERBS, NAME_VERBS, VERBS
+from holdfast.operations.job_verbs import JOB_VERBS
+from holdfast.operations.verbs import NAME_VERBS, VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.audit import ActOutcome, AuditEntry, AuditFilter
 from holdfast.store.contract.store import Store

@@ -33,7 +33,7 @@ from holdfast.job.ends import DeadlinePassed, HandedBack, Raised, Returned, WasT
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.unique import Unique
-from holdfast.operations.verbs import JOB_VERBS
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.store.contract.store import Store
 from holdfast.store.postgres import reading as postgres_reading
 from holdfast.store.sqlite import reading as sqlite_reading

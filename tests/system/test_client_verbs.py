@@ -17,8 +17,9 @@ from holdfast.events import Event, Events
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.rows import JobVerb, NameVerb
-from holdfast.operations.verbs import JOB_VERBS, NAME_VERBS
+from holdfast.operations.verbs import NAME_VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import QUEUE, Scene

@@ -16,7 +16,7 @@ from holdfast.job.happening import FIRST_KEPT, NEWEST_KEPT
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.state import JobState
 from holdfast.job.what import What
-from holdfast.operations.verbs import JOB_VERBS
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import RAISED, Scene

@@ -20,8 +20,8 @@ from holdfast.events import Event, Events
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.operations import leg, service, undoing
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.service import OperationService
-from holdfast.operations.verbs import JOB_VERBS
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.audit import ActOutcome, AuditFilter
 from holdfast.store.contract.operations import Operation, OperationState

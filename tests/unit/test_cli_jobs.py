@@ -17,7 +17,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
-from holdfast.operations.verbs import JOB_VERBS
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.store.contract.filters import JobFilter
 from tests.conformance.builders import FAILED, Scene, new_job
 from tests.unit.cli import Desk, desk_in

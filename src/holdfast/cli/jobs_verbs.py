@@ -26,7 +26,7 @@ from holdfast.insights.actions import Verb
 from holdfast.job.checks import check_job_id
 from holdfast.job.redaction import redact
 from holdfast.job.state import JobState
-from holdfast.operations.verbs import RESCHEDULE
+from holdfast.operations.job_verbs import RESCHEDULE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.insights.actions import Verb
+from holdfast.operations.job_verbs import JOB_VERBS, REQUEUE, RESCHEDULE
 from holdfast.operations.rows import JobVerb
-from holdfast.operations.verbs import JOB_VERBS, REQUEUE, RESCHEDULE
 
 
 @dataclass(frozen=True, slots=True)

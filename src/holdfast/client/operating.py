@@ -1,6 +1,6 @@
 """What operators do to jobs: to one, and to every job of a filter.
 
-What each verb does, and in which states, is said in `holdfast.operations.verbs`.
+What each verb does, and in which states, is said in `holdfast.operations.job_verbs`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from holdfast.job.checks import known_job_id
 from holdfast.job.record import Job
 from holdfast.job.sealed import shown_job
 from holdfast.job.state import JobState
-from holdfast.operations.pages import narrowing
-from holdfast.operations.rows import JobVerb
-from holdfast.operations.verbs import (
+from holdfast.operations.job_verbs import (
     CANCEL,
     DELETE,
     MOVE,
@@ -40,6 +38,8 @@ from holdfast.operations.verbs import (
     RESCHEDULE,
     RESUME,
 )
+from holdfast.operations.pages import narrowing
+from holdfast.operations.rows import JobVerb
 from holdfast.store.contract.joining import JobsWithin, Work
 from holdfast.store.contract.store import Store
 

@@ -25,12 +25,12 @@ from holdfast.job.record import Job
 from holdfast.job.sealed import shown_job
 from holdfast.job.state import JobState
 from holdfast.operations.auditing import OperationAudit, act_of
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.leg import OnOperation
 from holdfast.operations.pages import plain
 from holdfast.operations.rows import JobVerb
 from holdfast.operations.runner import OperationRunner
 from holdfast.operations.undoing import MOST_UNDOABLE, undo_id, undo_request
-from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.operations import (
     Operation,

@@ -12,8 +12,8 @@ from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.sealed import is_sealed, require_open, shown
 from holdfast.job.state import JobState
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.rows import JobVerb
-from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.filters import JobFilter, is_any
 from holdfast.store.contract.operations import OperationRequest
 from holdfast.store.contract.store import Store

@@ -16,8 +16,8 @@ from holdfast.insights.actions import Verb
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
+from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.pages import Item, JobPage, from_plain, plain, row_of, value_of
-from holdfast.operations.verbs import JOB_VERBS
 from holdfast.store.contract.operations import (
     Operation,
     OperationId,
