@@ -31,7 +31,7 @@ from tests.support.backends import siblings
 A, B = "worker-a", "worker-b"
 LONG_AGO = timedelta(days=3000)
 OVER = 130
-"""Seconds after which the minute that is now is sealed."""
+"""Seconds after which the minute that is now is closed."""
 
 
 def times(*runs: float) -> JobTimes:
@@ -86,8 +86,8 @@ async def test_a_store_without_measures_has_no_times(scene: Scene) -> None:
 
 async def test_what_is_recorded_can_be_read_at_once(scene: Scene) -> None:
     given = measure(scene, 0.5, 2.0)
-    sealed = await scene.store.telemetry.record([given])
-    assert sealed <= given.minute
+    closed = await scene.store.telemetry.record([given])
+    assert closed <= given.minute
     assert await series(scene) == [Point(given.minute, QUEUE, TASK, {}, given.times)]
     assert await scene.store.telemetry.times() == [PairTimes(QUEUE, TASK, given.times)]
 
@@ -134,7 +134,7 @@ async def test_a_minute_is_rolled_up_once_when_it_is_over_for_a_while(scene: Sce
     assert (await series(scene), await books.times()) == before
 
 
-async def test_a_measure_of_a_sealed_minute_is_not_taken_and_that_is_said(scene: Scene) -> None:
+async def test_a_measure_of_a_closed_minute_is_not_taken_and_that_is_said(scene: Scene) -> None:
     books = scene.store.telemetry
     late = measure(scene, 5.0, source=B)
     await books.record([measure(scene, 0.5)])
@@ -244,7 +244,7 @@ async def test_two_replicas_that_roll_up_at_once_add_nothing_twice(scene: Scene)
     assert pair.times.run.count == 4
 
 
-async def test_a_minute_is_not_sealed_before_its_moves_are_folded(scene: Scene) -> None:
+async def test_a_minute_is_not_closed_before_its_moves_are_folded(scene: Scene) -> None:
     """Nobody folds while no worker runs. What was counted then belongs to its own minutes."""
     await scene.enqueue()
     first = Step.MINUTE.start_of(scene.clock.now)

@@ -345,7 +345,7 @@ CREATE TABLE holdfast_ready (
 
 CREATE TABLE holdfast_rolling (
     id integer primary key check (id = 1),
-    sealed integer not null,
+    closed integer not null,
     rolled integer not null
 );
 

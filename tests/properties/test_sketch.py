@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics._internal.exponential_histogram.mapping.logarithm
     LogarithmMapping,
 )
 
-from holdfast.telemetry.sketch import FIRST, LONGEST, SHORTEST, Sketch, upper_bound
+from holdfast.telemetry.sketch import BUCKETS, FIRST, LONGEST, SHORTEST, Sketch, upper_bound
 
 ERROR = 0.022
 LAST = 369
@@ -41,6 +41,26 @@ def test_sketches_may_be_merged_in_any_order_and_grouping(
     assert merged(a, merged(b, c)) == merged(merged(a, b), c)
     assert merged(a, b) == merged(b, a)
     assert merged(a, b, c) == Sketch.of([*one, *two, *three])
+
+
+@given(st.lists(anything, max_size=60), some_times, st.integers(1, 10**6))
+def test_times_that_are_counted_together_make_the_same_sketch(
+    given_times: list[float], before: list[float], weight: int
+) -> None:
+    together, one_by_one = Sketch.of(before), Sketch.of(before)
+    together.observe_all(given_times, weight)
+    for seconds in given_times:
+        one_by_one.observe(seconds, weight)
+    assert together == one_by_one
+
+
+def test_what_is_no_sketch_is_refused_before_room_is_made_for_it() -> None:
+    assert LAST - FIRST + 1 == BUCKETS
+    widest = Sketch.of([SHORTEST, LONGEST])
+    assert Sketch.decoded(widest.encoded()) == widest
+    for flat in ([1, 0, 1, BUCKETS, 1], [1, 0, 1, 10**15, 1], [1, 0, 1, 5]):
+        with pytest.raises(ValueError, match=r"buckets|shorter|longer"):
+            Sketch.decoded(flat)
 
 
 @given(some_times)

@@ -65,7 +65,7 @@ class Inspectable(Backend, Protocol):
         ...
 
 
-NOTHING_ROLLED = "update holdfast.rolling set sealed = 'epoch', rolled = 'epoch'"
+NOTHING_ROLLED = "update holdfast.rolling set closed = 'epoch', rolled = 'epoch'"
 
 
 class SqliteMemory:

@@ -26,7 +26,7 @@ from holdfast.store.open import open_store
 from holdfast.store.valkey.store import ValkeyStore
 from holdfast.testing.servers import ValkeyServer
 
-ROLLED = ("sealed", "rolled", "ever")
+ROLLED = ("closed", "rolled", "ever")
 COUNTERS = ("wake_counters", "totals", "worker_counts", "happenings")
 KEPT = ("meta", "queues", "paused", "leaders", *COUNTERS, *ROLLED)
 LEDGER = ("ledger", "ledger-time", "ledger-scope", "ledger-expiry")

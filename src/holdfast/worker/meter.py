@@ -33,13 +33,15 @@ PATIENCE_SECONDS = 5.0
 """How long a flush may take. What it could not write is written by the next one."""
 LONGEST_PAUSE_SECONDS = 30.0
 """Between two flushes while the store does not take them."""
-MOST_MEASURED = 500
+MOST_MEASURED = 100
 """So many attempts of one pair a second are measured one by one."""
-ENOUGH = 1_000
+ENOUGH = 400
 """When so many attempts of one pair were measured between two flushes, every second one is measured
 from then on: a burst is over before a flush could tell how fast it was."""
 ENOUGH_MORE = 100
 """After each so many more, half as many are."""
+MOST_NOTED = 500
+"""So many times are noted before they are counted, flush or not."""
 MOST_ROWS = 5_000
 """So many rows are kept while the store does not take them."""
 MINUTES_KEPT = 2
@@ -49,18 +51,43 @@ to one of them."""
 
 class MinuteRow:
     """The times of one pair within one minute. `written` is how many attempts the store is known
-    to have."""
+    to have. New times are only noted; they are counted together when somebody asks for `times`."""
 
-    __slots__ = ("dirty", "times", "written")
+    __slots__ = ("_times", "_weight", "dirty", "runs", "totals", "waits", "written")
 
     def __init__(self) -> None:
-        self.times = JobTimes.none()
+        self._times = JobTimes.none()
+        self._weight = 1
+        self.waits: list[float] = []
+        self.runs: list[float] = []
+        self.totals: list[float] = []
         self.dirty = False
         self.written = 0
+
+    def weigh(self, weight: int) -> None:
+        """Each time that is noted from now on stands for so many."""
+        if weight != self._weight or len(self.runs) >= MOST_NOTED:
+            self._count()
+            self._weight = weight
+
+    @property
+    def times(self) -> JobTimes:
+        self._count()
+        return self._times
 
     @property
     def unwritten(self) -> int:
         return self.times.observed - self.written
+
+    def _count(self) -> None:
+        times, weight = self._times, self._weight
+        for sketch, noted in (
+            (times.wait, self.waits),
+            (times.run, self.runs),
+            (times.total, self.totals),
+        ):
+            sketch.observe_all(noted, weight)
+            noted.clear()
 
 
 class PairPace:
@@ -147,13 +174,13 @@ class Meter:
             pace.halve()
             self._thinned[pace.pair] = pace
         row = pace.row if pace.minute == minute else self._row(pace, minute)
-        times = row.times
+        row.weigh(weight)
         waited = (claimed_at - job.ready_at).total_seconds()
-        times.wait.observe(waited + began - since if began > since else waited, weight)
-        times.run.observe(over - began, weight)
+        row.waits.append(waited + began - since if began > since else waited)
+        row.runs.append(over - began)
         if to in ENDED:
             held = (claimed_at - job.created_at).total_seconds()
-            times.total.observe(held + over - since if over > since else held, weight)
+            row.totals.append(held + over - since if over > since else held)
         row.dirty = True
         if self._timer is None and self._flushing is None:
             self._flush_in(self._pause)

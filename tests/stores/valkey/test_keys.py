@@ -59,7 +59,7 @@ async def test_a_store_of_an_older_layout_is_refused(server: ThrowawayValkey, pl
         pass
     [meta] = [key for key in server.keys(place) if key.endswith(":meta")]
     server.say("HSET", meta, "version", 1)
-    with pytest.raises(StoreError, match="layout 1; this one needs 3"):
+    with pytest.raises(StoreError, match="layout 1; this one needs 4"):
         await open_store(place).open()
 
 
@@ -134,7 +134,7 @@ async def test_a_line_that_is_empty_leaves_no_key(
     await books.fold(100)
     await books.prune_measures(100)
     kinds = {key.partition("}:")[2] for key in server.keys(place)}
-    assert kinds == {"meta", "leases", "workers", "totals", "sealed", "rolled"}
+    assert kinds == {"meta", "leases", "workers", "totals", "closed", "rolled"}
 
 
 async def test_a_key_that_nothing_removes_is_noticed(server: ThrowawayValkey, place: str) -> None:

@@ -68,7 +68,7 @@ KEPT: Final[Mapping[tuple[Step, Grain], float]] = {
 """Seconds that the points of a step and a grain are kept."""
 
 OPEN_SECONDS = 60.0
-"""So long after its end a minute still takes measures. Then it is sealed."""
+"""So long after its end a minute still takes measures. Then it is closed."""
 
 
 class JobTimes(msgspec.Struct, gc=False):

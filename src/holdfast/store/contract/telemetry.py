@@ -89,12 +89,12 @@ class Telemetry(Protocol):
     async def record(self, measures: Sequence[Measure]) -> datetime:
         """Write down what sources have measured. A measure replaces the one of the same minute,
         source, queue and task, if its number is greater. So a repeated or late call changes
-        nothing. Answers the oldest minute that is not sealed: measures of minutes before it were
+        nothing. Answers the oldest minute that is not closed: measures of minutes before it were
         not taken."""
         ...
 
     async def roll_up(self, limit: int) -> int:
-        """Seal the minutes that are over for `OPEN_SECONDS` and whose moves are folded, and add up
+        """Close the minutes that are over for `OPEN_SECONDS` and whose moves are folded, and add up
         to `limit` of them to the points of all steps, each once. Returns how many. It changes no
         answer of the other verbs: it makes them cheap. Any replica may call it at any moment."""
         ...

@@ -6,41 +6,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from holdfast.job.what import What
-from holdfast.store.contract.measures import (
-    KEPT,
-    OPEN_SECONDS,
-    Grain,
-    JobTimes,
-    Measure,
-    Pair,
-    PairTimes,
-    Point,
-    Step,
-)
+from holdfast.store.contract.measures import KEPT, OPEN_SECONDS, Measure, Pair, Step
 from holdfast.store.rolling import (
     Counted,
+    KeptPoint,
+    KeptTimes,
     Measured,
-    Rolled,
+    Measures,
+    SeriesFilter,
     Unrolled,
-    from_counts,
-    grain_of,
     newest,
-    roll_up,
-    to_counts,
-    to_ever,
-    to_series,
-    wanted_pairs,
 )
 from holdfast.store.sqlite.rows import SECOND, after, to_datetime, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.transaction import MINUTE, Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
-Names = dict[str, object]
 
-
-class SqliteMeasures(Verbs):
-    """The verbs of `holdfast.store.contract.telemetry.Telemetry` about times."""
+class SqliteMeasures(Verbs, Measures):
+    """What `holdfast.store.rolling.Measures` leaves to a store."""
 
     async def record(self, measures: Sequence[Measure]) -> datetime:
         rows = [
@@ -49,46 +33,27 @@ class SqliteMeasures(Verbs):
         ]
         return await self._writer.write(lambda tx: _record(tx, rows))
 
-    async def roll_up(self, limit: int) -> int:
-        return await roll_up(self, limit)
-
-    async def series(
-        self,
-        step: Step,
-        since: datetime,
-        until: datetime,
-        grain: Grain,
-        queues: Sequence[str] = (),
-        tasks: Sequence[str] = (),
-    ) -> list[Point]:
-        span = {"since": first_minute(since), "until": first_minute(until)}
-        names: Names = {
-            "queues": to_json(queues) if queues and grain is not Grain.ALL else None,
-            "tasks": to_json(tasks) if tasks and grain is Grain.TASK else None,
-        }
-        pairs = wanted_pairs(grain, queues, tasks)
-        found, counted, measured = await self._writer.read(
-            lambda tx: _series(tx, step, span, grain, names, pairs)
-        )
-        return await to_series(step, grain, found, counted, measured)
-
-    async def times(self) -> list[PairTimes]:
-        return await to_ever(await self._writer.read(lambda tx: tx.rows(script("telemetry/times"))))
-
     async def prune_measures(self, limit: int) -> int:
         return await self._writer.write(lambda tx: _prune(tx, limit))
 
-    # What rolling up needs ----------------------------------------------------------------------
+    async def find_series(
+        self, wanted: SeriesFilter
+    ) -> tuple[list[KeptPoint], list[Counted], list[Measured]]:
+        return await self._writer.read(lambda tx: _series(tx, wanted))
+
+    async def find_times(self) -> list[KeptTimes]:
+        found = await self._writer.read(lambda tx: tx.rows(script("telemetry/times")))
+        return [(queue, task, blob) for queue, task, blob in found]
 
     async def next_due(self) -> Unrolled | None:
         """A look comes first: mostly there is nothing, and a transaction would take the lock."""
         found = await self._writer.read(_find_due)
         if found is None:
             return None
-        rolled, sealed, minute = found
-        if sealed <= minute:
-            seal = steps("telemetry/roll_up")["seal"]
-            await self._writer.write(lambda tx: tx.run(seal, {"sealed": minute + 1}))
+        rolled, closed, minute = found
+        if closed <= minute:
+            close = steps("telemetry/roll_up")["close"]
+            await self._writer.write(lambda tx: tx.run(close, {"closed": minute + 1}))
         return Unrolled(from_minute(rolled), from_minute(minute))
 
     async def parts_of(self, minute: datetime) -> tuple[list[Counted], list[Measured]]:
@@ -100,32 +65,31 @@ class SqliteMeasures(Verbs):
             )
         )
 
-    async def points_at(self, starts: Mapping[Step, datetime]) -> list[tuple[Step, Point]]:
+    async def points_at(self, starts: Mapping[Step, datetime]) -> list[KeptPoint]:
         sql = steps("telemetry/roll_up")["points"]
 
-        def work(tx: Transaction) -> list[tuple[Step, Point]]:
+        def work(tx: Transaction) -> list[KeptPoint]:
             return [
-                (step, _point(row))
+                _kept(step, row)
                 for step, at in starts.items()
                 for row in tx.rows(sql, {"step": step, "at": to_minute(at)})
             ]
 
         return await self._writer.read(work)
 
-    async def ever_of(self, pairs: Collection[Pair]) -> list[PairTimes]:
+    async def ever_of(self, pairs: Collection[Pair]) -> list[KeptTimes]:
         sql, wanted = steps("telemetry/roll_up")["ever"], {"pairs": to_json(pairs)}
         found = await self._writer.read(lambda tx: tx.rows(sql, wanted))
-        return [PairTimes(queue, task, JobTimes.decoded(blob)) for queue, task, blob in found]
+        return [(queue, task, blob) for queue, task, blob in found]
 
-    async def write_rolled(self, due: Unrolled, rolled: Rolled) -> bool:
-        points = [
-            (step, to_minute(at), queue, task, grain_of(queue, task), from_counts(one.counts), blob)
-            for (step, at, queue, task), one, blob in (
-                (key, one, one.times.encoded()) for key, one in rolled.points.items()
-            )
+    async def write_rolled(
+        self, due: Unrolled, points: Sequence[KeptPoint], ever: Sequence[KeptTimes]
+    ) -> bool:
+        rows = [
+            (one.step, to_minute(one.at), one.queue, one.task, one.grain, one.counts, one.times)
+            for one in points
         ]
-        ever = [(*pair, times.encoded()) for pair, times in rolled.ever.items()]
-        return await self._writer.write(lambda tx: _write_rolled(tx, due, points, ever))
+        return await self._writer.write(lambda tx: _write_rolled(tx, due, rows, ever))
 
 
 def to_minute(moment: datetime) -> int:
@@ -143,49 +107,51 @@ def first_minute(moment: datetime) -> int:
 
 def _record(tx: Transaction, rows: Sequence[Row]) -> datetime:
     sql = steps("telemetry/record")
-    [(sealed,)] = tx.rows(sql["sealed"])
-    tx.each(sql["measure"], [row for row in rows if row[0] >= sealed])
-    return from_minute(sealed)
+    [(closed,)] = tx.rows(sql["closed"])
+    tx.each(sql["measure"], [row for row in rows if row[0] >= closed])
+    return from_minute(closed)
 
 
 def _find_due(tx: Transaction) -> tuple[int, int, int] | None:
     """The marks, and the oldest minute that is to be rolled up, if it is over for long enough and
     all its moves are folded."""
-    [(rolled, sealed, *minutes, unfolded)] = tx.rows(steps("telemetry/roll_up")["due"])
+    [(rolled, closed, *minutes, unfolded)] = tx.rows(steps("telemetry/roll_up")["due"])
     found = [minute for minute in minutes if minute is not None]
     over = after(tx.now, -OPEN_SECONDS) // MINUTE
     horizon = over if unfolded is None else min(over, unfolded)
-    if not found or (min(found) >= horizon and min(found) >= sealed):
+    if not found or (min(found) >= horizon and min(found) >= closed):
         return None
-    return rolled, sealed, min(found)
+    return rolled, closed, min(found)
 
 
 def _series(
-    tx: Transaction,
-    step: Step,
-    span: Mapping[str, int],
-    grain: Grain,
-    names: Names,
-    pairs: Sequence[Pair] | None,
-) -> tuple[list[Point], list[Counted], list[Measured]]:
+    tx: Transaction, wanted: SeriesFilter
+) -> tuple[list[KeptPoint], list[Counted], list[Measured]]:
     sql = steps("telemetry/series")
+    span = {"since": first_minute(wanted.since), "until": first_minute(wanted.until)}
+    names = {
+        "queues": to_json(wanted.queues) if wanted.queues else None,
+        "tasks": to_json(wanted.tasks) if wanted.tasks else None,
+    }
     [(rolled,)] = tx.rows(sql["rolled"])
-    if pairs is None:
-        wanted = {"step": step, "grain": grain, **span, **names}
-        found = tx.rows(sql["of all"], wanted)
+    if wanted.pairs is None:
+        found = tx.rows(
+            sql["of all"], {"step": wanted.step, "grain": wanted.grain, **span, **names}
+        )
     else:
-        found = tx.rows(sql["of named"], {"step": step, "pairs": to_json(pairs), **span})
+        pairs = to_json(wanted.pairs)
+        found = tx.rows(sql["of named"], {"step": wanted.step, "pairs": pairs, **span})
     unrolled = {**names, **span, "since": max(span["since"], rolled)}
-    counted = tx.rows(sql["counted"], {**unrolled, "grain": grain})
+    counted = tx.rows(sql["counted"], {**unrolled, "grain": wanted.grain})
     return (
-        [_point(row) for row in found],
+        [_kept(wanted.step, row) for row in found],
         list(_counted(counted)),
         list(_measured(tx.rows(sql["measured"], unrolled))),
     )
 
 
 def _write_rolled(
-    tx: Transaction, due: Unrolled, points: Sequence[Row], ever: Sequence[Row]
+    tx: Transaction, due: Unrolled, points: Sequence[Row], ever: Sequence[KeptTimes]
 ) -> bool:
     sql = steps("telemetry/roll_up")
     following = to_minute(due.minute) + 1
@@ -216,6 +182,6 @@ def _measured(rows: Sequence[Row]) -> Iterator[Measured]:
         yield from_minute(minute), queue, task, blob
 
 
-def _point(row: Row) -> Point:
-    at, queue, task, counts, blob = row
-    return Point(from_minute(at), queue, task, to_counts(counts), JobTimes.decoded(blob))
+def _kept(step: Step, row: Row) -> KeptPoint:
+    at, queue, task, counts, times = row
+    return KeptPoint(step, from_minute(at), queue, task, counts, times)

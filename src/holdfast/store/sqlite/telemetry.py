@@ -83,11 +83,11 @@ def _last_kept(minute: int) -> int:
 
 
 def fold(tx: Transaction, limit: int) -> int:
-    """The minute that is not over stays: transactions still add to its rows. A sealed minute
+    """The minute that is not over stays: transactions still add to its rows. A closed minute
     takes no more moves: what is folded too late counts in the oldest that is open."""
     sql = steps("telemetry/fold")
     minute = tx.now // MINUTE
-    [(sealed,)] = tx.rows(sql["sealed"])
+    [(closed,)] = tx.rows(sql["closed"])
     moves = tx.rows(sql["moves"], (minute, limit))
     places: Counter[tuple[str, str, str]] = Counter()
     for _, queue, task, source, target, _, jobs in moves:
@@ -101,7 +101,7 @@ def fold(tx: Transaction, limit: int) -> int:
     tx.each(sql["total"], [(queue, task, what, n) for _, queue, task, _, _, what, n in moves])
     tx.each(
         sql["traffic"],
-        [(max(at, sealed), queue, task, what, n) for at, queue, task, _, _, what, n in moves],
+        [(max(at, closed), queue, task, what, n) for at, queue, task, _, _, what, n in moves],
     )
     tx.each(sql["forget move"], [row[:-1] for row in moves])
     tx.run(sql["forget traffic"], (_last_kept(minute), limit))

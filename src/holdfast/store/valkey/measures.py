@@ -1,43 +1,29 @@
 """The times of jobs on Valkey, all of them in the first partition. What is pure of it is in
 `holdfast.store.rolling`.
 
-Moves are counted in every partition. A minute is rolled up when all partitions have sealed it.
+Moves are counted in every partition. A minute is rolled up when all partitions have closed it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from holdfast.job.what import What
-from holdfast.store.contract.measures import (
-    KEPT,
-    OPEN_SECONDS,
-    Grain,
-    JobTimes,
-    Measure,
-    Pair,
-    PairTimes,
-    Point,
-    Step,
-)
+from holdfast.store.contract.measures import KEPT, OPEN_SECONDS, Grain, Measure, Pair, Step
 from holdfast.store.rolling import (
     Counted,
+    KeptPoint,
+    KeptTimes,
     Measured,
-    Rolled,
+    Measures,
+    SeriesFilter,
     Unrolled,
-    from_counts,
-    grain_of,
     newest,
-    roll_up,
-    to_counts,
-    to_ever,
-    to_series,
-    wanted_pairs,
 )
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs
 from holdfast.store.valkey.layout import NUMBER_LENGTH
@@ -52,8 +38,8 @@ FIRST = 0
 _unpack = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 
 
-class ValkeyMeasures(ValkeyVerbs):
-    """The verbs of `holdfast.store.contract.telemetry.Telemetry` about times."""
+class ValkeyMeasures(ValkeyVerbs, Measures):
+    """What `holdfast.store.rolling.Measures` leaves to a store."""
 
     async def record(self, measures: Sequence[Measure]) -> datetime:
         rows = [
@@ -63,60 +49,48 @@ class ValkeyMeasures(ValkeyVerbs):
             )
             for one in newest(measures)
         ]
-        sealed = await self._connections.call("telemetry/record", FIRST, {"rows": rows})
-        return _moment(int(sealed))
-
-    async def roll_up(self, limit: int) -> int:
-        return await roll_up(self, limit)
-
-    async def series(
-        self,
-        step: Step,
-        since: datetime,
-        until: datetime,
-        grain: Grain,
-        queues: Sequence[str] = (),
-        tasks: Sequence[str] = (),
-    ) -> list[Point]:
-        """Moves are counted from where `rolled` was when the points were read: they stay where they
-        are when their minute is rolled up."""
-        first, end = first_minute(since), first_minute(until)
-        pairs = wanted_pairs(grain, queues, tasks)
-        lines = [line_name(*pair) for pair in pairs or ()]
-        given = {"name": f"{step}:{grain}", "first": first, "last": f"({end}", "lines": lines}
-        rolled, rows, measures = await self._connections.call("telemetry/series", FIRST, given)
-        counts = await counted(self._connections, max(first, int(rolled)), end)
-
-        def is_wanted(pair: Pair) -> bool:
-            queue, task = pair
-            of_queue = grain is Grain.ALL or not queues or queue in queues
-            return of_queue and (grain is not Grain.TASK or not tasks or task in tasks)
-
-        points = (_point(at, *row) for at, fields in _by_minute(rows) for row in paired(fields))
-        return await to_series(
-            step,
-            grain,
-            [one for one in points if is_wanted((one.queue, one.task))],
-            [one for one in counts if is_wanted(one[1:3])],
-            [one for one in _measured(measures) if is_wanted(one[1:3])],
-        )
-
-    async def times(self) -> list[PairTimes]:
-        ever, measures = await self._connections.call("telemetry/times", FIRST)
-        rows = [(*split_line(line), blob) for line, blob in paired(ever)]
-        rows += [
-            (*_pair(field), value[NUMBER_LENGTH:])
-            for fields in measures
-            for field, value in paired(fields)
-        ]
-        return await to_ever(rows)
+        closed = await self._connections.call("telemetry/record", FIRST, {"rows": rows})
+        return _moment(int(closed))
 
     async def prune_measures(self, limit: int) -> int:
         kept = [(f"{step}:{grain}", seconds) for (step, grain), seconds in KEPT.items()]
         given = {"limit": limit, "kept": kept}
         return int(await self._connections.call("telemetry/prune_measures", FIRST, given))
 
-    # What rolling up needs ----------------------------------------------------------------------
+    async def find_series(
+        self, wanted: SeriesFilter
+    ) -> tuple[list[KeptPoint], list[Counted], list[Measured]]:
+        """Moves are counted from where `rolled` was when the points were read: they stay where they
+        are when their minute is rolled up."""
+        first, end = first_minute(wanted.since), first_minute(wanted.until)
+        name, lines = f"{wanted.step}:{wanted.grain}", _lines(wanted.pairs or ())
+        given = {"name": name, "first": first, "last": f"({end}", "lines": lines}
+        rolled, rows, measures = await self._connections.call("telemetry/series", FIRST, given)
+        counts = await counted(self._connections, max(first, int(rolled)), end)
+
+        def is_wanted(queue: str, task: str) -> bool:
+            of_queue = not wanted.queues or queue in wanted.queues
+            return of_queue and (not wanted.tasks or task in wanted.tasks)
+
+        kept = (
+            _kept(wanted.step, at, *row)
+            for at, fields in _by_minute(rows)
+            for row in paired(fields)
+        )
+        return (
+            [one for one in kept if is_wanted(one.queue, one.task)],
+            [one for one in counts if is_wanted(*one[1:3])],
+            [one for one in _measured(measures) if is_wanted(*one[1:3])],
+        )
+
+    async def find_times(self) -> list[KeptTimes]:
+        ever, measures = await self._connections.call("telemetry/times", FIRST)
+        rows = [(*split_line(line), blob) for line, blob in paired(ever)]
+        return rows + [
+            (*_pair(field), value[NUMBER_LENGTH:])
+            for fields in measures
+            for field, value in paired(fields)
+        ]
 
     async def next_due(self) -> Unrolled | None:
         rolled = await self.rolled()
@@ -126,8 +100,8 @@ class ValkeyMeasures(ValkeyVerbs):
         if not minutes or min(minutes) >= min(int(horizon) for _, horizon in answers):
             return None
         until = {"until_minute": min(minutes) + 1}
-        sealed = await self._connections.everywhere("telemetry/seal", **until)
-        return Unrolled(_moment(rolled), _moment(min(minutes))) if all(sealed) else None
+        closed = await self._connections.everywhere("telemetry/close", **until)
+        return Unrolled(_moment(rolled), _moment(min(minutes))) if all(closed) else None
 
     async def parts_of(self, minute: datetime) -> tuple[list[Counted], list[Measured]]:
         at = _minute(minute)
@@ -135,44 +109,39 @@ class ValkeyMeasures(ValkeyVerbs):
         fields = await self._connections.command("HGETALL", self._key(f"measures:{at}"))
         return counts, list(_measured([str(at).encode(), fields]))
 
-    async def points_at(self, starts: Mapping[Step, datetime]) -> list[tuple[Step, Point]]:
+    async def points_at(self, starts: Mapping[Step, datetime]) -> list[KeptPoint]:
         wanted = [(step, grain, _minute(at)) for step, at in starts.items() for grain in Grain]
         found = await self._connections.commands(
             [("HGETALL", self._key(f"series:{step}:{grain}:{at}")) for step, grain, at in wanted]
         )
         return [
-            (step, _point(at, line, row))
+            _kept(step, at, line, row)
             for (step, _, at), rows in zip(wanted, found, strict=True)
             for line, row in paired(rows)
         ]
 
-    async def ever_of(self, pairs: Collection[Pair]) -> list[PairTimes]:
+    async def ever_of(self, pairs: Collection[Pair]) -> list[KeptTimes]:
         if not pairs:
             return []
-        lines = [line_name(*pair) for pair in pairs]
-        found = await self._connections.command("HMGET", self._key("ever"), *lines)
-        return [
-            PairTimes(*pair, JobTimes.decoded(blob))
-            for pair, blob in zip(pairs, found, strict=True)
-            if blob is not None
-        ]
+        found = await self._connections.command("HMGET", self._key("ever"), *_lines(pairs))
+        return [(*pair, blob) for pair, blob in zip(pairs, found, strict=True) if blob is not None]
 
-    async def write_rolled(self, due: Unrolled, rolled: Rolled) -> bool:
-        points = [
-            (
-                *(step, grain_of(queue, task), _minute(at), line_name(queue, task)),
-                nested(pack((from_counts(point.counts), point.times.encoded()))),
-            )
-            for (step, at, queue, task), point in rolled.points.items()
-        ]
-        ever = [(line_name(*pair), nested(one.encoded())) for pair, one in rolled.ever.items()]
-        marks = {"former": _minute(due.rolled), "following": _minute(due.minute) + 1}
+    async def write_rolled(
+        self, due: Unrolled, points: Sequence[KeptPoint], ever: Sequence[KeptTimes]
+    ) -> bool:
+        """The points of one step and grain lie in one hash."""
+        hashes: dict[tuple[str, int], list[object]] = {}
+        for one in points:
+            fields = hashes.setdefault((f"{one.step}:{one.grain}", _minute(one.at)), [])
+            fields += (line_name(one.queue, one.task), nested(pack((one.counts, one.times))))
+        given = {
+            "former": _minute(due.rolled),
+            "following": _minute(due.minute) + 1,
+            "points": [(name, at, fields) for (name, at), fields in hashes.items()],
+            "ever": [part for *pair, blob in ever for part in (line_name(*pair), nested(blob))],
+        }
         # Not sent again: a repeated call finds the mark moved, and cannot tell by whom.
-        return bool(
-            await self._connections.call(
-                "telemetry/roll_up", FIRST, {**marks, "points": points, "ever": ever}, again=False
-            )
-        )
+        return bool(await self._connections.call("telemetry/roll_up", FIRST, given, again=False))
 
     async def rolled(self) -> int:
         """The oldest minute that is not rolled up."""
@@ -225,6 +194,9 @@ def _measured(reply: Sequence[Any]) -> Iterator[Measured]:
             yield _moment(minute), *_pair(field), value[NUMBER_LENGTH:]
 
 
-def _point(at: int, line: str, row: bytes) -> Point:
-    counts, times = _unpack(row)
-    return Point(_moment(at), *split_line(line), to_counts(counts), JobTimes.decoded(times))
+def _kept(step: Step, at: int, line: str, row: bytes) -> KeptPoint:
+    return KeptPoint(step, _moment(at), *split_line(line), *_unpack(row))
+
+
+def _lines(pairs: Iterable[Pair]) -> list[str]:
+    return [line_name(*pair) for pair in pairs]

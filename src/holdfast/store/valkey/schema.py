@@ -12,8 +12,8 @@ from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.store.valkey.connection import Connections, evaluate
 from holdfast.store.valkey.scripts import script
 
-VERSION = 3
-NAME = "0003_happenings"
+VERSION = 4
+NAME = "0004_closed_minutes"
 
 
 class Schema:

@@ -9,13 +9,13 @@ picked as materialized (
     select ctid from {{schema}}.move where (select is_so from alone) limit $3::int
 ),
 rolling as materialized (
-    -- A sealed minute takes no more moves: what is committed too late counts in the oldest that is
-    -- open. Nobody seals a minute until this statement is over.
-    select sealed, rolled from {{schema}}.rolling for share
+    -- A closed minute takes no more moves: what is committed too late counts in the oldest that is
+    -- open. Nobody closes a minute until this statement is over.
+    select closed, rolled from {{schema}}.rolling for share
 ),
 folded as (
     delete from {{schema}}.move where ctid = any (array(select ctid from picked))
-    returning greatest(date_trunc('minute', at), (select sealed from rolling)) as minute, queue, task,
+    returning greatest(date_trunc('minute', at), (select closed from rolling)) as minute, queue, task,
         source, target, what, jobs
 ),
 changed as materialized (

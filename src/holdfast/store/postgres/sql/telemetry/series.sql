@@ -3,7 +3,7 @@
 -- The points that are kept, and what is not rolled up yet: one statement, so that nothing is rolled up
 -- between two looks.
 with rolling as materialized (
-    select sealed, greatest(rolled, $2::timestamptz) as since from {{schema}}.rolling
+    select closed, greatest(rolled, $2::timestamptz) as since from {{schema}}.rolling
 )
 select at, queue, task, counts, times, null as what, null::bigint as jobs
 from {{schema}}.series
@@ -37,7 +37,7 @@ from (
         select minute, queue, task, what, jobs from {{schema}}.traffic
         where minute >= (select since from rolling) and minute < $3::timestamptz
         union all
-        select greatest(date_trunc('minute', at), (select sealed from rolling)), queue, task, what, jobs
+        select greatest(date_trunc('minute', at), (select closed from rolling)), queue, task, what, jobs
         from {{schema}}.move
     ) as every_one
     where minute >= (select since from rolling) and minute < $3::timestamptz

@@ -3,7 +3,7 @@ select minute, queue, task, what, sum(jobs)::bigint as jobs
 from (
     select minute, queue, task, what, jobs from {{schema}}.traffic
     union all
-    select greatest(date_trunc('minute', at), (select sealed from {{schema}}.rolling)), queue, task, what,
+    select greatest(date_trunc('minute', at), (select closed from {{schema}}.rolling)), queue, task, what,
         jobs
     from {{schema}}.move
 ) as every_one

@@ -6,8 +6,8 @@ select
         where minute < min(?, (select rolled from holdfast_rolling))
     )
 
--- name: sealed
-select sealed from holdfast_rolling
+-- name: closed
+select closed from holdfast_rolling
 
 -- name: moves
 select minute, queue, task, source, target, what, jobs

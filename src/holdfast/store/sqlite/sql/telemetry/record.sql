@@ -1,5 +1,5 @@
--- name: sealed
-select sealed from holdfast_rolling
+-- name: closed
+select closed from holdfast_rolling
 
 -- name: measure
 insert into holdfast_measure as old (minute, source, queue, task, number, times)

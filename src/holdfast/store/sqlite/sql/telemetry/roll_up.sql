@@ -1,14 +1,14 @@
 -- name: due
 select
     rolled,
-    sealed,
+    closed,
     (select min(minute) from holdfast_traffic where minute >= rolled),
     (select min(minute) from holdfast_measure where minute >= rolled),
     (select min(minute) from holdfast_move)
 from holdfast_rolling
 
--- name: seal
-update holdfast_rolling set sealed = :sealed where sealed < :sealed
+-- name: close
+update holdfast_rolling set closed = :closed where closed < :closed
 
 -- name: counted
 select minute, queue, task, what, jobs from holdfast_traffic where minute = ?

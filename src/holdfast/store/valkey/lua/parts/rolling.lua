@@ -1,7 +1,7 @@
--- The marks of rolling up, in minutes since 1970. Every partition has its `sealed`; the first one has
+-- The marks of rolling up, in minutes since 1970. Every partition has its `closed`; the first one has
 -- `rolled`.
-local function sealed()
-    return tonumber(redis.call('GET', partition .. ':sealed') or 0)
+local function closed()
+    return tonumber(redis.call('GET', partition .. ':closed') or 0)
 end
 
 local function rolled()

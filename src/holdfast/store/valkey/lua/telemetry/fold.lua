@@ -4,11 +4,11 @@
 -- ARGV: now limit kept unrolled
 -- uses: time rolling
 --
--- A minute is folded whole: it has no more counts than there are queues, tasks and words. A sealed
+-- A minute is folded whole: it has no more counts than there are queues, tasks and words. A closed
 -- minute takes no more: what is folded too late counts in the oldest that is open. Minutes from
 -- `unrolled` on are not rolled up yet, and are not forgotten.
 local this_minute = math.floor(moment / 60000000)
-local open = sealed()
+local open = closed()
 local old = math.min(math.floor((moment - kept * 1000000) / 60000000), tonumber(unrolled))
 local forgotten = redis.call('ZRANGEBYSCORE', partition .. ':minutes', '-inf', old - 1, 'LIMIT', 0, limit)
 for _, minute in ipairs(forgotten) do

@@ -1,5 +1,5 @@
 -- The oldest minute from `since` on that has moves or measures, '' if there is none, and the first
--- minute that may not be sealed yet: it is over for less than `open` seconds, or has moves that are not
+-- minute that may not be closed yet: it is over for less than `open` seconds, or has moves that are not
 -- folded.
 -- KEYS: partition
 -- ARGV: now open since

@@ -4,7 +4,8 @@
 -- ARGV: former following points ever
 -- uses: rolling
 --
--- `points`: [step, grain, at, line, row]; `ever`: [line, times]
+-- `points`: [step and grain, at, [line, row, …]]; `ever`: [line, times, …]
+local MOST_FIELDS = 2000
 if rolled() ~= tonumber(former) then
     return 0
 end
@@ -12,13 +13,19 @@ for _, minute in ipairs(redis.call('ZRANGEBYSCORE', partition .. ':measured', '-
     redis.call('UNLINK', partition .. ':measures:' .. minute)
     redis.call('ZREM', partition .. ':measured', minute)
 end
-for _, point in ipairs(cmsgpack.unpack(points)) do
-    local name, at = string.format('%d:%s', point[1], point[2]), string.format('%.0f', point[3])
+
+-- A call takes no more than some thousand values.
+local function set_fields(key, fields)
+    for first = 1, #fields, MOST_FIELDS do
+        redis.call('HSET', key, unpack(fields, first, math.min(first + MOST_FIELDS - 1, #fields)))
+    end
+end
+
+for _, points_at in ipairs(cmsgpack.unpack(points)) do
+    local name, at = points_at[1], string.format('%.0f', points_at[2])
     redis.call('ZADD', partition .. ':steps:' .. name, at, at)
-    redis.call('HSET', partition .. ':series:' .. name .. ':' .. at, point[4], point[5])
+    set_fields(partition .. ':series:' .. name .. ':' .. at, points_at[3])
 end
-for _, one in ipairs(cmsgpack.unpack(ever)) do
-    redis.call('HSET', partition .. ':ever', one[1], one[2])
-end
+set_fields(partition .. ':ever', cmsgpack.unpack(ever))
 redis.call('SET', partition .. ':rolled', following)
 return 1

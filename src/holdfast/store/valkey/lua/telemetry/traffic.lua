@@ -3,7 +3,7 @@
 -- KEYS: partition
 -- ARGV: first last
 -- uses: rolling
-local answer, open = {}, sealed()
+local answer, open = {}, closed()
 
 local function add(minute, key)
     answer[#answer + 1] = minute

@@ -1,0 +1,2 @@
+-- A minute is closed; what is sealed is encrypted.
+alter table holdfast_rolling rename column sealed to closed;
