@@ -43,22 +43,20 @@ async def test_a_job_that_was_pruned_between_two_looks_ends_the_wait(
 ) -> None:
     monkeypatch.setattr(results, "TRUST_SECONDS", 0.05)
     monkeypatch.setattr(results, "LONGEST_TRUST_SECONDS", 0.05)  # also if a check takes long
-    between, pruned = asyncio.Event(), asyncio.Event()
+    looking = asyncio.Lock()
     outcomes = scene.store.jobs.outcomes
 
     async def not_in_between(ids: Any) -> Any:
-        if between.is_set():
-            await pruned.wait()
-        return await outcomes(ids)
+        async with looking:
+            return await outcomes(ids)
 
     monkeypatch.setattr(scene.store.jobs, "outcomes", not_in_between)
     claimed = await scene.running()
     waiting = asyncio.create_task(client.result(claimed.id))
     await asyncio.wait([waiting], timeout=0.05)
-    between.set()
-    await scene.finish(claimed, Returned("7"))
-    await scene.store.jobs.delete([claimed.id])
-    pruned.set()
+    async with looking:
+        await scene.finish(claimed, Returned("7"))
+        await scene.store.jobs.delete([claimed.id])
     async with asyncio.timeout(5):
         with pytest.raises(UnknownJob, match="retention removed it"):
             await waiting

@@ -215,7 +215,7 @@ async def test_a_call_that_waits_when_the_app_closes_is_told_so(open_shop: Shop)
     async with open_shop.app:
         handle = await open_shop.double.enqueue(1)
         waiting = asyncio.create_task(asyncio.to_thread(handle.result_sync))
-        while not open_shop.app.client._results._watched:  # noqa: ASYNC110
+        while not open_shop.app.client._results._awaited:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     with pytest.raises(NotOpen):
         await waiting

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from holdfast.client.results import (
-    EARLY_SHARE,
-    LONGEST_WAIT_SECONDS,
-    NOT_SUCCEEDED,
-    ResultWaiter,
-    raise_unless_succeeded,
-)
+from holdfast.client.flows import FlowWaiter
+from holdfast.client.results import NOT_SUCCEEDED, ResultWaiter, raise_unless_succeeded
+from holdfast.client.waiting import EARLY_SHARE, LONGEST_WAIT_SECONDS
+from holdfast.errors import FlowTimeout, NotOpen, StoreUnavailable, UnknownFlow
+from holdfast.flow.model import FlowId, FlowState
 from holdfast.job.ids import JobId, new_job_id
 from holdfast.job.record import Live
 from holdfast.job.state import ENDED, LIVE, JobState
@@ -114,3 +113,38 @@ def test_every_end_but_success_has_an_error_of_its_own(state: JobState) -> None:
 def test_a_live_job_has_no_outcome_to_raise(state: JobState) -> None:
     with pytest.raises(ValueError, match="no outcome yet"):
         raise_unless_succeeded(Outcome(new_job_id(), state))
+
+
+class Flows:
+    """A store with live flows, which is out of reach at first."""
+
+    def __init__(self, *ids: FlowId) -> None:
+        self.found = dict.fromkeys(ids, FlowState.RUNNING)
+        self.asked: list[list[FlowId]] = []
+
+    async def get(self, ids: list[FlowId]) -> list[Any]:
+        self.asked.append(ids)
+        if len(self.asked) == 1:
+            raise StoreUnavailable("away")
+        return [SimpleNamespace(id=one, state=self.found[one]) for one in ids if one in self.found]
+
+
+async def test_all_who_wait_for_flows_share_a_round_trip_and_wait_an_outage_out() -> None:
+    ids = [FlowId(new_job_id()) for _ in range(20)]
+    flows: Any = Flows(*ids)
+    waiter = FlowWaiter(flows)
+    waiting = [asyncio.create_task(waiter.answer(one, 30)) for one in ids]
+    await asyncio.wait(waiting, timeout=0.05)
+    assert {tuple(asked) for asked in flows.asked} == {tuple(ids)}
+    flows.found = dict.fromkeys(ids, FlowState.SUCCEEDED)
+    assert [flow.id for flow in await asyncio.gather(*waiting)] == ids
+    flows.found[ids[0]] = FlowState.RUNNING
+    with pytest.raises(FlowTimeout):
+        await waiter.answer(ids[0], 0.02)
+    with pytest.raises(UnknownFlow):
+        await waiter.answer(FlowId(new_job_id()), 30)
+    left = asyncio.create_task(waiter.answer(ids[0], 30))
+    await asyncio.sleep(0)
+    await waiter.aclose()
+    with pytest.raises(NotOpen):
+        await left

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from holdfast.client.acting import Acts
+from holdfast.client.waiting import EndWaiter
 from holdfast.enqueue.batcher import Batcher
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import (
@@ -35,7 +35,7 @@ from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
 from holdfast.job.state import JobState
-from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.contract.flows import FlowFilter, FlowPage, Flows, Started
 from holdfast.store.contract.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,25 @@ if TYPE_CHECKING:
 CancelWord = Literal["all", "waiting", "blocked"]
 NODES_AT_ONCE = 2_000
 STARTS_AT_ONCE = 50
-FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS, LOOK_GROWTH = 0.01, 0.5, 1.5
+
+
+class FlowWaiter(EndWaiter[FlowId, FlowInfo]):
+    """Answers any number of waits for the ends of flows with one polling task."""
+
+    def __init__(self, flows: Flows) -> None:
+        super().__init__()
+        self._flows = flows
+
+    async def ask(self, ids: list[FlowId]) -> None:
+        found = {flow.id: flow for flow in await self._flows.get(ids)}
+        for one in ids:
+            if one not in found:
+                self.fail(one, UnknownFlow(one))
+            elif found[one].state in FLOW_ENDED:
+                self.tell(one, found[one])
+
+    def too_late(self, key: FlowId, seconds: float) -> FlowTimeout:
+        return FlowTimeout(key, seconds)
 
 
 class FlowVerbs:
@@ -55,10 +73,12 @@ class FlowVerbs:
         self._store = store
         self._acts = acts or Acts()
         self._starts: Batcher[NewFlow, Started] = Batcher(self._start_each, limit=STARTS_AT_ONCE)
+        self._waiter = FlowWaiter(store.flows)
 
     async def aclose(self) -> None:
-        """Wait until every flow that was to be written is."""
+        """Wait until every flow that was to be written is. Whoever waits for an end gets none."""
         await self._starts.aclose()
+        await self._waiter.aclose()
 
     async def write(self, flow: NewFlow) -> Started:
         """Write a whole flow, as `Flow.start` does. Concurrent calls share a transaction. A flow
@@ -84,6 +104,12 @@ class FlowVerbs:
         for info in await self._store.flows.get([known_flow_id(flow_id)]):
             return info
         raise UnknownFlow(flow_id)
+
+    async def wait(self, flow_id: str, timeout: Seconds | None = None) -> FlowInfo:
+        """Wait until a flow has ended, however it does; raises `FlowTimeout` after the timeout. All
+        who wait share a round trip, and an outage of the store is waited out."""
+        seconds = None if timeout is None else checks.wait("timeout", timeout)
+        return await self._waiter.answer(known_flow_id(flow_id), seconds)
 
     async def page(
         self,
@@ -215,16 +241,7 @@ class FlowHandle:
 
     async def wait(self, timeout: Seconds | None = None) -> FlowInfo:
         """Wait until the flow has ended, however it does."""
-        seconds = None if timeout is None else checks.wait("timeout", timeout)
-        look = FIRST_LOOK_SECONDS
-        try:
-            async with asyncio.timeout(seconds):
-                while (flow := await self.get()).state not in FLOW_ENDED:
-                    await asyncio.sleep(look)
-                    look = min(look * LOOK_GROWTH, LONGEST_LOOK_SECONDS)
-        except TimeoutError:
-            raise FlowTimeout(self.id, seconds or 0.0) from None
-        return flow
+        return await self._client().flows.wait(self.id, timeout)
 
     async def _why_not(self, flow: FlowInfo) -> FlowNotSucceeded:
         if flow.state is FlowState.CANCELLED:
