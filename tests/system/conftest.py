@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.app import App
 from holdfast.store.contract.store import Store
-from holdfast.store.open import open_store
 from holdfast.testing.servers import PostgresServer, postgres_server
 from tests.support import program
 from tests.support.backends import BACKENDS, Backend, opened
@@ -35,10 +34,7 @@ def shared_backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 async def shared_url(shared_backend: Backend) -> str:
-    """A migrated place of its own: what killed processes left half done harms no other test."""
-    url = shared_backend.fresh()
-    await open_store(url).migrate()
-    return url
+    return await shared_backend.own()
 
 
 @pytest.fixture(scope="session")

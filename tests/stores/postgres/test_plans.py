@@ -21,7 +21,6 @@ from holdfast.store.contract.records import Want
 from holdfast.store.postgres.filtering import json_test, parameters
 from holdfast.store.postgres.scripts import load_scripts
 from holdfast.store.postgres.skip_points import HIGHEST, LOWEST
-from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import FAILED, RETURNED, new_job
 from tests.stores.postgres.shared import claim, connected, hired, opened
 from tests.support.backends import PostgresDatabase
@@ -105,13 +104,12 @@ async def test_a_series_reads_the_points_that_it_answers_and_no_others(url: str)
 def history(database: PostgresDatabase) -> str:
     """A database of its own with 50,000 outcomes, for tests that only read. No row was ever removed
     from it, so an index leads to no row that is gone."""
-    url = database.fresh()
+    url = asyncio.run(database.own())
     asyncio.run(fill_with_outcomes(url))
     return url
 
 
 async def fill_with_outcomes(url: str) -> None:
-    await PostgresStore(url).migrate()
     ordered = "('01a00000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid"
     async with connected(url) as connection:
         await connection.execute(
