@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Generator, Mapping, MutableMapping
 from contextvars import ContextVar
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast
 
 import msgspec
 
@@ -163,17 +163,12 @@ class JobHolder:
 
 
 HOLDER: ContextVar[JobHolder] = ContextVar("holdfast-job")
-_makers: list[Callable[[Claimed, AttemptLink], GrowsFlow]] = []
+_makers: list[Callable[[Context], GrowsFlow]] = []
 
 
-def on_growth(make: Callable[[Claimed, AttemptLink], GrowsFlow]) -> None:
+def on_growth(make: Callable[[Context], GrowsFlow]) -> None:
     """Let this make what `ctx.flow` is, for the attempt of a node."""
     _makers[:] = [make]
-
-
-def _growing(job: Claimed, link: AttemptLink) -> GrowsFlow:
-    [make] = _makers
-    return make(job, link)
 
 
 def current_job() -> CurrentJob | None:
@@ -296,8 +291,28 @@ class Context:
                     f"job {self._claimed.id} is no node of a flow, so nothing can be added to one: "
                     "start it by flow = app.flow(…), flow.add(task, …), await flow.start()"
                 )
-            self._flow = _growing(self._claimed, self._link)
+            [make] = _makers
+            self._flow = make(self)
         return self._flow
+
+    async def converse(self, asking: Generator[Request, Answer, T]) -> T:
+        """Send what the generator yields to the worker, and give it the answers, to its end. So
+        one generator serves coroutines and plain functions."""
+        answer: Answer | None = None
+        try:
+            while True:
+                answer = await self._link.ask(_next(asking, answer))
+        except _Over as over:
+            return cast("T", over.value)
+
+    def converse_sync(self, asking: Generator[Request, Answer, T]) -> T:
+        """`converse` for plain functions, in a thread or a process."""
+        answer: Answer | None = None
+        try:
+            while True:
+                answer = self._link.ask_sync(_next(asking, answer))
+        except _Over as over:
+            return cast("T", over.value)
 
     def _still_own(self, own: bool) -> None:
         if not own:
@@ -331,6 +346,20 @@ class Context:
                 },
             )
         return self._log
+
+
+class _Over(Exception):
+    """A conversation has come to its end. (A `StopIteration` cannot leave a coroutine.)"""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def _next(asking: Generator[Request, Answer, Any], answer: Answer | None) -> Request:
+    try:
+        return next(asking) if answer is None else asking.send(answer)
+    except StopIteration as end:
+        raise _Over(end.value) from None
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast import App, Context, Retry
+from holdfast import App, Context, Flow, Retry, failed
 from holdfast.encryption.keyring import Keyring
 from holdfast.job.unique import UniqueBy
 from holdfast.testing.servers import ValkeyServer
@@ -54,6 +54,20 @@ def shop(url: str, keys: Keyring | None = FIRST, **options: Any) -> App:
     async def hear(ctx: Context, song: str) -> dict[str, Any]:
         return dict(ctx.job.headers)
 
+    @app.task(name="encore")
+    async def encore(ctx: Context, song: str) -> str:
+        ctx.flow.add(sing, song).named("again")
+        await ctx.flow.extend()
+        return song
+
+    @app.flow_task(name="concert")
+    async def concert(song: str) -> Flow:
+        flow = app.flow("concert")
+        last = flow.add(encore, song)
+        flow.returns(last)
+        flow.add(fall, song).after(failed(last))
+        return flow
+
     @app.schedule("0 3 * * *", name="dawn", args={"song": CANARY}, headers={"of": CANARY})
     @app.task(name="wake")
     async def wake(song: str) -> str:
@@ -79,6 +93,7 @@ async def busy_day(app: App) -> None:
     await one(app, "fall").enqueue(CANARY)
     await one(app, "rest").enqueue(CANARY)
     await one(app, "whistle").enqueue_many([(CANARY,), (CANARY,)])
+    await one(app, "concert").enqueue(CANARY)
     async with app.worker(queues={"default": 4}) as worker:
         await app.client.schedules.trigger("dawn", by="ann")
         await worker.drain()

@@ -13,6 +13,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast.clock import ManualClock
+from holdfast.flow.model import ErrandKind
 from holdfast.job.ends import Cancelled
 from holdfast.job.outcome import decide
 from holdfast.job.state import LIVE
@@ -46,6 +47,7 @@ async def leftovers(server: ValkeyServer, url: str) -> list[str]:
     try:
         await _end_all(store)
         await _decide_all(store)
+        await _do_errands_of_parents(store)
         await _keep_no_flow_for_ever(store)
         clock.now = BEYOND
         while await store.flows.prune(1_000):
@@ -103,6 +105,12 @@ async def _end_all(store: Store) -> None:
             return
         live = await store.jobs.live([job.id for job in page.jobs])
         await store.jobs.finish([decide(job, Cancelled()) for job in live])
+
+
+async def _do_errands_of_parents(store: Store) -> None:
+    """All parents have ended with the other jobs; until that is known, their flows are kept."""
+    owed = [one.id for one in await store.flows.errands(10_000) if one.kind is ErrandKind.PARENT]
+    await store.flows.done(owed)
 
 
 async def _keep_no_flow_for_ever(store: Store) -> None:

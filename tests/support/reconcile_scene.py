@@ -100,7 +100,16 @@ class CountingCalls:
 
 
 def with_jobs(store: Store, jobs: object) -> Store:
-    return cast(Store, SimpleNamespace(jobs=jobs, workers=store.workers, wakeups=store.wakeups))
+    return cast(
+        Store,
+        SimpleNamespace(
+            jobs=jobs,
+            workers=store.workers,
+            wakeups=store.wakeups,
+            flows=store.flows,
+            now=store.now,
+        ),
+    )
 
 
 def counting(store: Store, calls: Counter[str]) -> Store:

@@ -102,7 +102,10 @@ async def test_a_program_with_the_keys_reads_everything(url: str) -> None:
         fell = await one(app, "fall").enqueue(CANARY)
         rested = await one(app, "rest").enqueue(CANARY)
         heard = await one(app, "hear").using(headers={"own": "yes"}).enqueue(CANARY)
-        await drain(app)
+        concert = await one(app, "concert").enqueue(CANARY)
+        async with app.worker(queues={"default": 4}) as worker:
+            assert await concert.result(timeout=20) == CANARY
+            await worker.drain()
         assert await sung.result() == f"{CANARY} sung"
         assert await rested.result() == {"song": CANARY}
         assert await heard.result() == {"sender": CANARY, "own": "yes"}

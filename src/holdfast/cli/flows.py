@@ -13,6 +13,7 @@ from holdfast.cli.output import ago_text, counted, make_table, make_text
 from holdfast.cli.program import flows_group
 from holdfast.cli.target import CommandSession
 from holdfast.client.flows import CancelWord
+from holdfast.errors import UnknownJob
 from holdfast.flow.drawing import Format, draw
 from holdfast.flow.model import CloseWhat, FlowInfo, FlowState, NodeInfo
 from holdfast.flow.reopening import RetryPlan
@@ -20,6 +21,8 @@ from holdfast.insights.flows import FlowExplanation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from holdfast.client.client import Client
 
 COLOURS = {
     FlowState.RUNNING: "cyan",
@@ -85,17 +88,31 @@ async def show_flow(session: CommandSession, flow_id: str) -> None:
     async with session.client() as client:
         flow = await client.flows.get(flow_id)
         nodes = await client.shown.nodes(await client.flows.nodes(flow_id))
+        parent = await _parent_text(client, flow)
     document = document_of(flow) | {"nodes": msgspec.to_builtins(nodes)}
-    session.answer(document, lambda: _draw_flow(flow, nodes))
+    session.answer(document, lambda: _draw_flow(flow, nodes, parent))
 
 
-def _draw_flow(flow: FlowInfo, nodes: list[NodeInfo]) -> Iterator[RenderableType]:
+async def _parent_text(client: Client, flow: FlowInfo) -> str:
+    """The job that waits for the flow. It may be gone: it is kept by its own retention."""
+    if flow.parent is None:
+        return ""
+    try:
+        job = await client.get(flow.parent)
+    except UnknownJob:
+        return f"{flow.parent}, which is gone"
+    return f"{job.task} {job.id}, {job.state}"
+
+
+def _draw_flow(flow: FlowInfo, nodes: list[NodeInfo], parent: str) -> Iterator[RenderableType]:
     yield make_text(f"{flow.name} {flow.id}", "bold")
     states = Counter(node.state.value for node in nodes)
     shown = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     yield f"{flow.state}, started {ago_text(flow.created_at)}: {shown}"
     if flow.unique_key:
         yield f"key {flow.unique_key}"
+    if flow.parent:
+        yield f"parent {parent}"
     table = make_table("node", "=state", "task", "=job", ">attempts", "reason")
     for node in nodes[:NODES_SHOWN]:
         table.add_row(

@@ -36,7 +36,13 @@ class DeclaredTask(Task[P, R], Generic[P, R, C, V]):
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> V:
         """Run the function here and now; nothing is enqueued."""
-        return cast("V", self._handler.function(*args, **kwargs))
+        return cast("V", self.plainly(*args, **kwargs))
+
+    @property
+    def plainly(self) -> Callable[..., Any]:
+        """The function as it was written. A worker may call another that is around it."""
+        function = self._handler.function
+        return cast("Callable[..., Any]", getattr(function, "__holdfast_plainly__", function))
 
     def bound_to(self, owner: TaskOwner) -> DeclaredTask[P, R, C, V]:
         """The same task, whose jobs are enqueued by the app of `owner`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from holdfast.context import Context
 from holdfast.declaring.declared import DeclaredTask
+
+if TYPE_CHECKING:
+    from holdfast.declaring.flows import Flow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,5 +37,30 @@ class TaskDecorator:
     ) -> DeclaredTask[P, R, Concatenate[Context, P], R]: ...
     @overload
     def __call__(self, fn: Callable[P, R]) -> DeclaredTask[P, R, P, R]: ...
+    def __call__(self, fn: Callable[..., Any]) -> DeclaredTask[..., Any, ..., Any]:
+        return self._declare(fn)
+
+
+class FlowTaskDecorator:
+    """What `@app.flow_task(...)` answers with. The function returns a flow; the result of the job
+    is that of the flow, of which the types say nothing."""
+
+    def __init__(self, declare: Declare) -> None:
+        self._declare = declare
+
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[Context, P], Running[Flow]]
+    ) -> DeclaredTask[P, Any, Concatenate[Context, P], Running[Flow]]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[P, Running[Flow]]
+    ) -> DeclaredTask[P, Any, P, Running[Flow]]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[Context, P], Flow]
+    ) -> DeclaredTask[P, Any, Concatenate[Context, P], Flow]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Flow]) -> DeclaredTask[P, Any, P, Flow]: ...
     def __call__(self, fn: Callable[..., Any]) -> DeclaredTask[..., Any, ..., Any]:
         return self._declare(fn)

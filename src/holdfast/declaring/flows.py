@@ -81,6 +81,13 @@ class Flow(FlowBuilder):
         [started] = self._app.unopened_store.flows.start_within_sync(joined, [flow])
         return self._handle(flow, started)
 
+    def as_child(self, flow: FlowId) -> NewFlow:
+        """The whole graph under this id, for a job that starts it as its child."""
+        if self._ids is not None:
+            raise BadFlow(f"the flow {self.name!r} has been started: return one that is not")
+        self._ids = Ids(flow, None, {node: new_node_id(flow) for node in self._nodes})
+        return self._new_flow(None)
+
     # ------------------------------------------------------------------------------------------
 
     def _joins(self, connection: object) -> object | None:

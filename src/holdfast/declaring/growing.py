@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.context import AttemptLink, AttemptLost
+from holdfast.context import AttemptLost, Context
 from holdfast.declaring.building import FlowBuilder, upstreams
 from holdfast.declaring.nodes import KnownNode, Node
 from holdfast.errors import BadFlow
@@ -20,7 +20,7 @@ from holdfast.flow.graph import encode_graph
 from holdfast.flow.inputs import added_id
 from holdfast.flow.model import FlowId, Grown, Growth, NewEdge, NewGate, NewNode
 from holdfast.job.ids import JobId
-from holdfast.job.record import Claimed, NewJob
+from holdfast.job.record import NewJob
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
@@ -34,7 +34,6 @@ from holdfast.job.requests import (
 
 A = TypeVar("A", NodesFound, FlowGrown)
 Asking = Generator[Request, Answer, None]
-"""Yields requests, and is sent their answers: the same for both kinds of handlers."""
 
 NO_JOB = NewJob(JobId(""), "", "", "", "")
 _encoder = msgspec.json.Encoder()
@@ -44,10 +43,9 @@ class GrowingFlow(FlowBuilder):
     """Nodes that a running node adds to its flow. Nothing is written before `extend()`. A name that
     the flow has already is kept as it is, so a second attempt adds nothing twice."""
 
-    def __init__(self, job: Claimed, link: AttemptLink) -> None:
+    def __init__(self, ctx: Context) -> None:
         super().__init__()
-        self._job_of_node = job
-        self._link = link
+        self._ctx = ctx
         self._known: dict[str, KnownNode] = {}
 
     def node(self, name: str) -> KnownNode:
@@ -59,17 +57,11 @@ class GrowingFlow(FlowBuilder):
         """Add what was written down since the last call, all of it or nothing. Raises `AttemptLost`
         if the attempt is no longer this worker's own, and `BadFlow` if the flow is over, or a node
         that should wait for a new one does not wait any more."""
-        asking = self._asking()
-        request = next(asking, None)
-        while request is not None:
-            request = _sent(asking, await self._link.ask(request))
+        await self._ctx.converse(self._asking())
 
     def extend_sync(self) -> None:
         """`extend` for plain functions, in a thread or a process."""
-        asking = self._asking()
-        request = next(asking, None)
-        while request is not None:
-            request = _sent(asking, self._link.ask_sync(request))
+        self._ctx.converse_sync(self._asking())
 
     # ------------------------------------------------------------------------------------------
 
@@ -104,7 +96,7 @@ class GrowingFlow(FlowBuilder):
 
     def _growth(self, found: NodesFound, others: Mapping[str, list[Node[Any]]]) -> Growth:
         """What is new to the flow. What a kept node comes before waits for it already."""
-        by = self._job_of_node
+        by = self._ctx.job
         ids: dict[Node[Any], JobId] = {
             node: JobId(found.nodes.get(node.name) or added_id(by.id, node.name))
             for node in (*self._nodes, *self._known.values())
@@ -128,13 +120,14 @@ class GrowingFlow(FlowBuilder):
     def _made(
         self, flow: FlowId, nodes: tuple[NewNode, ...], gates: dict[JobId, tuple[NewGate, ...]]
     ) -> Growth:
-        by, graph = self._job_of_node, encode_graph(nodes, gates)
-        return Growth(flow=flow, by=by.id, fence=by.fence, nodes=nodes, gates=gates, graph=graph)
+        ctx, graph = self._ctx, encode_graph(nodes, gates)
+        by, fence = ctx.job.id, ctx.fence
+        return Growth(flow=flow, by=by, fence=fence, nodes=nodes, gates=gates, graph=graph)
 
     def _granted(self, answer: Answer, kind: type[A]) -> A:
         match answer:
             case AttemptGone():
-                raise AttemptLost(self._job_of_node.id, self._job_of_node.fence)
+                raise AttemptLost(self._ctx.job.id, self._ctx.fence)
             case RequestRefused(message):
                 raise BadFlow(message)
             case _ if isinstance(answer, kind):
@@ -146,7 +139,7 @@ class GrowingFlow(FlowBuilder):
             case Grown.GROWN:
                 return
             case Grown.NOT_HELD:
-                raise AttemptLost(self._job_of_node.id, self._job_of_node.fence)
+                raise AttemptLost(self._ctx.job.id, self._ctx.fence)
             case Grown.OVER:
                 raise BadFlow("nothing can be added: the flow is over, or is being cancelled")
             case Grown.TARGET_GONE:
@@ -159,10 +152,3 @@ class GrowingFlow(FlowBuilder):
 
 def others_of(others: Mapping[str, list[Node[Any]]]) -> set[Node[Any]]:
     return {node for some in others.values() for node in some}
-
-
-def _sent(asking: Asking, answer: Answer) -> Request | None:
-    try:
-        return asking.send(answer)
-    except StopIteration:
-        return None

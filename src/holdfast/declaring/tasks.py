@@ -33,9 +33,9 @@ from typing import (
     overload,
 )
 
-from holdfast.context import AttemptLink, Context, GrowsFlow, on_growth
+from holdfast.context import Context, GrowsFlow, on_growth
 from holdfast.declaring.declared import DeclaredTask
-from holdfast.declaring.decorator import Running, TaskDecorator
+from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
 from holdfast.enqueue.options import EnqueueOptions, JobOptions
 from holdfast.errors import BadOption, NotIncluded, UnknownTask
@@ -47,7 +47,6 @@ from holdfast.schedule.providers import Providers
 from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
-    from holdfast.job.record import Claimed
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
 
@@ -60,10 +59,10 @@ OF_ONE_CALL = ("id", "connection", "delay", "run_at")
 """Options that make sense for one call, and not for every task of a set."""
 
 
-def _growing(job: Claimed, link: AttemptLink) -> GrowsFlow:
+def _growing(ctx: Context) -> GrowsFlow:
     from holdfast.declaring.growing import GrowingFlow  # few handlers add to their flows
 
-    return cast("GrowsFlow", GrowingFlow(job, link))  # whoever calls `add` has a `Task`
+    return cast("GrowsFlow", GrowingFlow(ctx))  # whoever calls `add` has a `Task`
 
 
 on_growth(_growing)
@@ -147,6 +146,25 @@ class Tasks:
         chosen = self._options.using(options)
         declare = TaskDecorator(partial(self._declare, name, process, former, hidden, chosen))
         return declare if fn is None else declare(fn)
+
+    def flow_task(
+        self,
+        *,
+        name: str | None = None,
+        process: bool = False,
+        also: Iterable[str] = (),
+        redact: Iterable[str] = (),
+        **options: Unpack[EnqueueOptions],
+    ) -> FlowTaskDecorator:
+        """Make a function a task that returns a flow: `@app.flow_task()`. The flow is started as a
+        child of the job, and the job lives as long as the flow: it gives its slot back, and ends as
+        the flow does, with the flow's result. A cancel of the job cancels the flow."""
+        from holdfast.declaring.flow_tasks import running_flow  # few programs declare any
+
+        declare = self.task(name=name, process=process, also=also, redact=redact, **options)
+        return FlowTaskDecorator(
+            lambda fn: declare(running_flow(fn.plainly if isinstance(fn, DeclaredTask) else fn))
+        )
 
     def _declare(
         self,

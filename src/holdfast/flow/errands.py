@@ -1,4 +1,5 @@
-"""Does what a write to a flow owes: cancels of losers and of a flow's nodes, and cut-off cascades.
+"""Does what a write to a flow owes: cancels of losers and of a flow's nodes, cut-off cascades, and
+the ends of parents.
 
 An errand is a row that the deciding transaction wrote. Whoever hears of it first does it; a crash
 leaves it to the next one. Every change is guarded by the fences of the jobs, so two that do the
@@ -14,6 +15,7 @@ from holdfast.background.cancelling import cancel_jobs
 from holdfast.flow.graph import Graph
 from holdfast.flow.losers import losers_of
 from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
+from holdfast.flow.parents import end_parent
 from holdfast.job.ids import JobId
 from holdfast.job.state import LIVE, WAITING, JobState
 from holdfast.store.contract.store import Store
@@ -30,8 +32,8 @@ MEANT = {
 """The states of the nodes that a cancel of a flow means."""
 
 
-async def do_errand(store: Store, errand: Errand) -> None:
-    """Do it, and forget it."""
+async def do_errand(store: Store, errand: Errand) -> bool:
+    """Do it, and forget it. False if it cannot be done yet, and is kept."""
     match errand.kind:
         case ErrandKind.CLOSE:
             await _close(store, errand.flow, errand.what or CloseWhat.ALL)
@@ -39,9 +41,15 @@ async def do_errand(store: Store, errand: Errand) -> None:
             await _cancel_losers(store, errand.flow, errand.job)
         case ErrandKind.SETTLE:
             await store.flows.settle([errand.flow])
+        case ErrandKind.PARENT:
+            if errand.job is not None and not await end_parent(store, errand.job):
+                return False
+        case ErrandKind.ORPHAN:
+            await store.flows.close([errand.flow], CloseWhat.ALL)
         case _:
             assert_never(errand.kind)
     await store.flows.done([errand.id])
+    return True
 
 
 async def _close(store: Store, flow: FlowId, what: CloseWhat) -> None:

@@ -36,6 +36,13 @@ def new_node_id(flow: FlowId) -> JobId:
     return JobId(f"{str(uuid_utils.uuid7())[:-3]}{flow[-3:]}")
 
 
+def child_flow_id(parent: JobId) -> FlowId:
+    """The id of the flow that a job starts as its child: that of the job, with the digit of another
+    version. So every attempt of the job means the same flow, which lies in the job's partition.
+    `lua/parts/release.lua` makes the same id."""
+    return FlowId(f"{parent[:14]}8{parent[15:]}")
+
+
 class FlowState(StrEnum):
     """`PAUSED`: what is ready goes on, and nothing more is released. `CANCELLING`: somebody asked
     to cancel it, nothing is released any more, and some of its nodes are still live."""
@@ -123,7 +130,7 @@ class NewNode(msgspec.Struct, frozen=True, gc=False):
 class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
     """A whole graph. `graph` is JSON for those who show it; no store reads it. `keep` has the
     seconds that the ended flow is kept, by its state; None for ever. `parent` is a job that waits
-    for the flow."""
+    for the flow, and `fence` that of its running attempt, which starts the flow."""
 
     id: FlowId
     name: str
@@ -133,6 +140,7 @@ class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     keep: dict[FlowState, float | None] = {}
     parent: JobId | None = None
+    fence: int = 0
 
 
 class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,6 +254,8 @@ class ErrandKind(StrEnum):
     LOSERS = "losers"  # a gate of `job` was met: cancel what only it needed
     CLOSE = "close"  # the flow is being cancelled: cancel the nodes that are meant
     SETTLE = "settle"  # too many nodes were skipped at once: `Flows.settle` goes on
+    PARENT = "parent"  # the flow is over: end `job`, its parent
+    ORPHAN = "orphan"  # its parent `job` has ended: cancel the flow
 
 
 class Errand(msgspec.Struct, frozen=True):

@@ -50,8 +50,8 @@ def end_of(error: BaseException) -> End:
             return Snoozed(seconds, until)
         case Throttled(retry_after=seconds):
             return WasThrottled(seconds, clean(describe(error), MESSAGE_LIMIT))
-        case Suspend(seconds=seconds):
-            return WasSuspended(seconds)
+        case Suspend(seconds=seconds, reason=reason):
+            return WasSuspended(seconds, reason)
         case EndedInChild(end=end):
             return end
         case _:

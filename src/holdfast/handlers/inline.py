@@ -24,11 +24,13 @@ from holdfast.job.record import Claimed, NewJob, Progress
 from holdfast.job.requests import (
     Answer,
     ExtendFlow,
+    FindChild,
     FindNodes,
     ProgressKept,
     ReportProgress,
     Request,
     RequestRefused,
+    StartChild,
 )
 
 NO_FLOW = "this job runs without a worker, and no flow has it: start its flow in a store"
@@ -78,7 +80,7 @@ class InlineAttempt:
             case ReportProgress(progress):
                 self.reports.append(progress)
                 return ProgressKept()
-            case FindNodes() | ExtendFlow():
+            case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                 return RequestRefused(NO_FLOW)
         assert_never(request)
 

@@ -29,6 +29,7 @@ from holdfast.insights.checks import (
     check_waiting,
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
+from holdfast.insights.flow_checks import check_parents
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
 from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
@@ -89,6 +90,7 @@ async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> li
         *await check_policies(store),
         *await check_schedules(store, workforce.workers, workforce.now),
         *await check_operations(store, workforce.now),
+        *await check_parents(store),
     ]
 
 

@@ -14,7 +14,7 @@ from typing import assert_never
 import msgspec
 
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
-from holdfast.insights.flows import about_node
+from holdfast.insights.flows import about_node, child_of
 from holdfast.job.checks import PRIORITY_LIMIT
 from holdfast.job.outcome import has_started_in_time
 from holdfast.job.policy import readable_part
@@ -66,7 +66,7 @@ async def explain(store: Store, job: Job) -> Explanation:
         case JobState.SCHEDULED:
             reasons += _about_scheduled(job, now, await store.workers.find())
         case JobState.SUSPENDED:
-            reasons += _about_suspended(job, now)
+            reasons += await _about_flow(store, job) or _about_suspended(job, now)
         case JobState.RUNNING:
             reasons += _about_running(job, await store.workers.find())
         case JobState.BLOCKED:
@@ -130,6 +130,19 @@ def _about_scheduled(job: Job, now: datetime, workers: list[WorkerInfo]) -> list
         return [Reason("not-promoted", fact, Who.WORKER, "the next sweep promotes it")]
     fact = f"{fact}: no worker is alive"
     return [Reason("no-workers", fact, Who.OPERATOR, "start a worker", START_WORKER)]
+
+
+async def _about_flow(store: Store, job: Job) -> list[Reason]:
+    """The flow that a suspended job waits for, if it has started one."""
+    flow = await child_of(store, job)
+    if flow is None:
+        return []
+    done = f"{flow.total - flow.open} of {flow.total} nodes are done"
+    fact = f"it waits for flow {flow.name!r} ({flow.id}): {flow.state}, {done}"
+    if flow.ended:
+        return [Reason("waits-for-flow", fact, Who.WORKER, "a live worker ends it in a moment")]
+    advice = f"see what the flow waits for: holdfast flows explain {flow.id}"
+    return [Reason("waits-for-flow", fact, Who.WORKER, advice, _on_job(Verb.CANCEL, job))]
 
 
 def _about_suspended(job: Job, now: datetime) -> list[Reason]:

@@ -16,10 +16,12 @@ from holdfast.flow.model import (
     GateInfo,
     NewEdge,
     NodeInfo,
+    child_flow_id,
 )
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.store import Store
 
 CAUSES_SHOWN = 5
@@ -81,6 +83,13 @@ async def about_node(store: Store, job: Job) -> str | None:
     by_id = {node.job_id: node for node in nodes}
     text = gates_text(told.flow_state, by_id[job.id], by_id) if job.id in by_id else ""
     return f"node {told.name!r} of flow {told.flow_name!r} {text}"
+
+
+async def child_of(store: Store, job: Job) -> FlowInfo | None:
+    """The flow that the job has started as its child."""
+    if not job.ties & Tie.PARENT:
+        return None
+    return next(iter(await store.flows.get([child_flow_id(job.id)])), None)
 
 
 def gates_text(flow: FlowState, node: NodeInfo, nodes: Mapping[JobId, NodeInfo]) -> str:

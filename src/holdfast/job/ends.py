@@ -88,6 +88,8 @@ class Throttled(AttemptEnd):
 class Suspend(AttemptEnd):
     """Give up the slot until resumed, or until `seconds` have passed; same attempt after."""
 
+    reason = "suspended"
+
     def __init__(self, seconds: float | timedelta | None = None) -> None:
         self.seconds = None if seconds is None else _asked("Suspend", seconds)
         super().__init__("suspended" if seconds is None else f"suspended for {self.seconds:g} s")
@@ -148,6 +150,7 @@ class WasThrottled(msgspec.Struct, frozen=True, tag=True):
 
 class WasSuspended(msgspec.Struct, frozen=True, tag=True):
     seconds: float | None
+    reason: str = "suspended"
 
 
 class HandedBack(msgspec.Struct, frozen=True, tag=True):

@@ -166,9 +166,9 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case WasThrottled(retry_after, message):
             wait, reason = _wait(retry_after), clean(f"throttled: {message}", MESSAGE_LIMIT)
             return move.waiting(JobState.SCHEDULED, wait, reason, What.THROTTLED, cool=wait)
-        case WasSuspended(seconds):
+        case WasSuspended(seconds, reason):
             wake = None if seconds is None else _wait(seconds)
-            return move.waiting(JobState.SUSPENDED, wake, "suspended", What.SUSPENDED)
+            return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
         case HandedBack():
             return move.waiting(JobState.READY, None, "handed back", What.HANDED_BACK)
         case PutOff(seconds, why):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.record import Progress
 
 
@@ -33,7 +34,17 @@ class ExtendFlow(msgspec.Struct, frozen=True, tag=True):
     growth: str
 
 
-Request = ReportProgress | FindNodes | ExtendFlow
+class FindChild(msgspec.Struct, frozen=True, tag=True):
+    """Has an earlier attempt of the job started a flow, and how has that ended?"""
+
+
+class StartChild(msgspec.Struct, frozen=True, tag=True):
+    """Start this flow as the child of the job: a `holdfast.flow.model.NewFlow` as JSON."""
+
+    flow: str
+
+
+Request = ReportProgress | FindNodes | ExtendFlow | FindChild | StartChild
 
 
 class ProgressKept(msgspec.Struct, frozen=True, tag=True):
@@ -54,6 +65,14 @@ class FlowGrown(msgspec.Struct, frozen=True, tag=True):
     how: str
 
 
+class ChildFound(msgspec.Struct, frozen=True, tag=True):
+    """The flow that the job has started, or starts now; None if there is none. `end`: what its end
+    means for the job; None while it is live."""
+
+    flow: str | None
+    end: Returned | Raised | Cancelled | None = None
+
+
 class AttemptGone(msgspec.Struct, frozen=True, tag=True):
     """Nothing was done: the attempt is no longer this worker's own. It may answer any request."""
 
@@ -64,4 +83,4 @@ class RequestRefused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Answer = ProgressKept | NodesFound | FlowGrown | AttemptGone | RequestRefused
+Answer = ProgressKept | NodesFound | FlowGrown | ChildFound | AttemptGone | RequestRefused

@@ -38,7 +38,8 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     S.RUNNING: frozenset(
         LIVE - {S.BLOCKED, S.RUNNING} | {S.SUCCEEDED, S.FAILED, S.CANCELLED, S.EXPIRED, S.SKIPPED}
     ),
-    S.SUSPENDED: frozenset({S.READY, S.CANCELLED, S.EXPIRED}),
+    # A job that waits for its flow ends as the flow does.
+    S.SUSPENDED: frozenset({S.READY, S.SUCCEEDED, S.FAILED, S.CANCELLED, S.EXPIRED}),
     # An ended job never changes, except by an operator's requeue.
     **{ended: frozenset({S.READY}) for ended in ENDED},
 }

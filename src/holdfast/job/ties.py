@@ -17,6 +17,7 @@ class Tie(IntFlag):
     PERMITS = 2  # its claim counts against limits, and its end gives back
     RESERVATION = 4  # it has reserved a part of a budget, which its end settles
     WATCHED = 8  # everything that happens to it is written down
+    PARENT = 16  # it has started a flow, which its end cancels
 
 
 NO_TIES = 0

@@ -6,11 +6,15 @@ for errands whose wakeup was lost, or whose doer died.
 
 from __future__ import annotations
 
+import asyncio
+
 from holdfast.background.counters import Swept
 from holdfast.background.reconciler import Reconciler
 from holdfast.flow.errands import do_errand
 from holdfast.flow.model import Errand
 from holdfast.job.ids import JobId
+
+LOOK_AGAIN_SECONDS = 0.2
 
 
 class ErrandsReconciler(Reconciler):
@@ -38,9 +42,11 @@ class ErrandsReconciler(Reconciler):
         if self.failures.skips(name):
             return Swept(skipped=1)
         try:
-            await do_errand(self.store, errand)
+            is_done = await do_errand(self.store, errand)
         except Exception as error:  # noqa: BLE001 - counted and reported; the others go on
             blamed[name] = error
             return Swept(failed=1)
         self.failures.succeeded(name)
-        return Swept(mended=1)
+        if not is_done:  # a job runs, and will give its slot back in a moment
+            asyncio.get_running_loop().call_later(LOOK_AGAIN_SECONDS, self.wake)
+        return Swept(mended=int(is_done))

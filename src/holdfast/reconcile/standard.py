@@ -14,6 +14,7 @@ from holdfast.reconcile.deadline import DeadlineReconciler
 from holdfast.reconcile.errands import ErrandsReconciler
 from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from holdfast.reconcile.lapsed_leases import LapsedLeasesReconciler
+from holdfast.reconcile.parent_drift import ParentDriftReconciler
 from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.rollup import RollupReconciler
@@ -35,6 +36,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     RollupReconciler,
     ErrandsReconciler,
     FlowDriftReconciler,
+    ParentDriftReconciler,
 )
 
 

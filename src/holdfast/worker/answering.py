@@ -15,11 +15,13 @@ from holdfast.job.requests import (
     Answer,
     AttemptGone,
     ExtendFlow,
+    FindChild,
     FindNodes,
     ProgressKept,
     ReportProgress,
     Request,
     RequestRefused,
+    StartChild,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
@@ -49,7 +51,7 @@ class Answering:
                 case ReportProgress(progress):
                     report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
                     return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
-                case FindNodes() | ExtendFlow():
+                case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)
                     return await self._at_last(attempt, FLOWS, asked)
                 case _:

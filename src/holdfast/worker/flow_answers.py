@@ -7,13 +7,26 @@ import msgspec
 from holdfast.errors import BadFlow
 from holdfast.flow.graph import Graph
 from holdfast.flow.growing import require_no_cycle_with
-from holdfast.flow.model import Growth, NodeInput
+from holdfast.flow.model import FLOW_ENDED, Growth, NewFlow, NodeInput, child_flow_id
+from holdfast.flow.parents import end_of
 from holdfast.job.ids import JobId
-from holdfast.job.requests import Answer, ExtendFlow, FindNodes, FlowGrown, NodesFound
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    ChildFound,
+    ExtendFlow,
+    FindChild,
+    FindNodes,
+    FlowGrown,
+    NodesFound,
+    StartChild,
+)
+from holdfast.job.ties import Tie
 from holdfast.store.contract.store import Store
 from holdfast.worker.attempt import Attempt
 
-FlowRequest = FindNodes | ExtendFlow
+FlowRequest = FindNodes | ExtendFlow | FindChild | StartChild
+_flow = msgspec.json.Decoder(NewFlow)
 _growth = msgspec.json.Decoder(Growth)
 
 
@@ -29,6 +42,10 @@ class FlowAnswers:
                 return await self._found(attempt, names)
             case ExtendFlow(growth):
                 return await self._grown(attempt, _growth.decode(growth))
+            case FindChild():
+                return await self._child_of(attempt)
+            case StartChild(flow):
+                return await self._start_child(attempt, _flow.decode(flow))
 
     async def _found(self, attempt: Attempt, names: tuple[str, ...]) -> NodesFound:
         told = await self._of(attempt.job.id)
@@ -44,6 +61,28 @@ class FlowAnswers:
             require_no_cycle_with(graph, growth)
         [grown] = await self._store.flows.extend([growth])
         return FlowGrown(grown.value)
+
+    async def _child_of(self, attempt: Attempt) -> ChildFound:
+        for flow in await self._store.flows.get([child_flow_id(attempt.job.id)]):
+            ended = flow.state in FLOW_ENDED
+            return ChildFound(flow.id, await end_of(self._store, flow) if ended else None)
+        return ChildFound(None)
+
+    async def _start_child(self, attempt: Attempt, given: NewFlow) -> Answer:
+        """From here on the end of the job cancels the flow, so the attempt has the tie too."""
+        job = attempt.job
+        flow = msgspec.structs.replace(
+            given, id=child_flow_id(job.id), parent=job.id, fence=job.fence
+        )
+        [started] = await self._store.flows.start([flow])
+        match started.how:
+            case "created":
+                attempt.job = msgspec.structs.replace(job, ties=job.ties | Tie.PARENT)
+                return ChildFound(flow.id)
+            case "not held":
+                return AttemptGone()
+            case "taken" | "existing":
+                raise BadFlow(f"job {job.id} has started another flow before: {started.id}")
 
     async def _of(self, job: JobId) -> NodeInput:
         told = (await self._store.flows.inputs([job])).get(job)

@@ -24,13 +24,16 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 
+StartWord = Literal["created", "existing", "taken", "not held"]
+
 
 class Started(msgspec.Struct, frozen=True):
     """What became of a NewFlow. `existing`: a live flow has its unique key, and `id` is that
-    flow's. `taken`: the id belongs to another flow, and nothing was written."""
+    flow's. `taken`: the id belongs to another flow, and nothing was written. `not held`: nothing
+    was written, because its parent does not run with that fence."""
 
     id: FlowId
-    how: Literal["created", "existing", "taken"]
+    how: StartWord
 
 
 class FlowFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +68,10 @@ class Flows(Protocol):
     that reason, makes its gate's skip count as bad; a lost edge whose upstream succeeded, was
     cancelled or skipped itself does not.)
 
+    A flow with a `parent` is started by that job, which gets the tie `PARENT`. The end of the flow
+    writes the errand `PARENT`, and a flow is not pruned before that is done. The end of the job,
+    whatever it is, writes the errand `ORPHAN` if the flow is live.
+
     In a flow that is paused or cancelling nothing is released and nothing is skipped: gates go on
     to count. A node is kept as long as its flow: retention of jobs, `delete` and `requeue` leave
     it alone.
@@ -73,7 +80,8 @@ class Flows(Protocol):
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
         """Insert whole graphs, each with its jobs, gates and edges in one transaction or script. A
         flow that is there already, by its id and name or by its unique key among live flows,
-        changes nothing. Nodes without gates are ready at once, or scheduled."""
+        changes nothing. Nodes without gates are ready at once, or scheduled. A flow with a parent
+        is written only while the parent runs with its fence."""
         ...
 
     async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:

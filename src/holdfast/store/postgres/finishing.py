@@ -30,7 +30,7 @@ from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
-from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
+from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, orphan, settle
 
 LEASE_TRY_SECONDS = 0.1
 """How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
@@ -163,6 +163,8 @@ class PostgresFinishing(JobVerbs):
             steps.append(self._settle)
             if asked.nodes:
                 steps.append(self._succeed_nodes)
+        if any(move.ties & Tie.PARENT for move in asked.others):
+            steps.append(self._orphan)
         if any(move.cool is not None for move in asked.others):
             steps.append(self._throttle)
         return steps
@@ -203,6 +205,17 @@ class PostgresFinishing(JobVerbs):
         idle = [job for job in ended if sources[job] is JobState.BLOCKED]
         if ended:
             await settle(session, self._connections, Settling(ended, are_new=True, idle=idle))
+
+    async def _orphan(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Owe the cancel of the flows of parents that have ended."""
+        ended = [
+            move.id
+            for move in asked.others
+            if move.ties & Tie.PARENT
+            and (verdict := moved.verdicts.get(move.id))
+            and verdict.state in ENDED
+        ]
+        await orphan(session, self._connections.clock.override(), self._channel, ended)
 
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.flow.model import FlowId, NewFlow, NewGate, NewNode
 from holdfast.job.ids import JobId
+from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import Started
 from holdfast.store.postgres.batch import RunsScripts
 from holdfast.store.postgres.body import array_literal
@@ -65,6 +66,11 @@ async def start_on(
     first = {flow.id: flow for flow in reversed(flows)}
     answers: dict[FlowId, Started] = {}
     left = list(first.values())[::-1]
+    if children := {flow.id: flow for flow in left if flow.parent is not None}:
+        unheld = [children[one] for one in await _unheld(on, children.values())]
+        answers.update((flow.id, Started(flow.id, "not held")) for flow in unheld)
+        answers.update(await _known(on, unheld))
+        left = [flow for flow in left if flow.id not in answers]
     while left:
         created = await _insert(on, connections, left, key_wait)
         answers.update((one, Started(one, "created")) for one in created)
@@ -76,6 +82,15 @@ async def start_on(
         answers[flow.id] if flow.name == first[flow.id].name else Started(flow.id, "taken")
         for flow in flows
     ]
+
+
+async def _unheld(on: RunsScripts, flows: Collection[NewFlow]) -> list[FlowId]:
+    """Tie the parents of these flows to them. Answers with the flows whose parent does not run with
+    its fence."""
+    parents, fences = [flow.parent for flow in flows], [flow.fence for flow in flows]
+    found = await on.fetch("flows/hold", parents, fences, int(Tie.PARENT))
+    held = {row[0] for row in found}
+    return [flow.id for flow in flows if flow.parent not in held]
 
 
 async def _insert(

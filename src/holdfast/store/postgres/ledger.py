@@ -10,10 +10,12 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import NewJob
 from holdfast.job.text import MESSAGE_LIMIT, clean
+from holdfast.job.ties import Tie
 from holdfast.schedule.model import Decision, Plan
 from holdfast.store.postgres.connection import Connections, Session
 from holdfast.store.postgres.held_keys import keys_of, unless_held
 from holdfast.store.postgres.inserting import insert_on
+from holdfast.store.postgres.settling import orphan
 
 FORMER_JOBS_CHECKED = 100
 """How many jobs of a scope's former plans are checked for an end when the scope gets a new one."""
@@ -36,7 +38,7 @@ async def record(connections: Connections, plans: Sequence[Plan]) -> list[bool]:
         ours = [plans[index] for index in sorted(written)]
         if jobs := [job for job in map(_job, ours) if job is not None]:
             await insert_on(session, connections, jobs)
-        await _cancel(session, connections.options.channel, ours)
+        await _cancel(session, connections, ours)
         return written | (await _recorded(session, plans) if again else set())
 
     keys = keys_of([job for plan in plans if (job := _job(plan)) is not None])
@@ -101,7 +103,7 @@ def _job(plan: Plan) -> NewJob | None:
     return plan.job if plan.decision is Decision.FIRED else None
 
 
-async def _cancel(session: Session, channel: str, plans: Sequence[Plan]) -> None:
+async def _cancel(session: Session, connections: Connections, plans: Sequence[Plan]) -> None:
     """End the predecessors that wait, and ask those that run. A job that was handed back in between
     waits again, so the jobs that neither step found are looked for once more."""
     whys: dict[JobId, str] = {}
@@ -110,18 +112,22 @@ async def _cancel(session: Session, channel: str, plans: Sequence[Plan]) -> None
             told = f"replaced by the plan of {plan.at.astimezone(UTC).isoformat()}"
             whys.setdefault(job_id, told)
     if whys:
-        await _end_waiting(session, whys)
+        await _end_waiting(session, connections, whys)
     if whys:
         ids, told_of = sorted(whys), [whys[job_id] for job_id in sorted(whys)]
+        channel = connections.options.channel
         for row in await session.timed("jobs/request_cancel", channel, ids, None, told_of):
             del whys[JobId(str(row["job_id"]))]
     if whys:
-        await _end_waiting(session, whys)
+        await _end_waiting(session, connections, whys)
 
 
-async def _end_waiting(session: Session, whys: dict[JobId, str]) -> None:
+async def _end_waiting(session: Session, connections: Connections, whys: dict[JobId, str]) -> None:
     """End the jobs of `whys` that wait, and take them out of it."""
     ids = sorted(whys)
     values = (ids, [whys[job_id] for job_id in ids], Retention().other)
-    for row in await session.timed("jobs/replace", *values):
+    ended = await session.timed("jobs/replace", *values)
+    for row in ended:
         del whys[JobId(row["job_id"])]
+    parents = [JobId(row["job_id"]) for row in ended if row["ties"] & Tie.PARENT]
+    await orphan(session, connections.clock.override(), connections.options.channel, parents)

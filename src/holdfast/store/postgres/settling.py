@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.flow.model import CASCADE_LIMIT, FlowId
+from holdfast.flow.model import CASCADE_LIMIT, FlowId, child_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.store.postgres.batch import RunsScripts
 from holdfast.store.postgres.connection import Connections, Session
 
 FLOW_TRY_SECONDS = 0.25
@@ -38,6 +39,14 @@ class Settling:
 async def lock(session: Session, flows: Sequence[FlowId]) -> None:
     """Lock flows in order of id. Every verb that changes flows begins with it."""
     await session.fetch("flows/lock", list(flows))
+
+
+async def orphan(on: RunsScripts, now: object, channel: str, parents: Sequence[JobId]) -> None:
+    """These jobs have ended: owe the cancel of flows that they started and that are live. It is a
+    statement of its own, so it sees a flow that was started while the end waited for the job."""
+    if parents:
+        flows = [child_flow_id(job) for job in parents]
+        await on.fetch("flows/orphan", now, channel, flows, list(parents))
 
 
 async def settle(session: Session, connections: Connections, what: Settling) -> None:

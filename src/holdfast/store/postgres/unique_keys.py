@@ -15,9 +15,11 @@ from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import WAITING, JobState
+from holdfast.job.ties import Tie
 from holdfast.job.unique import Unique
 from holdfast.store.postgres.batch import Batch, columns
 from holdfast.store.postgres.body import array_literal
+from holdfast.store.postgres.settling import orphan
 
 PUSHABLE = frozenset({JobState.READY.value, JobState.SCHEDULED.value})
 """Where a holder can be made due at another time."""
@@ -102,8 +104,11 @@ class _DistinctKeys:
         holders = sorted(replaced)
         whys = [f"replaced by {replaced[holder].id}" for holder in holders]
         values = (self._batch.now, holders, whys, Retention().other)
-        for row in await self._batch.on.fetch("jobs/replace", *values):
+        ended = await self._batch.on.fetch("jobs/replace", *values)
+        for row in ended:
             self._replacing.add(replaced[row[0]].id)
+        parents = [JobId(job) for job, ties in ended if ties & Tie.PARENT]
+        await orphan(self._batch.on, self._batch.now, self._batch.channel, parents)
 
     async def _push(self, pushed: dict[str, NewJob]) -> None:
         """Give the holders the arguments of the new call and make them due at its time; a blocked

@@ -31,6 +31,7 @@ from holdfast.flow.model import (
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.borrowing import run_without_loop
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
@@ -183,6 +184,10 @@ def start(tx: Transaction, flow: NewFlow) -> Started:
     if flow.unique_key is not None:
         for (holder,) in tx.rows(sql["holder"], (flow.unique_key,)):
             return Started(FlowId(holder), "existing")
+    if flow.parent is not None:
+        held = (int(Tie.PARENT), flow.parent, flow.fence)
+        if not tx.changed(sql["hold parent"], held):
+            return Started(flow.id, "not held")
     values = {
         "id": flow.id,
         "name": flow.name,

@@ -21,7 +21,7 @@ from holdfast.store.sqlite.happenings import NewHappening, tell
 from holdfast.store.sqlite.places import Narrow, leave, line_up, note_return, wait_untimed
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import steps
-from holdfast.store.sqlite.settling import settle
+from holdfast.store.sqlite.settling import orphan, settle
 from holdfast.store.sqlite.transaction import Row, Transaction
 
 
@@ -122,6 +122,14 @@ def _is_end_of_node(move: Move) -> bool:
 
 def _settle_flows(tx: Transaction, moves: Sequence[Move]) -> None:
     settle(tx, {move.transition.id: move.transition.to for move in moves})
+
+
+def _is_end_of_parent(move: Move) -> bool:
+    return move.ends and bool(move.job.narrow.ties & Tie.PARENT)
+
+
+def _orphan_flows(tx: Transaction, moves: Sequence[Move]) -> None:
+    orphan(tx, [move.transition.id for move in moves])
 
 
 def _leave_places(tx: Transaction, moves: Sequence[Move]) -> None:
@@ -248,6 +256,7 @@ STEPS: tuple[tuple[_Guard, _Step], ...] = (
     (lambda move: move.transition.error is not None, _count_failures),
     (lambda move: move.transition.cool is not None, _cool_queues),
     (_is_end_of_node, _settle_flows),
+    (_is_end_of_parent, _orphan_flows),
 )
 """The steps, in order, each with a guard that says which moves it concerns. A step that only
 jobs with ties need has `move.job.narrow.ties` in its guard."""

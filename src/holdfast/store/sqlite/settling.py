@@ -21,6 +21,7 @@ from holdfast.flow.model import (
     FlowId,
     FlowState,
     Losers,
+    child_flow_id,
     is_bad_end,
     state_at_end,
 )
@@ -129,7 +130,16 @@ def end_flow(tx: Transaction, flow: str, state: FlowState, keep: str) -> None:
         "now": tx.now,
         "expires_at": None if kept is None else after(tx.now, kept),
     }
-    tx.run(steps("flows/settle")["end"], values)
+    for (parent,) in tx.rows(steps("flows/settle")["end"], values):
+        if parent is not None:
+            owe(tx, FlowId(flow), ErrandKind.PARENT, JobId(parent))
+
+
+def orphan(tx: Transaction, parents: Iterable[JobId]) -> None:
+    """These jobs have ended: owe the cancel of flows that they started and that are live."""
+    children = {child_flow_id(parent): parent for parent in parents}
+    for (flow,) in tx.rows(steps("flows/settle")["live"], (to_json(children),)):
+        owe(tx, flow, ErrandKind.ORPHAN, children[flow])
 
 
 def _decide(

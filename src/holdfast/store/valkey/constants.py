@@ -51,6 +51,7 @@ def constants() -> dict[str, str]:
         "BITS": _table({state: str(bit) for state, bit in BITS.items()}),
         "CASCADE_LIMIT": str(CASCADE_LIMIT),
         "TIE_NODE": str(int(Tie.NODE)),
+        "TIE_PARENT": str(int(Tie.PARENT)),
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FIRST_KEPT": str(FIRST_KEPT),
         "NEWEST_KEPT": str(NEWEST_KEPT),

@@ -95,7 +95,8 @@ def new_flow_row(flow: NewFlow, tag: str, indexes: Indexes) -> NewFlowRow:
         keep_failed=_seconds(flow.keep.get(FlowState.FAILED)),
         keep_cancelled=_seconds(flow.keep.get(FlowState.CANCELLED)),
     )
-    return NewFlowRow(flow.id, row, flow.graph, new_nodes_row(flow.id, flow.nodes, tag, indexes))
+    nodes = new_nodes_row(flow.id, flow.nodes, tag, indexes)
+    return NewFlowRow(flow.id, row, flow.graph, nodes, flow.fence)
 
 
 def growth_row(growth: Growth, tag: str) -> GrowthRow:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from holdfast.errors import BadOption, NotCapable
 from holdfast.flow.kept import without_known
@@ -25,7 +25,7 @@ from holdfast.flow.model import (
     Reopening,
 )
 from holdfast.job.ids import JobId, partition_bits
-from holdfast.store.contract.flows import Started
+from holdfast.store.contract.flows import Started, StartWord
 from holdfast.store.contract.records import Capability
 from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
@@ -35,8 +35,6 @@ from holdfast.store.valkey.replies import paired
 
 START_BATCH = 500  # nodes of one script, unless one flow has more
 PRUNE_BATCH = 1_000
-
-How = Literal["created", "existing", "taken"]
 
 
 class Placed(NamedTuple):
@@ -76,7 +74,7 @@ class ValkeyFlows(ValkeyFlowReading):
             given = {"arrival": base, "flows": rows}
             answer = await self._connections.call("flows/start", partition, given)
             for one, (flow, how) in zip(bite, paired(answer), strict=True):
-                found[one.n] = Started(FlowId(flow), cast("How", how.decode()))
+                found[one.n] = Started(FlowId(flow), cast("StartWord", how.decode()))
 
         await self._connections.in_order([partial(start, bite) for bite in _bites(flows)])
 
@@ -215,6 +213,8 @@ def require_one_partition(connections: Connections, flow: NewFlow) -> None:
             "where its key does (leave the id out)",
             flow.id,
         )
+    if flow.parent is not None:
+        require_beside_flow(connections, flow.id, [flow.parent])
     require_beside_keys(connections, [node.job for node in flow.nodes])
     require_beside_flow(connections, flow.id, (node.job.id for node in flow.nodes))
 
@@ -224,7 +224,8 @@ def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[Jo
     for job_id in ids:
         if connections.partition_of(job_id) != place:
             raise BadOption(
-                f"id of a node of the flow {flow}",
-                "one that new_node_id(flow) mints: a flow and its nodes lie in one partition",
+                f"id of a job of the flow {flow}",
+                "one that new_node_id(flow) mints: a flow lies in one partition with its nodes, "
+                "and beside its parent (child_flow_id)",
                 job_id,
             )

@@ -394,12 +394,13 @@ class NewNodesRow(msgspec.Struct, array_like=True):
 
 
 class NewFlowRow(msgspec.Struct, array_like=True):
-    """One flow to start."""
+    """One flow to start. `fence`: that of its parent, if it has one."""
 
     id: str
     row: FlowRow
     graph: str
     nodes: NewNodesRow
+    fence: int
 
 
 class GrowthRow(msgspec.Struct, array_like=True):

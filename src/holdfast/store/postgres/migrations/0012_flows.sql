@@ -153,6 +153,7 @@ declare
     found record;
     gone record;
     skips int := 0;
+    owed int;
 begin
     if idle <> '{}' then
         delete from {{schema}}.gate where job_id = any (idle);
@@ -361,15 +362,24 @@ begin
         end if;
     end loop;
     if quiet <> '{}' then
-        update {{schema}}.flow
-        set state = over.state, finished_at = now,
-            expires_at = now + (keep ->> over.state)::float8 * interval '1 second'
-        from (
-            select id, case when cancel_asked then 'cancelled' when failed > 0 then 'failed'
-                else 'succeeded' end as state
-            from {{schema}}.flow where id = any (quiet) and open = 0 and finished_at is null
-        ) as over
-        where flow.id = any (quiet) and flow.id = over.id;
+        with closed as (
+            update {{schema}}.flow
+            set state = over.state, finished_at = now,
+                expires_at = now + (keep ->> over.state)::float8 * interval '1 second'
+            from (
+                select id, case when cancel_asked then 'cancelled' when failed > 0 then 'failed'
+                    else 'succeeded' end as state
+                from {{schema}}.flow where id = any (quiet) and open = 0 and finished_at is null
+            ) as over
+            where flow.id = any (quiet) and flow.id = over.id
+            returning flow.id, flow.parent
+        )
+        insert into {{schema}}.errand (flow_id, kind, job_id, at)
+        select id, 'parent', parent, now from closed where parent is not null order by id;
+        get diagnostics owed = row_count;
+        if owed > 0 then
+            perform pg_notify(channel, 'errands');
+        end if;
     end if;
 end $$;
 

@@ -39,4 +39,4 @@ freed as (
     using out_of_waiting as gone join {{schema}}.job on job.id = gone.job_id
     where unique_key.key = job.unique_key and unique_key.job_id = gone.job_id
 )
-select job_id::text from out_of_waiting
+select job_id::text, ties from out_of_waiting

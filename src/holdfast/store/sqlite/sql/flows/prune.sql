@@ -1,5 +1,10 @@
 -- name: over
-select id from holdfast_flow where expires_at <= ? order by expires_at limit ?
+-- the parent of a flow is ended from what the flow has come to
+select id from holdfast_flow as f
+where f.expires_at <= ?
+    and not exists (select 1 from holdfast_errand as e where e.flow_id = f.id and e.kind = 'parent')
+order by f.expires_at
+limit ?
 
 -- name: jobs
 select o.job_id, j.unique_key, o.queue, o.task, o.state

@@ -75,3 +75,7 @@ returning open, failed, cancel_asked, keep
 update holdfast_flow
 set state = :state, finished_at = :now, expires_at = :expires_at
 where id = :id and finished_at is null
+returning parent
+
+-- name: live
+select id from holdfast_flow where id in (select value from json_each(?)) and finished_at is null

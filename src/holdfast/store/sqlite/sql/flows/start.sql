@@ -4,6 +4,9 @@ select id, name from holdfast_flow where id = ?
 -- name: holder
 select id from holdfast_flow where unique_key = ? and finished_at is null
 
+-- name: hold parent
+update holdfast_lease set ties = ties | ? where job_id = ? and fence = ?
+
 -- name: flow
 insert into holdfast_flow (
     id, name, state, total, open, unique_key, tags, parent, keep, created_at

@@ -9,6 +9,33 @@
 local ERRAND_BATCH = 1000
 local left, gone, forgotten = tonumber(room), 0, {}
 
+-- Flows whose parent is still to be ended, from what the flow has come to.
+local owes_parent
+
+local function load_errands_of_parents()
+    owes_parent = {}
+    local from = '-'
+    while from do
+        local some = redis.call('ZRANGEBYLEX', partition .. ':errands', from, '+', 'LIMIT', 0, ERRAND_BATCH)
+        for _, errand in ipairs(some) do
+            local flow = string.match(errand, '^%x+:%d+:parent:([^:]*)')
+            owes_parent[flow or ''] = true
+        end
+        from = #some == ERRAND_BATCH and '(' .. some[#some]
+    end
+end
+
+local function is_needed(flow)
+    local row = flow_row(flow)
+    if not (row and row[FLOW_PARENT]) then
+        return false
+    end
+    if not owes_parent then
+        load_errands_of_parents()
+    end
+    return owes_parent[flow]
+end
+
 local function forget(flow)
     local row = flow_row(flow)
     if row then
@@ -67,7 +94,7 @@ local till = string.format('%.0f', moment)
 for _, flow in ipairs(redis.call(
     'ZRANGEBYSCORE', partition .. ':flow-expiry', '-inf', till, 'LIMIT', 0, limit
 )) do
-    if left > 0 then
+    if left > 0 and not is_needed(flow) then
         forget(flow)
         if remove_nodes(flow) then
             put('flow-expiry', flow, false)

@@ -14,6 +14,17 @@ local function insert_flow(given)
     inserted[#inserted + 1] = given[NEW_FLOW_NODES]
 end
 
+-- Tie the parent of a flow to it. Answers whether the parent runs with its fence.
+local function hold_parent(parent, fence)
+    load({parent})
+    local record = records[parent]
+    if not record or record[STATE] ~= 'running' or record[FENCE] ~= fence then
+        return false
+    end
+    record[TIES], changed[parent] = bit.bor(record[TIES], TIE_PARENT), true
+    return true
+end
+
 -- The flow that stands for this one, and how it came to be.
 local function start(given)
     local id, row = given[NEW_FLOW_ID], given[NEW_FLOW_ROW]
@@ -22,6 +33,8 @@ local function start(given)
         return id, known[FLOW_NAME] == row[FLOW_NAME] and 'created' or 'taken'
     elseif holder then
         return holder, 'existing'
+    elseif row[FLOW_PARENT] and not hold_parent(row[FLOW_PARENT], given[NEW_FLOW_FENCE]) then
+        return id, 'not held'
     end
     insert_flow(given)
     return id, 'created'

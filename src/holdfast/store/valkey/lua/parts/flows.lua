@@ -88,6 +88,9 @@ do
         if key and holder_of_flow_key(key) == nil then
             after_all[#after_all + 1] = {'HDEL', partition .. ':flow-keys', key}
         end
+        if row[FLOW_PARENT] then
+            owe(id, 'parent', row[FLOW_PARENT])
+        end
         keep_flow(id)
     end
 

@@ -30,7 +30,7 @@ local function make_wait(id, record, what, state, at, reason)
     end
 end
 
-local nodes_ended = {} -- ids, for parts/release.lua
+local nodes_ended, parents_ended = {}, {} -- ids, for parts/release.lua
 
 -- `keep_for` is how many seconds to keep the job, unless its queue says so; nil is for ever. A node
 -- is kept as long as its flow.
@@ -46,6 +46,9 @@ local function make_ended(id, record, state, keep_for, reason, result)
     enter(id, record)
     if is_node then
         nodes_ended[#nodes_ended + 1] = id
+    end
+    if bit.band(record[TIES], TIE_PARENT) ~= 0 then
+        parents_ended[#parents_ended + 1] = id
     end
 end
 

@@ -222,6 +222,19 @@ do
         return round
     end
 
+    -- Owe the cancel of live flows whose parents have ended. `child_flow_id` in holdfast/flow/model.py
+    -- makes the same id.
+    local function orphan_flows()
+        for _, parent in ipairs(parents_ended) do
+            local flow = string.sub(parent, 1, 14) .. '8' .. string.sub(parent, 16)
+            local row = flow_row(flow)
+            if row and not row[FLOW_FINISHED_AT] then
+                owe(flow, 'orphan', parent)
+            end
+        end
+        parents_ended = {}
+    end
+
     -- Settle the nodes that have ended since the last call, with all that follows.
     function release_ended()
         while settled < #nodes_ended do
@@ -234,6 +247,7 @@ do
             end
         end
         release_free()
+        orphan_flows()
         for flow in pairs(touched) do
             keep_flow(flow)
         end

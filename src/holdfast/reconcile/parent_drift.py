@@ -1,0 +1,46 @@
+"""Ends suspended jobs whose flow is over, if nothing else did.
+
+It is a net that must find nothing: the transaction that ends a flow writes the errand that ends its
+parent, and the errand is kept until that is done.
+"""
+
+from __future__ import annotations
+
+from holdfast.background.counters import Swept
+from holdfast.background.reconciler import Reconciler
+from holdfast.flow.parents import end_parent, stranded
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+from holdfast.store.contract.filters import JobFilter
+
+SUSPENDED = JobFilter(states=frozenset({JobState.SUSPENDED}))
+
+
+class ParentDriftReconciler(Reconciler):
+    """Looks at suspended jobs, some hundred at a time. One that cannot be ended hides no other."""
+
+    name = "parent_drift"
+
+    @property
+    def interval(self) -> float:
+        return self.options.parent_drift
+
+    async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
+        page = await self.store.jobs.page(SUSPENDED, self.options.batch, cursor)
+        swept, blamed = Swept(), dict[JobId, Exception]()
+        for job in await stranded(self.store, page.jobs):
+            swept += await self._end(job, blamed)
+        self.report_blamed(blamed)
+        return swept, page.next_cursor
+
+    async def _end(self, job: JobId, blamed: dict[JobId, Exception]) -> Swept:
+        if self.failures.skips(job):
+            return Swept(skipped=1)
+        self.events.error("flow.parent_stranded", job_id=job)
+        try:
+            is_ended = await end_parent(self.store, job)
+        except Exception as error:  # noqa: BLE001 - counted and reported; the others go on
+            blamed[job] = error
+            return Swept(found=1, failed=1)
+        self.failures.succeeded(job)
+        return Swept(found=1, mended=int(is_ended), refused=int(not is_ended))
