@@ -221,6 +221,11 @@ class Context:
         return self._claimed.fence
 
     @property
+    def claimed_at(self) -> datetime:
+        """When the worker got this attempt, by the store's clock."""
+        return self._claimed.claimed_at
+
+    @property
     def cancelled(self) -> bool:
         """Whether to stop now. A coroutine is cancelled besides; a thread must ask this."""
         return self._link.must_stop

@@ -34,7 +34,7 @@ CONFORMANCE = ROOT / "tests" / "conformance"
 
 TOP_LEVEL = {
     *("__init__", "app", "task", "context", "config", "clock", "errors", "events", "services"),
-    *("hooks", "resources", "logs", "opened_worker"),
+    *("hooks", "resources", "logs", "opened_worker", "fencing"),
     *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
     "operations",
     *("__main__", "handlers", "worker", "store", "cli", "testing", "declaring", "encryption"),

@@ -34,6 +34,8 @@
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
+    ├── Outrun                a newer attempt has written what lies outside of the store
+    ├── FenceTableMissing     the user's database has no table of fences
     ├── KeyHeld               a unique key that an open transaction holds
     ├── NoTransaction         there is no open transaction of the caller to join
     ├── AlreadyOpen           the app is open, and must not be for what was asked
@@ -75,6 +77,7 @@ from holdfast.errors.flows import (
 )
 from holdfast.errors.jobs import (
     ChildRaised,
+    FenceTableMissing,
     IdTaken,
     IllegalMove,
     JobCancelled,
@@ -84,6 +87,7 @@ from holdfast.errors.jobs import (
     JobSkipped,
     KeyHeld,
     NoKey,
+    Outrun,
     ResultTimeout,
     Undecipherable,
     Unreadable,
@@ -140,6 +144,7 @@ __all__ = [
     "BadResult",
     "BadTask",
     "ChildRaised",
+    "FenceTableMissing",
     "FlowCancelled",
     "FlowCycle",
     "FlowFailed",
@@ -160,6 +165,7 @@ __all__ = [
     "NotFilledIn",
     "NotIncluded",
     "NotOpen",
+    "Outrun",
     "PartlyInserted",
     "PayloadTooLarge",
     "Refused",

@@ -152,3 +152,30 @@ class ResultTimeout(HoldfastError, TimeoutError):
         super().__init__(f"job {job_id} {stands} after {seconds:g} s")
         self.job_id = job_id
         self.state = state
+
+
+class Outrun(HoldfastError):
+    """A newer attempt has written what this one was about to write."""
+
+    def __init__(self, resource: str, job_id: str, fence: int) -> None:
+        super().__init__(
+            f"job {job_id}: a newer attempt than this one (fence {fence}) has written "
+            f"{resource!r}: roll back and stop here"
+        )
+        self.resource = resource
+        self.job_id = job_id
+        self.fence = fence
+
+    def __reduce__(self) -> tuple[type[Outrun], tuple[str, str, int]]:
+        return type(self), (self.resource, self.job_id, self.fence)
+
+
+class FenceTableMissing(HoldfastError):
+    """The database of a guarded write has no table of fences."""
+
+    def __init__(self, statement: str) -> None:
+        super().__init__(f"add this table to the migrations of your database: {statement}")
+        self.statement = statement
+
+    def __reduce__(self) -> tuple[type[FenceTableMissing], tuple[str]]:
+        return type(self), (self.statement,)

@@ -34,8 +34,8 @@ from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.borrowing import run_without_loop
+from holdfast.store.borrowing_sqlite import run_on
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
-from holdfast.store.sqlite.borrowing import run_on
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.joining import borrowed_writer
 from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from holdfast.store.borrowing import run_without_loop
+from holdfast.store.borrowing_sqlite import Lent, run_on
 from holdfast.store.contract.joining import Work
-from holdfast.store.sqlite.borrowing import Lent, borrow, lacks_schema, run_on
+from holdfast.store.sqlite.borrowing import borrow, lacks_schema, reading, transaction
 from holdfast.store.sqlite.finishing import SqliteFinishing
 from holdfast.store.sqlite.inserting import SqliteInserting
 from holdfast.store.sqlite.operating import SqliteOperating
@@ -59,7 +60,7 @@ class BorrowedWriter:
         """The first write to a file makes the tables, as opening the store does. They are made in
         the caller's transaction, which may have locked the file already, and so are rolled back
         with it."""
-        with self._lent.transaction(self._owner.now()) as tx:
+        with transaction(self._lent, self._owner.now()) as tx:
             try:
                 return work(tx)
             except sqlite3.OperationalError as error:
@@ -69,4 +70,4 @@ class BorrowedWriter:
             return work(tx)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        return work(self._lent.reading(self._owner.now()))
+        return work(reading(self._lent, self._owner.now()))
