@@ -77,9 +77,19 @@ def decode_inputs(text: str | None) -> tuple[Input, ...]:
     return () if text is None else _decoder.decode(text)
 
 
+_TAIL_BITS = 36
+_STRIDE = 0x9E3779B97  # odd: no two elements have the same tail
+
+
 def element_id(map_job: JobId, index: int) -> JobId:
-    """The id of the job for one element of a map."""
-    return _id_made_by(map_job, str(index))
+    """The id of the job for one element of a map. Elements follow each other in the order of ids,
+    so that those which are written together lie together. The tail is that of the map, moved on:
+    all its digits vary, which scripts on Valkey need (`store/valkey/spread.py`), and elements of
+    different maps are as different as the maps. The variant differs from the map's own."""
+    variant = "89ab"[(int(map_job[19], 16) + 1) % 4]
+    tail = (int(map_job[24:33], 16) + index * _STRIDE) % (1 << _TAIL_BITS)
+    place = f"7{index >> 12:03x}-{variant}{index & 0xFFF:03x}"
+    return JobId(f"{map_job[:14]}{place}-{tail:09x}{map_job[-3:]}")
 
 
 def added_id(by: JobId, name: str) -> JobId:

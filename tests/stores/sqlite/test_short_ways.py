@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.flow.model import NewFlow
 from holdfast.job.ids import JobId, WorkerId, new_job_id, new_worker_id
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.record import Claimed, NewJob
@@ -26,7 +27,9 @@ from holdfast.store.contract.store import Store
 from holdfast.store.open import open_store
 from holdfast.store.sqlite import finishing, inline_writer
 from holdfast.store.sqlite.transaction import Transaction
-from tests.conformance.builders import RAISED, RETURNED, TASK, new_job, new_worker
+from tests.conformance.builders import FAILED, RAISED, RETURNED, TASK, new_job, new_worker
+from tests.support.flows import Waits, any_of, new_flow
+from tests.support.flows import failed as flow_failed
 
 Rows = dict[str, list[dict[str, object]]]
 Play = Callable[[Store, list[NewJob], WorkerId], Awaitable[object]]
@@ -175,6 +178,57 @@ async def test_a_lease_with_ties_never_takes_the_short_way(
 
     await Theatre(tmp_path, [new_job(), new_job(ties=int(Tie.WATCHED))]).play("one", forgetful)
     assert short == [True, False]
+
+
+# Successes of nodes --------------------------------------------------------------------------
+
+GRAPH: dict[str, Waits] = {
+    "a": [],
+    "b": ["a"],
+    "c": ["a"],
+    "d": ["b", "c"],
+    "late": ["a"],
+    "either": any_of("b", "c", cancel=True),
+    "both": ["a", any_of("b", "d")],
+    "mourner": flow_failed("a", "b"),
+    "heir": ["mourner"],
+    "deadline": ["d"],
+}
+
+
+async def until_nothing_is_claimed(store: Store, flow: NewFlow, worker: WorkerId) -> list[object]:
+    """Every round ends all nodes that are ready in one call; `c` fails."""
+    await store.flows.start([flow])
+    names = {node.job.id: node.name for node in flow.nodes}
+    answers: list[object] = []
+    while claimed := await claim_all(store, worker):
+        answers.append([names[job.id] for job in claimed])
+        ends = [FAILED if names[job.id] == "c" else RETURNED for job in claimed]
+        moves = [decide(job, end) for job, end in zip(claimed, ends, strict=True)]
+        answers.append(await store.jobs.finish(moves))
+    return answers
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_nodes_succeed_as_by_the_long_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paused: bool
+) -> None:
+    options: dict[str, dict[str, Any]] = {"deadline": {"deadline_in": 60.0}}
+    flow = new_flow(GRAPH, node_options=options, delays={"late": 5.0})
+
+    async def scene(store: Store, jobs: list[NewJob], worker: WorkerId) -> object:
+        if not paused:
+            return await until_nothing_is_claimed(store, flow, worker)
+        await store.flows.start([flow])
+        [first] = await claim_all(store, worker)
+        await store.flows.pause([flow.id])
+        await store.jobs.finish([decide(first, RETURNED)])
+        return await claim_all(store, worker)
+
+    theatre = Theatre(tmp_path, [])
+    short = await theatre.play("short", scene)
+    monkeypatch.setattr(finishing, "_succeed_nodes", lambda tx, transitions: False)
+    assert await theatre.play("long", scene) == short
 
 
 # Writes in the caller's thread ---------------------------------------------------------------

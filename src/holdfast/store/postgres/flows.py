@@ -164,7 +164,8 @@ class PostgresFlows(PostgresFlowReading):
         added.graphs.append((left.flow, left.graph))
         await session.fetch("flows/grow", left.flow, len(left.nodes))
         await add(session, self._connections, left.nodes, added)
-        await self._count(session, left.flow, added)
+        if added.gates:
+            await self._count(session, left.flow, added)
         return Grown.GROWN
 
     async def _count(self, session: Session, flow: FlowId, added: Added) -> None:

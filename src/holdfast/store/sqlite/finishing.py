@@ -3,24 +3,28 @@
 The rows are read first, and all of a kind are then written together. That is safe because the
 write lock is held from the start, and it measured faster than one guarded statement for each job.
 
-Plain successes, which are nearly all moves, go a shorter way. All others are applied by the steps
-of `moves`.
+Plain successes, which are nearly all moves, go a shorter way, and so do those of nodes. All others
+are applied by the steps of `moves`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from holdfast.errors import IllegalMove
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
+from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sqlite.moves import Found, Move, apply
 from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
+from holdfast.store.sqlite.settling import settle_successes
 from holdfast.store.sqlite.transaction import MINUTE, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -47,23 +51,36 @@ class SqliteFinishing(Verbs):
 
 
 def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
-    """Plain successes go a shorter way; all other moves, and a batch in which a plain success
-    does not stand, are applied step by step."""
+    """Plain successes and those of nodes go a shorter way; all other moves, and all of a kind of
+    which one does not stand, are applied step by step. Successes of nodes come last: a blocked node
+    that is to end does so before it could be released."""
     plain: dict[JobId, Transition] = {}
+    nodes: dict[JobId, Transition] = {}
     others: list[Transition] = []
     for transition in transitions:
         if transition.is_plain_success:
             plain[transition.id] = transition
+        elif transition.is_plain_success_of_node:
+            nodes[transition.id] = transition
         else:
             others.append(transition)
     _require_legal(others)
-    if not plain or not _are_distinct(transitions) or not _succeed(tx, plain.values()):
+    if not _are_distinct(transitions):
         return _apply(tx, transitions, _find(tx, transitions))
-    verdicts = iter(_apply(tx, others, _find(tx, others)) if others else ())
+    if plain and not _succeed(tx, plain.values()):
+        others += plain.values()
+    verdicts = _applied(tx, others)
+    if nodes and not _succeed_nodes(tx, nodes.values()):
+        verdicts |= _applied(tx, list(nodes.values()))
     return [
-        Verdict(transition.id, True) if transition.id in plain else next(verdicts)
-        for transition in transitions
+        verdicts.get(transition.id) or Verdict(transition.id, True) for transition in transitions
     ]
+
+
+def _applied(tx: Transaction, transitions: Sequence[Transition]) -> dict[JobId, Verdict]:
+    if not transitions:
+        return {}
+    return {one.id: one for one in _apply(tx, transitions, _find(tx, transitions))}
 
 
 def reclaim(
@@ -121,6 +138,35 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
         tx.run(sql["undo"])
     tx.run(sql["tried"])
     return stood
+
+
+def _succeed_nodes(tx: Transaction, transitions: Collection[Transition]) -> bool:
+    """The same for nodes of flows, with all that follows from their ends."""
+    sql = steps("jobs/finish")
+    tx.run(sql["try"])
+    stood = _copy_nodes(tx, transitions) == len(transitions)
+    if stood:
+        ids = to_json(transition.id for transition in transitions)
+        for (queue, task), jobs in Counter(tx.rows(sql["leave"], (ids,))).items():
+            tx.count(queue, task, JobState.RUNNING, JobState.SUCCEEDED, What.SUCCEEDED, jobs)
+        if tx.rows(sql["any deadline"]) == [(1,)]:
+            tx.run(sql["drop deadlines"], (ids,))
+        settle_successes(tx, ids)
+    else:
+        tx.run(sql["undo"])
+    tx.run(sql["tried"])
+    return stood
+
+
+def _copy_nodes(tx: Transaction, transitions: Collection[Transition]) -> int:
+    alike: dict[int, dict[str, str | None]] = {}
+    for transition in transitions:
+        alike.setdefault(transition.fence, {})[transition.id] = transition.result
+    copy = steps("jobs/finish")["succeed nodes"]
+    return sum(
+        tx.changed(copy, (tx.now, to_json_object(results), fence, int(Tie.NODE)))
+        for fence, results in alike.items()
+    )
 
 
 def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:

@@ -243,7 +243,8 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
     tx.run(steps("flows/start")["graph"], {"flow_id": left.flow, "graph": left.graph})
     _add(tx, left.flow, left.nodes)
     _add_gates(tx, left.flow, left.gates)
-    _count_ended(tx, left.flow)
+    if left.gates or any(node.gates for node in left.nodes):
+        _count_ended(tx, left.flow)
     return Grown.GROWN
 
 

@@ -29,7 +29,7 @@ from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.wakeups import Topic
-from holdfast.store.sqlite.places import Narrow, leave, line_up
+from holdfast.store.sqlite.places import Narrow, leave, take_numbers
 from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
@@ -75,6 +75,47 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
             for flow_id in {node[0] for node in nodes.values()}:
                 owe(tx, FlowId(flow_id), ErrandKind.SETTLE)
             return
+
+
+def settle_successes(tx: Transaction, ids: str) -> None:
+    """The same for nodes that succeeded, which nearly all do. `ids` is their list as JSON: few of
+    them pass Python."""
+    running = _count_down_successes(tx, ids)
+    judged: list[Row] = []
+    counts: list[Row] = []
+    for job_id, n, flow, need, total, won, lost, is_bad, losers in tx.rows(
+        steps("flows/settle")["edges of successes"], (ids,)
+    ):
+        is_met, is_impossible = won >= need, lost > total - need
+        if flow in running and (is_met or is_impossible):
+            has_edges = won + lost < total
+            judged.append((job_id, n, flow, is_met, is_impossible, is_bad, losers, has_edges))
+        else:
+            counts.append((won, lost, job_id, n))
+    tx.each(steps("flows/settle")["set counts"], counts)
+    because = _lost_to_successes(tx, ids) if any(gate[4] for gate in judged) else {}
+    tx.run(steps("flows/settle")["drop taken edges"], (ids,))
+    lost_nodes = _judge(tx, judged, because)
+    _skip(tx, lost_nodes)
+    settle(tx, dict.fromkeys(lost_nodes, JobState.SKIPPED))
+
+
+def _count_down_successes(tx: Transaction, ids: str) -> set[str]:
+    """Take these nodes from the live ones of their flows; returns the flows that run."""
+    running: set[str] = set()
+    for flow, state, left, bad, cancel_asked, keep in tx.rows(
+        steps("flows/settle")["succeeded"], (ids,)
+    ):
+        if state == FlowState.RUNNING:
+            running.add(flow)
+        if left == 0:
+            end_flow(tx, flow, state_at_end(bad, cancel_asked=bool(cancel_asked)), keep)
+    return running
+
+
+def _lost_to_successes(tx: Transaction, ids: str) -> dict[tuple[str, int], str]:
+    rows = tx.rows(steps("flows/settle")["lost to successes"], (ids,))
+    return {(job_id, n): f"{name!r} is {JobState.SUCCEEDED}" for job_id, n, name in rows}
 
 
 def judge_flows(tx: Transaction, flows: Iterable[FlowId]) -> None:
@@ -180,37 +221,52 @@ def _judge(
     sql = steps("flows/settle")
     lost: dict[str, _Lost] = {}
     met: list[Row] = []
-    for job_id, n, flow, is_met, is_impossible, is_bad, losers in gates:
+    with_edges: list[Row] = []
+    for job_id, n, flow, is_met, is_impossible, is_bad, losers, has_edges in gates:
         if is_impossible:
             said = because.get((job_id, n), "a node that it needs has ended")
             lost.setdefault(job_id, _Lost(bool(is_bad), said))
         elif is_met:
             met.append((job_id, n))
+            if has_edges:
+                with_edges.append((job_id, n))
             if losers == Losers.CANCEL:
                 owe(tx, FlowId(flow), ErrandKind.LOSERS, JobId(job_id))
-    tx.each(sql["drop gate"], met)
-    tx.each(sql["drop gate edges"], met)
-    free = {job_id for job_id, _ in met} - set(lost)
-    free -= {job_id for (job_id,) in tx.rows(sql["open gates"], (to_json(free),))}
-    release(tx, free)
+    tx.each(sql["drop gate edges"], with_edges)
+    nodes = {job_id for job_id, _ in met}
+    several = {job_id for (job_id,) in tx.rows(sql["with several gates"], (to_json(nodes),))}
+    tx.run(sql["drop gates"], (to_json(nodes - several),))
+    if several:
+        tx.each(sql["drop gate"], [gate for gate in met if gate[0] in several])
+        nodes -= {job_id for (job_id,) in tx.rows(sql["open gates"], (to_json(several),))}
+    release(tx, nodes - set(lost))
     return lost
 
 
 def release(tx: Transaction, ids: Iterable[str]) -> None:
     """Let blocked nodes go on: to ready, or by their delay to scheduled."""
-    ready: list[Narrow] = []
+    free = sorted(ids)
+    if not free:
+        return
+    values = {"ids": to_json(free), "first": take_numbers(tx, len(free)), "now": tx.now}
+    lined_up = tx.rows(steps("flows/settle")["line up"], values)
+    for (queue, task), jobs in Counter((queue, task) for _, queue, task in lined_up).items():
+        tx.count(queue, task, JobState.BLOCKED, JobState.READY, What.RELEASED, jobs)
+        tx.wake(Topic.READY, queue, jobs)
+    leave(tx, JobState.BLOCKED, [job_id for job_id, _, _ in lined_up])
+    if len(lined_up) < len(free):
+        _release_later(tx, free)
+
+
+def _release_later(tx: Transaction, ids: Sequence[str]) -> None:
+    """Those of these nodes that are blocked still have a delay, or are gone."""
     later: list[Row] = []
-    for *columns, delay, _ in tx.rows(steps("flows/settle")["waiting"], (to_json(sorted(ids)),)):
+    for *columns, delay, _ in tx.rows(steps("flows/settle")["waiting"], (to_json(ids),)):
         row = Narrow._make(columns)
-        if delay:
-            later.append((*row, "released", after(tx.now, delay)))
-        else:
-            ready.append(row)
-        to = JobState.SCHEDULED if delay else JobState.READY
-        tx.count(row.queue, row.task, JobState.BLOCKED, to, What.RELEASED)
-    leave(tx, JobState.BLOCKED, [row[0] for row in (*ready, *later)])
-    line_up(tx, ready)
+        later.append((*row, "released", after(tx.now, delay)))
+        tx.count(row.queue, row.task, JobState.BLOCKED, JobState.SCHEDULED, What.RELEASED)
     if later:
+        leave(tx, JobState.BLOCKED, [row[0] for row in later])
         tx.each(steps("parts/enter")[JobState.SCHEDULED], later)
         tx.wake(Topic.DUE)
 

@@ -14,7 +14,13 @@ select flow.state,
     known.names, known.jobs
 from {{schema}}.flow
 cross join (
-    select coalesce(array_agg(name), '{}') as names, coalesce(array_agg(job_id::text), '{}') as jobs
-    from {{schema}}.node where node.flow_id = $1::uuid and node.name = any ($4::text[])
+    -- name by name: the flow may have many more nodes than are asked for
+    select coalesce(array_agg(mine.name), '{}') as names,
+        coalesce(array_agg(mine.job_id::text), '{}') as jobs
+    from unnest($4::text[]) as asked (name)
+    cross join lateral (
+        select name, job_id from {{schema}}.node
+        where node.flow_id = $1::uuid and node.name = asked.name collate "C" limit 1
+    ) as mine
 ) as known
 where flow.id = $1::uuid
