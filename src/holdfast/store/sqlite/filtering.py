@@ -32,8 +32,16 @@ def arms_of(which: JobFilter) -> str:
 
 @cache
 def _united(names: tuple[str, ...], span: str) -> str:
+    return "\nunion all\n".join(map(_arm, names)).replace("{{span}}", steps("jobs/walk")[span])
+
+
+def _arm(name: str) -> str:
+    """A place whose rows tell nothing but the job needs no arm of its own."""
     sql = steps("jobs/walk")
-    return "\nunion all\n".join(sql[name] for name in names).replace("{{span}}", sql[span])
+    if name in sql:
+        return sql[name]
+    arm = sql["any other place"].replace("{{state}}", name)
+    return arm.replace("{{place}}", TABLES[JobState(name)])
 
 
 def parameters(which: JobFilter) -> dict[str, object]:

@@ -2,11 +2,6 @@
 -- wanted: SQLite would read every row of an arm whose state does not fit. `unhappy` walks an index of
 -- the outcomes that are no successes, `failed` one of the outcomes by fingerprint.
 
--- name: ready
-select job_id, 'ready' as state, 0 as ended, queue, priority, task, attempts,
-    null as worker_id, null as finished_at, null as reason
-from holdfast_ready where {{span}}
-
 -- name: running
 select job_id, 'running' as state, 0 as ended, queue, priority, task, attempts,
     worker_id, null as finished_at, null as reason
@@ -22,10 +17,10 @@ select job_id, 'suspended' as state, 0 as ended, queue, priority, task, attempts
     null as worker_id, null as finished_at, reason
 from holdfast_suspended where {{span}}
 
--- name: blocked
-select job_id, 'blocked' as state, 0 as ended, queue, priority, task, attempts,
+-- name: any other place
+select job_id, '{{state}}' as state, 0 as ended, queue, priority, task, attempts,
     null as worker_id, null as finished_at, null as reason
-from holdfast_blocked where {{span}}
+from {{place}} where {{span}}
 
 -- name: ended
 select job_id, state, 1 as ended, queue, priority, task, attempts,
