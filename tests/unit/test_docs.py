@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ import pytest
 import holdfast
 import holdfast.contrib.otel
 import holdfast.testing
+from tests.support.forking import Forks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -57,11 +59,19 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks() as forks:
+        yield forks
+
+
 @pytest.mark.parametrize(("name", "source"), examples(), ids=[name for name, _ in examples()])
-def test_every_example_runs_as_it_stands(name: str, source: str, tmp_path: Path) -> None:
+def test_every_example_runs_as_it_stands(
+    name: str, source: str, forks: Forks, tmp_path: Path
+) -> None:
     script = tmp_path / "example.py"
     script.write_text(source)
-    ran = run(script, tmp_path)
+    ran = forks.run(script, tmp_path, {**os.environ, "HOLDFAST_URL": "sqlite://"})
     assert ran.returncode == 0, f"{name}\n{ran.stdout}\n{ran.stderr}"
 
 
