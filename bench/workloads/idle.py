@@ -40,13 +40,13 @@ def idle(place: Place, scale: Scale) -> Sequence[Workload]:
 
 async def idled(place: Place, seconds: float) -> Sample:
     return (
-        await _at_rest(place, seconds)
-        | await _statements(place, seconds)
+        await at_rest(place, seconds)
+        | await statements_sent(place, seconds)
         | await _of_running_jobs(place)
     )
 
 
-async def _at_rest(place: Place, seconds: float) -> Sample:
+async def at_rest(place: Place, seconds: float) -> Sample:
     async with store_url(place) as url:
         program = noop(url, lambda number: None)
         async with program.app:
@@ -64,7 +64,7 @@ async def _at_rest(place: Place, seconds: float) -> Sample:
                 }
 
 
-async def _statements(place: Place, seconds: float) -> Sample:
+async def statements_sent(place: Place, seconds: float) -> Sample:
     """In a run of its own: counting them inside a process costs it a little."""
     async with store_url(place) as url:
         if isinstance(place, OnPostgres):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.job.ends import WasThrottled
+from holdfast.job.ends import HandedBack, WasThrottled
 from holdfast.job.state import JobState
 from holdfast.store.contract.queues import EVERY_QUEUE, Paused, QueueInfo, QueueSettings, jobs_of
 from tests.conformance.builders import QUEUE, TASK, Scene
@@ -88,6 +88,19 @@ async def test_lag_is_the_age_of_the_oldest_ready_job(scene: Scene) -> None:
     assert (await info(scene)).oldest_ready_age == pytest.approx(15)
     await scene.claim(2)
     assert (await info(scene)).oldest_ready_age is None
+
+
+async def test_the_oldest_ready_job_is_found_among_64_priorities(scene: Scene) -> None:
+    """A hand-back puts the oldest one back in its place."""
+    for priority in (17, *range(17), *range(18, 64)):
+        await scene.enqueue(priority=priority)
+        scene.clock.advance(1)
+    assert (await info(scene)).oldest_ready_age == pytest.approx(64)
+    for claimed in await scene.claim(18):
+        await scene.finish(claimed, HandedBack())
+    assert (await info(scene)).oldest_ready_age == pytest.approx(64)
+    await scene.claim(18)
+    assert (await info(scene)).oldest_ready_age == pytest.approx(46)
 
 
 async def test_waiting_for_its_time_is_not_lag(scene: Scene) -> None:

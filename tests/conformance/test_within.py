@@ -103,6 +103,7 @@ async def test_sqlite3_commits_or_rolls_back(in_file: Place) -> None:
         connection.commit()
     assert await scene.state(lost) is None
     assert await scene.states([one.id for one in kept]) == [JobState.READY, JobState.SCHEDULED]
+    assert await scene.store.telemetry.recount() == []
 
 
 async def test_sqlite3_on_another_file_is_refused(in_file: Place) -> None:
@@ -338,6 +339,7 @@ async def test_psycopg_commits_or_rolls_back(on_server: Place) -> None:
         [kept] = insert_within_sync(jobs, connection, [new_job(tags=("a",), headers="{}")])
         connection.commit()
     assert await on_server.scene.states([lost.id, kept.id]) == [None, JobState.READY]
+    assert await on_server.scene.store.telemetry.recount() == []
 
 
 async def test_async_psycopg_commits_or_rolls_back(on_server: Place) -> None:

@@ -5,29 +5,34 @@
 -- uses: record
 local PRIORITIES = 64
 
-local function ready_at(member)
-    local id = string.sub(member, SEQ_LENGTH + 1)
-    load({id})
-    return records[id] and records[id][READY_AT] or nil
-end
-
-local function oldest_of(key)
-    local oldest, above = nil, '-inf'
-    for _ = 1, PRIORITIES do
+local function heads_of(key)
+    local ids, above = {}, '-inf'
+    for n = 1, PRIORITIES do
         local first = redis.call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
         if #first == 0 then
             break
         end
-        local at = ready_at(first[1])
-        oldest = at and oldest and math.min(at, oldest) or at or oldest
+        ids[n] = string.sub(first[1], SEQ_LENGTH + 1)
         above = '(' .. first[2]
     end
-    return oldest
+    return ids
 end
 
-local answer = {}
+local heads, ids = {}, {}
 for n, name in ipairs(cmsgpack.unpack(lines)) do
-    local at = oldest_of(partition .. ':ready:' .. name)
-    answer[n] = at and string.format('%.0f', at) or ''
+    heads[n] = heads_of(partition .. ':ready:' .. name)
+    for _, id in ipairs(heads[n]) do
+        ids[#ids + 1] = id
+    end
+end
+load(ids)
+
+local answer = {}
+for n, of_line in ipairs(heads) do
+    local oldest = math.huge
+    for _, id in ipairs(of_line) do
+        oldest = math.min(oldest, records[id] and records[id][READY_AT] or math.huge)
+    end
+    answer[n] = oldest < math.huge and string.format('%.0f', oldest) or ''
 end
 return answer
