@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,10 +18,9 @@ from hypothesis import strategies as st
 from holdfast.clock import ManualClock
 from holdfast.flow.drift import drift_of
 from holdfast.flow.errands import do_errand
-from holdfast.flow.graph import Graph, encode_graph
+from holdfast.flow.graph import Graph
 from holdfast.flow.model import (
     ANY_END,
-    BITS,
     FAILURE,
     FLOW_ENDED,
     SUCCESS,
@@ -39,6 +36,7 @@ from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, RETURNED, Scene
 from tests.support.backends import Backend, opened
 from tests.support.flows import Trip, Waits, Wanted, new_flow
+from tests.support.formula import FlowModel
 
 S = JobState
 ENDS: dict[str, tuple[End, JobState]] = {
@@ -71,75 +69,6 @@ STEPS = st.one_of(
     st.tuples(st.sampled_from(sorted(ENDS)), st.integers(0, 8)),
     st.tuples(st.sampled_from(["pause", "resume", "retry", "close", "errands"]), st.just(0)),
 )
-
-
-@dataclass
-class Model:
-    """Where every node should be, by its formula alone."""
-
-    graph: dict[str, Waits]
-    states: dict[str, JobState] = field(default_factory=dict)
-    bad: set[str] = field(default_factory=set)
-    flow: FlowState = FlowState.RUNNING
-    cancel_asked: bool = False
-
-    def __post_init__(self) -> None:
-        for name in self.graph:
-            self.states[name] = S.BLOCKED if self.gates(name) else S.READY
-
-    def gates(self, name: str) -> list[Wanted]:
-        waits = self.graph[name]
-        assert not isinstance(waits, Wanted)
-        return [one for one in waits if isinstance(one, Wanted)]
-
-    def end(self, name: str, state: JobState) -> None:
-        self.states[name] = state
-        self.settle()
-
-    def settle(self) -> None:
-        """Evaluate every formula again and again, until nothing changes any more."""
-        changed = self.flow is FlowState.RUNNING
-        while changed:
-            changed = False
-            for name, state in list(self.states.items()):
-                if state is S.BLOCKED and self._moves(name):
-                    changed = True
-        if not any(state not in ENDED for state in self.states.values()):
-            self.flow = self._at_end()
-
-    def _moves(self, name: str) -> bool:
-        gates = [self.counted(gate) for gate in self.gates(name)]
-        for (won, lost, is_bad), gate in zip(gates, self.gates(name), strict=True):
-            if lost > len(gate.names) - gate.need and won < gate.need:
-                self.states[name] = S.SKIPPED
-                if is_bad:
-                    self.bad.add(name)
-                return True
-        if all(won >= gate.need for (won, *_), gate in zip(gates, self.gates(name), strict=True)):
-            self.states[name] = S.READY
-            return True
-        return False
-
-    def counted(self, gate: Wanted) -> tuple[int, int, bool]:
-        ended = [(name, self.states[name]) for name in gate.names if self.states[name] in ENDED]
-        won = sum(bool(gate.wants & BITS[state]) for _, state in ended)
-        lost = [(name, state) for name, state in ended if not gate.wants & BITS[state]]
-        is_bad = any(
-            state in (S.FAILED, S.EXPIRED) or (state is S.SKIPPED and name in self.bad)
-            for name, state in lost
-        )
-        return won, len(lost), is_bad
-
-    def _at_end(self) -> FlowState:
-        if self.cancel_asked:
-            return FlowState.CANCELLED
-        needed = {one for name in self.graph for gate in self.gates(name) for one in gate.names}
-        for name, state in self.states.items():
-            if name not in needed and (
-                state in (S.FAILED, S.EXPIRED) or (state is S.SKIPPED and name in self.bad)
-            ):
-                return FlowState.FAILED
-        return FlowState.SUCCEEDED
 
 
 @pytest.fixture
@@ -177,10 +106,9 @@ async def _walk(
 ) -> None:
     scene = await Scene.on(store, clock)
     flow = new_flow(graph)
-    flow = msgspec.structs.replace(flow, graph=encode_graph(flow.nodes))
     await store.flows.start([flow])
     trip = Trip(scene, flow, {node.name: node.job.id for node in flow.nodes})
-    model = Model(graph)
+    model = FlowModel(graph)
     await _same(trip, model)
     for word, number in steps:
         await _step(trip, model, word, number)
@@ -192,7 +120,7 @@ async def _walk(
     await store.workers.deregister(scene.worker)
 
 
-async def _step(trip: Trip, model: Model, word: str, number: int) -> None:
+async def _step(trip: Trip, model: FlowModel, word: str, number: int) -> None:
     flows = trip.scene.store.flows
     match word:
         case "pause":
@@ -215,7 +143,7 @@ async def _step(trip: Trip, model: Model, word: str, number: int) -> None:
             await _end(trip, model, word, number)
 
 
-async def _end(trip: Trip, model: Model, word: str, number: int) -> None:
+async def _end(trip: Trip, model: FlowModel, word: str, number: int) -> None:
     live = sorted(name for name, state in model.states.items() if state not in ENDED)
     if not live:
         return
@@ -234,7 +162,7 @@ async def _end(trip: Trip, model: Model, word: str, number: int) -> None:
     model.end(name, state)
 
 
-async def _retry(trip: Trip, model: Model) -> None:
+async def _retry(trip: Trip, model: FlowModel) -> None:
     info, nodes = await trip.info(), list((await trip.nodes()).values())
     graph = Graph(await trip.scene.store.flows.graph(trip.id))
     plan = plan_retry(info, graph, nodes)
@@ -243,17 +171,10 @@ async def _retry(trip: Trip, model: Model) -> None:
     if not await trip.scene.store.flows.reopen([plan.reopening]):
         assert model.flow is FlowState.CANCELLING
         return
-    for name in plan.again:
-        model.states[name] = S.READY
-    for name in plan.wait:
-        model.states[name] = S.BLOCKED
-    model.bad -= {*plan.again, *plan.wait}
-    if model.flow in FLOW_ENDED:
-        model.flow, model.cancel_asked = FlowState.RUNNING, False
-    model.settle()
+    model.reopen(set(plan.again), set(plan.wait))
 
 
-async def _errands(trip: Trip, model: Model, *, all_end: bool = False) -> None:
+async def _errands(trip: Trip, model: FlowModel, *, all_end: bool = False) -> None:
     """Do what is owed. What it cancelled is read back: F7 says what it may not be."""
     store = trip.scene.store
     while owed := await store.flows.errands(100):
@@ -275,7 +196,7 @@ async def _errands(trip: Trip, model: Model, *, all_end: bool = False) -> None:
             await store.jobs.finish([decide(job, Cancelled())])
 
 
-def _needed_by_others(model: Model, gone: set[str]) -> set[str]:
+def _needed_by_others(model: FlowModel, gone: set[str]) -> set[str]:
     """What the open gates of nodes that are still blocked wait for."""
     return {
         name
@@ -287,7 +208,7 @@ def _needed_by_others(model: Model, gone: set[str]) -> set[str]:
     }
 
 
-async def _same(trip: Trip, model: Model) -> None:
+async def _same(trip: Trip, model: FlowModel) -> None:
     nodes = await trip.nodes()
     shown = {
         name: S.READY if node.state is S.RUNNING else node.state for name, node in nodes.items()
@@ -295,7 +216,7 @@ async def _same(trip: Trip, model: Model) -> None:
     assert shown == model.states
     info = await trip.info()
     assert info.state is model.flow
-    assert info.open == sum(state not in ENDED for state in model.states.values())
+    assert info.open == model.live
     for node in nodes.values():
         for gate in node.gates:
             assert gate.won + gate.lost + len(gate.edges) == gate.total

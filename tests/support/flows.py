@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from holdfast.flow.graph import encode_graph
 from holdfast.flow.model import (
     ANY_END,
     FAILURE,
@@ -104,8 +103,7 @@ def new_flow(
                 id=ids[node],
                 ties=int(Tie.NODE),
                 blocked=bool(gates[node]),
-                args="{}",
-                **(node_options or {}).get(node, {}),
+                **{"args": "{}", **(node_options or {}).get(node, {})},
             ),
             gates[node],
             inputs=None,
@@ -114,7 +112,7 @@ def new_flow(
         )
         for node in graph
     )
-    text = msgspec.json.encode({node: list(ids[node]) for node in graph}).decode()
+    text = encode_graph(nodes)
     return NewFlow(id=flow_id, name=name, nodes=nodes, graph=text, keep=KEEP, **options)
 
 

@@ -200,7 +200,10 @@ class FlowVerbs:
             raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
         async with self._acts.act(self._store, by, Noun.FLOWS, Verb.RETRY, flow.id) as act:
             if not await self._store.flows.reopen([plan.reopening]):
-                raise Refused(f"flow {flow.id} has changed meanwhile: look again, and retry")
+                raise Refused(
+                    f"flow {flow.id} has changed meanwhile, or still owes cancels that a worker "
+                    "has to do: look again, and retry"
+                )
             act.changed = len(plan.again)
         return plan
 

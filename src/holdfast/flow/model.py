@@ -17,6 +17,7 @@ from typing import NewType
 import msgspec
 import uuid_utils
 
+from holdfast.errors import BadFlow
 from holdfast.job.ids import JobId, partition_bits
 from holdfast.job.record import NewJob
 from holdfast.job.state import JobState
@@ -101,11 +102,18 @@ class NewEdge(msgspec.Struct, frozen=True, gc=False):
 
 
 class NewGate(msgspec.Struct, frozen=True, gc=False):
-    """A gate with one edge for each upstream; the same upstream is in one gate once."""
+    """A gate with one edge for each upstream; the same upstream is in one gate once. It needs at
+    least one of them and at most all: no gate is decided before an upstream ends, so nobody has to
+    judge a gate that is only written."""
 
     need: int
     edges: tuple[NewEdge, ...]
     losers: Losers = Losers.LET_RUN
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.need <= len(self.edges):
+            most = len(self.edges)
+            raise BadFlow(f"a gate needs between 1 and {most} of its {most} edges, got {self.need}")
 
     @property
     def total(self) -> int:

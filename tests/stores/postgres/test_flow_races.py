@@ -112,7 +112,7 @@ async def test_a_growth_counts_an_upstream_that_ends_before_it(url: str, scene: 
     trip = await Trip.begin(scene, {"a": [], "x": []})
     await trip.claim()
     [by] = await scene.store.jobs.live([trip.ids["a"]])
-    growth = grown(trip, by, {"b": ["x"]})  # type: ignore[arg-type]
+    growth = grown(trip, by, {"b": ["x"]})
     async with connected(url) as one:
         mine = one.transaction()
         await mine.start()
@@ -126,7 +126,7 @@ async def test_an_end_counts_at_a_gate_that_was_added_before_it(url: str, scene:
     trip = await Trip.begin(scene, {"a": [], "x": []})
     await trip.claim()
     [by] = await scene.store.jobs.live([trip.ids["a"]])
-    growth = grown(trip, by, {"b": ["x"]})  # type: ignore[arg-type]
+    growth = grown(trip, by, {"b": ["x"]})
     async with asyncio.TaskGroup() as tasks, locked_table(url, "node"):
         tasks.create_task(extend(scene, growth))
         await until_blocked(url, 1)

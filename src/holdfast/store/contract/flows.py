@@ -123,7 +123,9 @@ class Flows(Protocol):
         that has ended and is not reopened is counted at once. The flow runs again. Refused, and
         nothing changed, if the epoch differs, the flow is cancelling, another live flow has its
         unique key, a node to reopen has not ended, or a node whose gates are counted anew is not
-        blocked."""
+        blocked. Refused too while the flow is live and owes cancels (of losers, or by `close`):
+        they were owed by nodes as they were, and would reach those that run again. A flow that has
+        ended owes no cancel: what it owed is forgotten."""
         ...
 
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:

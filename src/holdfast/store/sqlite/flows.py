@@ -279,6 +279,7 @@ def _reopen(tx: Transaction, plan: Reopening) -> bool:
         bool(is_sink) and is_bad_end(JobState(state), is_bad=bool(is_bad))
         for *_, state, is_sink, is_bad in rows
     )
+    tx.run(sql["no cancels"], (plan.flow,))
     tx.run(sql["drop outcome"], (ids,))
     tx.run(sql["not bad"], (ids,))
     tx.run(sql["flow"], {"id": plan.flow, "nodes": len(rows), "failed": bad})
@@ -319,10 +320,10 @@ def _mend(tx: Transaction, plan: Mending) -> bool:
         return False
     blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates),))
     there = {JobId(job_id) for (job_id,) in blocked}
+    tx.run(sql["recount"], {"id": plan.flow})
     _replace_gates(tx, plan.flow, {one: plan.gates[one] for one in there})
     release(tx, [one for one in there if not plan.gates[one]])
     _count_ended(tx, plan.flow)
-    tx.run(sql["recount"], {"id": plan.flow})
     _end_if_over(tx, plan.flow)
     return True
 

@@ -115,7 +115,7 @@ def _count_down_successes(tx: Transaction, ids: str) -> set[str]:
 
 def _lost_to_successes(tx: Transaction, ids: str) -> dict[tuple[str, int], str]:
     rows = tx.rows(steps("flows/settle")["lost to successes"], (ids,))
-    return {(job_id, n): f"{name!r} is {JobState.SUCCEEDED}" for job_id, n, name in rows}
+    return {(job_id, n): f"'{name}' is {JobState.SUCCEEDED}" for job_id, n, name in rows}
 
 
 def judge_flows(tx: Transaction, flows: Iterable[FlowId]) -> None:
@@ -201,7 +201,7 @@ def _decide(
         else:
             counted[1] += 1
             counted[2] = max(counted[2], int(end.is_bad))
-            because.setdefault(gate, f"{names[upstream]!r} is {end.state}")
+            because.setdefault(gate, f"'{names[upstream]}' is {end.state}")
     tx.each(
         sql["count"],
         [

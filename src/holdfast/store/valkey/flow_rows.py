@@ -115,7 +115,7 @@ def new_nodes_row(
 ) -> NewNodesRow:
     """All that a script would write for new nodes is packed here, but for times and arrivals.
     `indexes` order the arrival of the nodes within their call."""
-    given = NewNodesRow([], [], [], [], [], [])
+    given = NewNodesRow([], [], [], [], [])
     lines: dict[_Line, list[object]] = {}
     outs: dict[JobId, list[str]] = {node.job.id: [] for node in nodes}
     for node in nodes:
@@ -145,8 +145,6 @@ def _add_gates(node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, li
             else:
                 given.edges += (upstream, job_id, serial, wants)
         given.texts += (f"{tag}:in:{job_id}:{serial}", waits)
-        if not 0 < gate.need <= gate.total:
-            given.decided.append(job_id)
 
 
 def _add_job(

@@ -382,15 +382,13 @@ class NodeLineRow(msgspec.Struct, array_like=True, gc=False):
 class NewNodesRow(msgspec.Struct, array_like=True):
     """Nodes to insert. `lines` and `jobs`: their jobs, most of them in lines. `texts`: whole keys,
     and what each is to hold. `names`: the name of each node, and its id. `edges` to nodes
-    that are there: upstream, node, serial number of the gate, wants. `decided`: nodes with a gate
-    that is decided without any end."""
+    that are there: upstream, node, serial number of the gate, wants."""
 
     lines: list[NodeLineRow]
     jobs: list[JobRow]
     texts: list[object]
     names: list[str]
     edges: list[object]
-    decided: list[str]
 
 
 class NewFlowRow(msgspec.Struct, array_like=True):

@@ -358,6 +358,7 @@ begin
             insert into {{schema}}.errand (flow_id, kind, at)
             select flow_id, 'settle', now from over order by flow_id;
             perform pg_notify(channel, 'errands');
+            quiet := quiet || array(select flow_id from {{schema}}.node where job_id = any (ended));
             exit;
         end if;
     end loop;

@@ -44,6 +44,10 @@ allowed as materialized (
         where other.unique_key = flow.unique_key and other.finished_at is null
         and other.id <> flow.id
     )
+    and (flow.finished_at is not null or not exists (
+        select from {{schema}}.errand
+        where errand.flow_id = flow.id and errand.kind in ('losers', 'close')
+    ))
 ),
 again as materialized (
     select ended.* from ended cross join allowed
@@ -59,6 +63,10 @@ reopened as (
         epoch = epoch + 1, cancel_asked = false, finished_at = null, expires_at = null
     where id = (select id from allowed)
     returning id
+),
+no_cancels as (
+    delete from {{schema}}.errand
+    where flow_id = (select id from allowed) and kind in ('losers', 'close')
 ),
 gone as (
     delete from {{schema}}.outcome where job_id = any (array(select job_id from again))

@@ -5,6 +5,9 @@ where f.id = ? and f.epoch = ? and f.state <> 'cancelling'
         select 1 from holdfast_flow as other
         where other.unique_key = f.unique_key and other.finished_at is null and other.id <> f.id
     )
+    and (f.finished_at is not null or not exists (
+        select 1 from holdfast_errand as e where e.flow_id = f.id and e.kind in ('losers', 'close')
+    ))
 
 -- name: ended
 select
@@ -13,6 +16,9 @@ select
 from json_each(?) as wanted
 cross join holdfast_outcome as o on o.job_id = wanted.value
 cross join holdfast_node as n on n.job_id = o.job_id and n.flow_id = ?
+
+-- name: no cancels
+delete from holdfast_errand where flow_id = ? and kind in ('losers', 'close')
 
 -- name: drop outcome
 delete from holdfast_outcome where job_id in (select value from json_each(?))

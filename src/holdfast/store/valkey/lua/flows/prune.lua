@@ -1,12 +1,11 @@
 -- Remove ended flows whose time to be kept is over, each with its jobs.
 -- KEYS: partition
 -- ARGV: now limit room
--- uses: time record counts changes names places removal flows gates node_names
+-- uses: time record counts changes names places removal flows gates node_names errands
 --
 -- At most `limit` flows and `room` jobs. The first bite of a flow removes its row and all that lists
 -- it, so that nobody finds half a flow. The flow stays in the list of those to remove until its last
 -- job is gone. Answers how many flows are gone, and whether there is room for more.
-local ERRAND_BATCH = 1000
 local left, gone, forgotten = tonumber(room), 0, {}
 
 -- Flows whose parent is still to be ended, from what the flow has come to.
@@ -77,19 +76,6 @@ local function remove_nodes(flow)
     return #members == count_removed
 end
 
-local function forget_errands()
-    local from = '-'
-    while next(forgotten) and from do
-        local some = redis.call('ZRANGEBYLEX', partition .. ':errands', from, '+', 'LIMIT', 0, ERRAND_BATCH)
-        for _, errand in ipairs(some) do
-            if forgotten[string.match(errand, '^%x+:%d+:[^:]*:([^:]*)')] then
-                put('errands', errand, false)
-            end
-        end
-        from = #some == ERRAND_BATCH and '(' .. some[#some]
-    end
-end
-
 local till = string.format('%.0f', moment)
 for _, flow in ipairs(redis.call(
     'ZRANGEBYSCORE', partition .. ':flow-expiry', '-inf', till, 'LIMIT', 0, limit
@@ -102,6 +88,12 @@ for _, flow in ipairs(redis.call(
         end
     end
 end
-forget_errands()
+if next(forgotten) then
+    each_errand(function (errand, _, flow)
+        if forgotten[flow] then
+            put('errands', errand, false)
+        end
+    end)
+end
 flush()
 return {gone, left > 0 and 1 or 0}

@@ -1,7 +1,7 @@
 -- Let ended nodes of a flow run again.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise plan
--- uses: time arrival record counts changes names places queues moves revival growth
+-- uses: time arrival record counts changes names places queues moves revival growth errands
 --
 -- `plan`: a ReopeningRow. Answers 1, or 0 if it is refused and nothing is changed.
 local given = cmsgpack.unpack(plan)
@@ -26,12 +26,23 @@ local function name_nodes()
     end
 end
 
+-- The cancels that the flow owes, as errands.
+local function owed_cancels()
+    local found = {}
+    each_errand(function (errand, kind, of)
+        if of == flow and (kind == 'losers' or kind == 'close') then
+            found[#found + 1] = errand
+        end
+    end)
+    return found
+end
+
 local function may_reopen()
     if not row or row[FLOW_EPOCH] ~= given[REOPENING_EPOCH] or row[FLOW_STATE] == 'cancelling' then
         return false
     end
     local holder = row[FLOW_KEY] and holder_of_flow_key(row[FLOW_KEY])
-    return not holder or holder == flow
+    return (not holder or holder == flow) and (row[FLOW_FINISHED_AT] or #owed_cancels() == 0)
 end
 
 local function is_ours(id)
@@ -59,6 +70,9 @@ local function are_as_planned()
 end
 
 local function reopen()
+    for _, errand in ipairs(owed_cancels()) do
+        put('errands', errand, false)
+    end
     for n, id in ipairs(ids) do
         if node_rows[id][NODE_ROW_IS_SINK] and is_bad_end(id) then
             row[FLOW_FAILED] = row[FLOW_FAILED] - 1

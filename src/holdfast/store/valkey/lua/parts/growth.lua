@@ -69,7 +69,7 @@ end
 -- Let nodes that were added and written wait for others. Edges to upstreams that have ended are
 -- counted at once. Answers the nodes whose gates may be decided by now.
 local function add_edges(given)
-    local decided, edges, ids, upstreams = given[NEW_NODES_DECIDED], given[NEW_NODES_EDGES], {}, {}
+    local decided, edges, ids, upstreams = {}, given[NEW_NODES_EDGES], {}, {}
     for n = 1, #edges, 4 do
         upstreams[#upstreams + 1], ids[#ids + 1] = edges[n], edges[n + 1]
     end
