@@ -27,7 +27,7 @@ class Line:
         self.hold: set[str] = set()
         self.held: list[str] = []
         self.late: dict[str, float] = {}
-        self.first: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.first: dict[str, Callable[[], Awaitable[object]]] = {}
         self._released = asyncio.Event()
         self.calls: list[str] = []
 
