@@ -40,7 +40,13 @@ async def enqueue_briefs(count: int, seed: int = 1) -> list[str]:
 
 
 async def kill_one_every(
-    seconds: float, fleet: Fleet, app: App, *, slots: int, lease: float
+    seconds: float,
+    fleet: Fleet,
+    app: App,
+    *,
+    slots: int,
+    lease: float,
+    within: float = SLOWEST_RUN,
 ) -> list[Process]:
     """Kill a worker and start another, time and again until all jobs have ended. The first one
     lives: somebody has to be there all the time, who can tell that the others died."""
@@ -52,7 +58,7 @@ async def kill_one_every(
         return await books.live_jobs(app.store) == 0
 
     while not await comes_true(all_ended, within=seconds, look_every=0.1):
-        assert time.monotonic() - began < SLOWEST_RUN, f"the queue does not drain:\n{fleet.logs()}"
+        assert time.monotonic() - began < within, f"the queue does not drain:\n{fleet.logs()}"
         ready = {entry.pid for entry in fleet.diary.entries("ready")}
         victims = [worker for worker in fleet.alive()[1:] if worker.pid in ready]
         if not victims:

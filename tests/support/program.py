@@ -28,6 +28,7 @@ from holdfast.app import App
 from holdfast.clock import utcnow
 from holdfast.context import Context
 from holdfast.events import Event
+from holdfast.job.ends import Fail, Skip
 from holdfast.job.ids import new_job_id
 from holdfast.job.retry import Retry
 from tests.support.diary import Diary
@@ -150,6 +151,17 @@ async def poison(ctx: Context, seconds: float) -> None:
     with noted(ctx):
         await asyncio.sleep(seconds)
         os._exit(13)
+
+
+@app.task(retry=SOON, max_crashes=1_000, keep_result=False)
+async def visit(ctx: Context, how: str = "return") -> None:
+    """A node of a flow: it returns, fails or asks to be skipped, as it was told."""
+    with noted(ctx):
+        match how:
+            case "fail":
+                raise Fail("as it was told")
+            case "skip":
+                raise Skip("as it was told")
 
 
 # What a process does ----------------------------------------------------------------------
