@@ -1,1 +1,1 @@
-update node set waits = waits - 1 where id = ? returning waits
+update node set waits = waits - 1 where id = ?

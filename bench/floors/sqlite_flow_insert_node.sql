@@ -1,1 +1,1 @@
-insert into node (id, flow_id, waits) values (?, ?, ?)
+insert into node (id, flow_id, waits, args) values (?, ?, ?, ?)

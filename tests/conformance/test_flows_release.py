@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from holdfast.flow.model import FlowState
+from holdfast.flow.model import CASCADE_LIMIT, ErrandKind, FlowState
 from holdfast.job.ends import (
     Cancelled,
     DeadlinePassed,
@@ -208,14 +208,34 @@ async def test_a_blocked_node_ends_before_its_upstream_in_one_batch(scene: Scene
     assert (await trip.info()).state is FlowState.FAILED
 
 
-async def test_a_long_chain_of_skips_ends_at_once(scene: Scene) -> None:
-    names = [f"n{n:04}" for n in range(1_500)]
+def chain(nodes: int) -> dict[str, Waits]:
+    names = [f"n{n:04}" for n in range(nodes)]
     graph: dict[str, Waits] = {names[0]: []}
-    graph |= {name: [before] for before, name in itertools.pairwise(names)}
-    trip = await Trip.begin(scene, graph)
-    await trip.end(names[0], end=FAILED)
+    return graph | {name: [before] for before, name in itertools.pairwise(names)}
+
+
+async def test_a_chain_of_skips_ends_at_once(scene: Scene) -> None:
+    trip = await Trip.begin(scene, chain(CASCADE_LIMIT))
+    await trip.end("n0000", end=FAILED)
     assert (await trip.info()).state is FlowState.FAILED
     assert (await trip.info()).open == 0
+    assert await scene.store.flows.errands(10) == []
+
+
+async def test_a_long_chain_of_skips_ends_in_bounded_bites(scene: Scene) -> None:
+    trip = await Trip.begin(scene, chain(3 * CASCADE_LIMIT))
+    await trip.end("n0000", end=FAILED)
+    left = [3 * CASCADE_LIMIT - 1]
+    while owed := await scene.store.flows.errands(10):
+        assert [(one.kind, one.flow) for one in owed] == [(ErrandKind.SETTLE, trip.id)]
+        left.append((await trip.info()).open)
+        await scene.store.flows.settle([trip.id])
+        await scene.store.flows.done([owed[0].id])
+    info = await trip.info()
+    assert (info.state, info.open) == (FlowState.FAILED, 0)
+    bites = [before - after for before, after in itertools.pairwise([*left, 0])]
+    assert len(bites) == 3
+    assert max(bites) <= CASCADE_LIMIT + 1
 
 
 async def test_nodes_are_kept_and_removed_with_their_flow(scene: Scene) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 CancelWord = Literal["all", "waiting", "blocked"]
 NODES_AT_ONCE = 2_000
-STARTS_AT_ONCE = 50
+STARTS_AT_ONCE = 100
 
 
 class FlowWaiter(EndWaiter[FlowId, FlowInfo]):

@@ -254,7 +254,7 @@ class Mending(msgspec.Struct, frozen=True, kw_only=True):
     gates: dict[JobId, tuple[NewGate, ...]] = {}
 
 
-CASCADE_LIMIT = 5_000
+CASCADE_LIMIT = 500
 """Nodes that one transaction or script skips at most. Beyond it owes the rest as an errand."""
 
 

@@ -59,7 +59,7 @@ class SqliteFlows(Verbs):
     """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
-        return await self._writer.write(lambda tx: [start(tx, flow) for flow in flows])
+        return await self._writer.write(lambda tx: start(tx, flows))
 
     async def start_within(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
         return await run_on(connection, lambda inner: self.start_within_sync(inner, flows))
@@ -177,7 +177,22 @@ def _ids(tx: Transaction, sql: str, ids: Iterable[FlowId]) -> list[FlowId]:
 # Writing graphs ---------------------------------------------------------------------------------
 
 
-def start(tx: Transaction, flow: NewFlow) -> Started:
+def start(tx: Transaction, flows: Sequence[NewFlow]) -> list[Started]:
+    """Each flow first, so that the next one sees its key; then the nodes of all new ones."""
+    answers: list[Started] = []
+    new: list[NewFlow] = []
+    for flow in flows:
+        started = _not_startable(tx, flow)
+        if started is None:
+            _insert(tx, flow)
+            new.append(flow)
+        answers.append(started or Started(flow.id, "created"))
+    _add(tx, {flow.id: flow.nodes for flow in new})
+    return answers
+
+
+def _not_startable(tx: Transaction, flow: NewFlow) -> Started | None:
+    """What stands for the flow, or against it; None if it may be written."""
     sql = steps("flows/start")
     if (known := tx.row(sql["known"], (flow.id,))) is not None:
         return Started(flow.id, "created" if known[1] == flow.name else "taken")
@@ -188,6 +203,11 @@ def start(tx: Transaction, flow: NewFlow) -> Started:
         held = (int(Tie.PARENT), flow.parent, flow.fence)
         if not tx.changed(sql["hold parent"], held):
             return Started(flow.id, "not held")
+    return None
+
+
+def _insert(tx: Transaction, flow: NewFlow) -> None:
+    sql = steps("flows/start")
     values = {
         "id": flow.id,
         "name": flow.name,
@@ -200,17 +220,35 @@ def start(tx: Transaction, flow: NewFlow) -> Started:
     }
     tx.run(sql["flow"], values)
     tx.run(sql["graph"], {"flow_id": flow.id, "graph": flow.graph})
-    _add(tx, flow.id, flow.nodes)
-    return Started(flow.id, "created")
 
 
-def _add(tx: Transaction, flow: FlowId, nodes: Sequence[NewNode]) -> None:
-    insert(tx, [node.job for node in nodes])
+def _add(tx: Transaction, nodes_of: Mapping[FlowId, Sequence[NewNode]]) -> None:
+    nodes = [(flow, node) for flow, some in nodes_of.items() for node in some]
+    insert(tx, [node.job for _, node in nodes])
     tx.each(
         steps("flows/start")["node"],
-        [(one.job.id, flow, one.name, one.is_sink, one.delay, one.inputs) for one in nodes],
+        [(one.job.id, flow, one.name, one.is_sink, one.delay, one.inputs) for flow, one in nodes],
     )
-    _add_gates(tx, flow, {node.job.id: node.gates for node in nodes if node.gates}, first=0)
+    rows: list[Row] = []
+    edges: list[Row] = []
+    for flow, node in nodes:
+        _write_gates(flow, node.job.id, node.gates, 0, rows, edges)
+    tx.each(steps("flows/start")["gate"], rows)
+    tx.each(steps("flows/start")["edge"], edges)
+
+
+def _write_gates(
+    flow: FlowId,
+    job_id: JobId,
+    gates: Sequence[NewGate],
+    first: int,
+    rows: list[Row],
+    edges: list[Row],
+) -> None:
+    """The rows of the gates of one node, and of their edges."""
+    for n, gate in enumerate(gates, first):
+        rows.append((job_id, n, flow, gate.need, gate.total, gate.losers.value))
+        edges += [(edge.upstream, job_id, n, edge.wants) for edge in gate.edges]
 
 
 def _add_gates(tx: Transaction, flow: FlowId, gates: Gates, first: int | None = None) -> None:
@@ -221,9 +259,7 @@ def _add_gates(tx: Transaction, flow: FlowId, gates: Gates, first: int | None = 
     edges: list[Row] = []
     for job_id, some in gates.items():
         number = tx.rows(sql["next gate"], (job_id,))[0][0] if first is None else first
-        for n, gate in enumerate(some, number):
-            rows.append((job_id, n, flow, gate.need, gate.total, gate.losers.value))
-            edges += [(edge.upstream, job_id, n, edge.wants) for edge in gate.edges]
+        _write_gates(flow, job_id, some, number, rows, edges)
     tx.each(sql["gate"], rows)
     tx.each(sql["edge"], edges)
 
@@ -241,7 +277,7 @@ def _extend(tx: Transaction, growth: Growth) -> Grown:
         return Grown.TARGET_GONE
     tx.run(sql["grown"], {"id": left.flow, "nodes": len(left.nodes)})
     tx.run(steps("flows/start")["graph"], {"flow_id": left.flow, "graph": left.graph})
-    _add(tx, left.flow, left.nodes)
+    _add(tx, {left.flow: left.nodes})
     _add_gates(tx, left.flow, left.gates)
     if left.gates or any(node.gates for node in left.nodes):
         _count_ended(tx, left.flow)

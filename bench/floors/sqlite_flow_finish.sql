@@ -1,0 +1,1 @@
+update node set state = 2, finished_at = ? where id = ?

@@ -1,1 +1,0 @@
-insert into job (id, state, args) values (?, ?, ?)

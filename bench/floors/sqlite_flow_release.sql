@@ -1,1 +1,0 @@
-update job set state = 0 where id = ?
