@@ -66,7 +66,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "jobs.reclaim"): "finish, with a condition that is an argument",
     ("valkey", "jobs.live"): "commands of the server, in one round trip",
     ("valkey", "jobs.outcomes"): "commands of the server, in one round trip",
-    ("valkey", "jobs.page"): "newest and commands of the server",
+    ("valkey", "jobs.page"): "newest, erring and commands of the server",
     ("valkey", "jobs.count"): "commands of the server, in one round trip",
     ("valkey", "jobs.lapsed_leases"): "lapsed_holders and commands of the server",
     ("valkey", "jobs.overdue_attempts"): "late, which both sweeps by time share",

@@ -155,18 +155,32 @@ class ValkeyReading(ValkeyVerbs):
 
     async def _passed(self, test: Filtering, ids: Sequence[str]) -> dict[str, JobState]:
         """The states of those jobs that the filter may mean, as far as records and bodies tell; in
-        the order of the ids."""
-        found = {}
+        the order of the ids. Where a text is searched for, jobs without errors and without a reason
+        are left out: that is most of them, and to read them whole takes long."""
+        found, told = {}, set()
         for job_id, blob in await _blobs(self._connections, ids, "s"):
             row = rows.readable(rows.to_record, blob)
             if row is not None and test.fits_record(row):
                 found[job_id] = rows.STATES[row.state]
+                if row.reason:
+                    told.add(job_id)
+        if test.text:
+            told |= await self._erring(list(found))
+            found = {job_id: state for job_id, state in found.items() if job_id in told}
         if test.needs_body:
             for job_id, text in await _blobs(self._connections, list(found), "b"):
                 body = rows.readable(rows.to_body, text)
                 if body is None or not test.fits_body(body):
                     del found[job_id]
         return {job_id: found[job_id] for job_id in ids if job_id in found}
+
+    async def _erring(self, ids: Sequence[str]) -> set[str]:
+        calls = [
+            ("jobs/erring", partition, {"chosen": mine})
+            for partition, mine in self._connections.by_partition(ids).items()
+        ]
+        answers = await self._connections.call_each(calls) if calls else []
+        return {job_id.decode() for answer in answers for job_id in answer}
 
     async def _jobs(self, test: Filtering, ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that the filter means, newest first. A job may have moved since its
