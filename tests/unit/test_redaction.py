@@ -44,6 +44,7 @@ SECRET = (
     *("private_key", "privateKey", "key1", "sshKey2", "aws.key", "headers[key]"),
     *("authorization", "Proxy-Authorization", "auth", "basicAuth", "bearer", "credentials"),
     *("cookie", "Set-Cookie", "cookies", "card", "cardNumber", "card_number", "cvc", "cvv"),
+    *("limit_key", "count-token", "sizedPassword", "token_counter"),
     *("iban", "ssn", "dsn", "sentry_dsn", "pin", "otp", "jwt", "passphrase", "sessionId"),
 )
 PLAIN = (
@@ -65,6 +66,12 @@ PLAIN = (
     ),
     *("passage", "bypassed", "sender", "amount", "queue", "статус"),
 )
+
+
+@pytest.mark.parametrize("name", ["token_count", "maxTokenLimit", "KEY_SIZE", "password-length"])
+def test_a_number_of_secrets_is_none(name: str) -> None:
+    assert not is_secret_name(name)
+    assert redact(f"{name}=42") == f"{name}=42"
 
 
 @pytest.mark.parametrize("name", SECRET)

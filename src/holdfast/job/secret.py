@@ -1,7 +1,8 @@
 """What is secret by its name, and the mark for what is secret by its type.
 
 A name is cut into words, whatever the style it is written in, and compared word by word: `apiKey`,
-`x-api-key` and `stripe_secret` are secret, `monkey` and `keyboard` are not.
+`x-api-key` and `stripe_secret` are secret, `monkey` and `keyboard` are not. `token_count` is not
+either: it says how many there are.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ PLAIN_SECRET_WORDS: Final = SECRET_WORDS & {
 }
 """Words that name a secret even in the middle of a text, where `key=len` is most often code."""
 
+HARMLESS_ENDS: Final = frozenset({"count", "length", "limit", "size"})
+"""A name that ends in one of these words names a number, whatever it is a number of."""
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 NAMES_KEPT = 4096
 
@@ -49,10 +53,12 @@ class Secret:
 def is_secret_name(name: str, among: frozenset[str] = SECRET_WORDS) -> bool:
     """Whether the value of this name is hidden.
 
-    >>> [is_secret_name(name) for name in ("apiKey", "set-cookie", "tokens", "monkey")]
-    [True, True, True, False]
+    >>> [is_secret_name(name) for name in ("apiKey", "tokens", "monkey", "token_count")]
+    [True, True, False, False]
     """
     words = [word.lower() for word in _WORD.findall(name)]
+    if words and words[-1] in HARMLESS_ENDS:
+        return False
     pairs = [first + second for first, second in pairwise(words)]
     found = {one for word in words for one in (word, word.removesuffix("s"))}
     found |= COMPOUND_WORDS.intersection(one.removesuffix("s") for one in pairs)
