@@ -18,7 +18,7 @@ from textual.widgets import Input
 from holdfast.cli.top_app import THEMES, TopApp
 from holdfast.cli.top_reading import MovePace
 from holdfast.cli.top_screens import AskScreen, FilterScreen, TextScreen
-from holdfast.cli.top_sheets import MOST_ROWS, Cell, Column, Sheet, SheetRow, fitted, harmless
+from holdfast.cli.top_sheets import MOST_ROWS, Cell, Column, Sheet, SheetRow, fitted, one_line
 from holdfast.cli.top_text import overview_lines
 from holdfast.cli.top_views import VIEWS, TopView
 from holdfast.client.client import Client
@@ -423,7 +423,7 @@ def test_cells_fit_their_columns_whatever_they_hold() -> None:
         for width in (3, 7, 20):
             for right in (False, True):
                 assert cell_len(fitted(text, width, right=right)) == width
-        assert harmless(text).isprintable()
+        assert one_line(text).isprintable()
 
 
 def test_columns_share_the_room_that_is_left() -> None:

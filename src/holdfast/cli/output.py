@@ -7,6 +7,7 @@ that the output of `--json` can be piped. Rich is imported only when something i
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 PIPED_WIDTH = 200
+_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""What a terminal might obey although JSON allows it in a string as it is."""
 
 STATE_STYLES = {
     JobState.READY: "cyan",
@@ -40,19 +43,41 @@ STATE_STYLES = {
 }
 
 
+class Verbatim(str):
+    """Lines in the language of another program: they are not wrapped."""
+
+
+def harmless(text: str) -> str:
+    """The text without characters that a terminal would obey. Everything that users wrote goes
+    through here before it is printed: names, arguments, results, reasons and errors.
+
+    >>> harmless("a\x1b[2J\r\n\tb")
+    'a·[2J\n\tb'
+    """
+    if text.isprintable():
+        return text
+    kept = text.replace("\r\n", "\n")
+    return "".join(one if one.isprintable() or one in "\n\t" else "·" for one in kept)
+
+
 def complain(text: str) -> None:
-    print(redact(text), file=sys.stderr)
+    print(harmless(redact(text)), file=sys.stderr)
 
 
 def answer(as_json: bool, document: object, draw: Callable[[], Iterable[RenderableType]]) -> None:
     """Print the answer of a command: the document as JSON, or what `draw` draws."""
     if as_json:
-        text = msgspec.json.encode(document)
-        print(msgspec.json.format(text, indent=2).decode())
+        print(_json_text(document))
         return
     console = make_console()
     for part in draw():
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Verbatim))
+
+
+def _json_text(document: object) -> str:
+    """The same document, with every character escaped that a terminal might obey."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -61,11 +86,11 @@ def make_console(*, stderr: bool = False) -> Console:
 
     Output to a pipe gets a fixed width, because there is no terminal whose width could cut it.
     """
-    from rich.console import Console
+    from holdfast.cli.console import HarmlessConsole
 
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(
+    return HarmlessConsole(
         file=stream,
         markup=False,
         highlight=False,

@@ -28,7 +28,7 @@ from holdfast.cli.output import duration_text
 from holdfast.cli.top_acts import FOR, Deed, TopActs
 from holdfast.cli.top_reading import TopReader, Wanted
 from holdfast.cli.top_screens import AskScreen, FilterScreen, TextScreen, help_screen
-from holdfast.cli.top_sheets import harmless
+from holdfast.cli.top_sheets import one_line
 from holdfast.cli.top_views import KEYS, KEYS_EVERYWHERE, VIEWS, Picture, TopView
 from holdfast.cli.workers import draw_worker
 from holdfast.client.client import Client
@@ -208,7 +208,7 @@ class TopApp(App[None]):
     def _tell_outage(self, error: Exception) -> None:
         now = time.monotonic()
         since = self._failing_since = self._failing_since or now
-        why = harmless(redact(describe(error)))
+        why = one_line(redact(describe(error)))
         self._put("#banner", Text(f" no answer for {duration_text(now - since)}: {why}"))
         self.screen_stack[0].query_one("#banner").display = True
 
@@ -321,7 +321,7 @@ class TopApp(App[None]):
                 self.run_worker(self._carry_out(deed), group="acts")
 
         if deed.question:
-            self.push_screen(AskScreen(harmless(deed.question)), answered)
+            self.push_screen(AskScreen(one_line(deed.question)), answered)
         else:
             answered(True)
 
@@ -329,9 +329,9 @@ class TopApp(App[None]):
         try:
             await deed.call()
         except HoldfastError as error:
-            self.notify(harmless(redact(describe(error))), severity="error", markup=False)
+            self.notify(one_line(redact(describe(error))), severity="error", markup=False)
         else:
-            self.notify(harmless(deed.done), markup=False)
+            self.notify(one_line(deed.done), markup=False)
         await self.read()
         if isinstance(self.screen, TextScreen):
             await self.screen.read()

@@ -13,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from holdfast.cli.output import harmless
 from holdfast.cli.top_views import VIEWS
 from holdfast.errors import HoldfastError
 from holdfast.job.redaction import redact
@@ -148,7 +149,7 @@ def as_plain(parts: Iterable[RenderableType], width: int) -> str:
     with console.capture() as caught:
         for part in parts:
             console.print(part)
-    return "".join(one if one.isprintable() or one == "\n" else "·" for one in caught.get())
+    return harmless(caught.get())
 
 
 def help_screen() -> TextScreen:

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from holdfast.cli.jobs_view import job_note
-from holdfast.cli.output import STATE_STYLES, ago_text, duration_text, most_text
+from holdfast.cli.output import STATE_STYLES, ago_text, duration_text, harmless, most_text
 from holdfast.cli.sizes import size_text
 from holdfast.cli.workers import COLOURS, cpu_text, slots_of
 from holdfast.insights.overview import Overview
@@ -91,11 +91,9 @@ class Sheet:
         return line
 
 
-def harmless(text: str) -> str:
+def one_line(text: str) -> str:
     """The text in one line, without characters that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else "·" for one in " ".join(text.split()))
+    return text if text.isprintable() else harmless(" ".join(text.split()))
 
 
 def fitted(text: str, width: int, *, right: bool = False) -> str:
@@ -104,7 +102,7 @@ def fitted(text: str, width: int, *, right: bool = False) -> str:
     >>> fitted("a long name", 6), fitted("7", 3, right=True)
     ('a lon…', '  7')
     """
-    plain = harmless(text)
+    plain = one_line(text)
     taken = cell_len(plain)
     if taken > width:
         return set_cell_size(plain, width - 1) + "…"

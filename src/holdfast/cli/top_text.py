@@ -11,7 +11,7 @@ from rich.text import Text
 from holdfast.cli.doctor import MARKS
 from holdfast.cli.output import STATE_STYLES, counted, duration_text
 from holdfast.cli.stats import sparkline
-from holdfast.cli.top_sheets import Sheet, failure_sheet, fitted, harmless, queue_sheet
+from holdfast.cli.top_sheets import Sheet, failure_sheet, fitted, one_line, queue_sheet
 from holdfast.cli.workers import slots_of
 from holdfast.insights.overview import SPAN, Minute, Overview
 from holdfast.insights.stats import Percentiles
@@ -130,7 +130,7 @@ def alarm_lines(seen: Overview, room: int) -> Iterator[Text]:
 def _operations(seen: Overview) -> Iterator[Text]:
     for one in seen.operations[:2]:
         done = f"{one.progress.changed:,} of {counted(one.request.matched, 'job')}"
-        words = harmless(f"operation {one.request.verb}: {one.state}, {done}")
+        words = one_line(f"operation {one.request.verb}: {one.state}, {done}")
         yield Text(f"  {words}", "cyan", no_wrap=True)
 
 

@@ -13,9 +13,9 @@ from holdfast.cli.top_reading import MovePace, Wanted
 from holdfast.cli.top_sheets import (
     Sheet,
     failure_sheet,
-    harmless,
     job_sheet,
     names_of,
+    one_line,
     queue_sheet,
     running_sheet,
     worker_sheet,
@@ -98,7 +98,7 @@ class Picture:
 
     def _filter_line(self) -> Text:
         line = Text(" which: ", "dim", no_wrap=True, overflow="ellipsis")
-        line.append(harmless(self.wanted.where) or "all jobs, newest first", "default")
+        line.append(one_line(self.wanted.where) or "all jobs, newest first", "default")
         if self.wanted.cursors:
             line.append(f"   page {len(self.wanted.cursors) + 1}", "dim")
         return line
