@@ -18,11 +18,12 @@ CANCEL_ROUNDS = 10
 async def cancel_jobs(
     jobs: JobsWithin,
     ids: Sequence[JobId],
-    reason: str = Cancelled().reason,
+    reason: str | None = None,
     by: str | None = None,
 ) -> list[JobId]:
     """End waiting jobs and mark running ones, for whoever asked; returns the jobs it reached. A
     job that moves between the read and the write is read again, at most `CANCEL_ROUNDS` times."""
+    end = Cancelled(by=by) if reason is None else Cancelled(reason, by)
     done: list[JobId] = []
     left = list(ids)
     for _round in range(CANCEL_ROUNDS):
@@ -30,9 +31,9 @@ async def cancel_jobs(
         if not live:
             break
         running = [job.id for job in live if job.state is JobState.RUNNING]
-        marked = await jobs.request_cancel(running, by) if running else []
+        marked = await jobs.request_cancel(running, by, reason) if running else []
         waiting = [job for job in live if job.state in WAITING]
-        reached = {*marked, *await _end_waiting(jobs, waiting, Cancelled(reason, by))}
+        reached = {*marked, *await _end_waiting(jobs, waiting, end)}
         done += reached
         left = [job.id for job in live if job.id not in reached]
     return done

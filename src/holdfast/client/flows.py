@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -43,8 +43,16 @@ if TYPE_CHECKING:
     from holdfast.insights.flows import FlowExplanation
 
 CancelWord = Literal["all", "waiting", "blocked"]
+Change = Callable[[list[FlowId]], Awaitable[list[FlowId]]]
+ALLOWED = {
+    Verb.CANCEL: "only a flow that has not ended can be cancelled",
+    Verb.PAUSE: "only a running flow can be paused",
+    Verb.RESUME: "only a paused flow can be resumed",
+}
 NODES_AT_ONCE = 2_000
 STARTS_AT_ONCE = 100
+NODES_NAMED = 20
+"""So many nodes of a retry are named in the audit; all are told of it in their lives."""
 
 
 class FlowWaiter(EndWaiter[FlowId, FlowInfo]):
@@ -167,13 +175,19 @@ class FlowVerbs:
         blocked. Nothing is released after this."""
         if what not in tuple(CloseWhat):
             raise BadOption("what", "'all', 'waiting' or 'blocked'", what)
+        reason = None if by is None else f"cancelled by {by}"
         await self._change(
-            flow_id, Verb.CANCEL, by, lambda ids: self._store.flows.close(ids, CloseWhat(what))
+            *(flow_id, Verb.CANCEL, by),
+            lambda ids: self._store.flows.close(ids, CloseWhat(what), reason),
+            value=what,
         )
 
     async def pause(self, flow_id: str, *, by: str | None = None) -> None:
         """Release nothing more of a running flow. What is ready goes on."""
-        await self._change(flow_id, Verb.PAUSE, by, self._store.flows.pause)
+        reason = None if by is None else f"paused by {by}"
+        await self._change(
+            flow_id, Verb.PAUSE, by, lambda ids: self._store.flows.pause(ids, reason)
+        )
 
     async def resume(self, flow_id: str, *, by: str | None = None) -> None:
         """Let a paused flow go on."""
@@ -196,10 +210,14 @@ class FlowVerbs:
         )
         if dry_run:
             return plan
+        if flow.state is FlowState.CANCELLING:
+            raise Refused(f"flow {flow.id} is being cancelled: retry it when it has ended")
         if not plan.again:
             raise Refused(f"flow {flow.id} has no node that failed: name the nodes to run again")
-        async with self._acts.act(self._store, by, Noun.FLOWS, Verb.RETRY, flow.id) as act:
-            if not await self._store.flows.reopen([plan.reopening]):
+        value = {"nodes": list(plan.again[:NODES_NAMED])}
+        on = (Noun.FLOWS, Verb.RETRY, flow.id)
+        async with self._acts.act(self._store, by, *on, value=value) as act:
+            if not await self._store.flows.reopen([plan.reopening], by):
                 raise Refused(
                     f"flow {flow.id} has changed meanwhile, or still owes cancels that a worker "
                     "has to do: look again, and retry"
@@ -207,12 +225,14 @@ class FlowVerbs:
             act.changed = len(plan.again)
         return plan
 
-    async def _change(self, flow_id: str, verb: Verb, by: str | None, change: Any) -> None:
+    async def _change(
+        self, flow_id: str, verb: Verb, by: str | None, change: Change, value: str | None = None
+    ) -> None:
         flow = await self.get(flow_id)
-        async with self._acts.act(self._store, by, Noun.FLOWS, verb, flow.id) as act:
+        async with self._acts.act(self._store, by, Noun.FLOWS, verb, flow.id, value=value) as act:
             if not await change([flow.id]):
                 now = await self.get(flow.id)
-                raise Refused(f"flow {flow.id} is {now.state}: it cannot be changed like this")
+                raise Refused(f"flow {flow.id} is {now.state}: {ALLOWED[verb]}")
             act.changed = 1
 
 

@@ -1,7 +1,8 @@
 """The graph of a flow as text, for people and for tools that draw. Pure.
 
-`text` lists nodes by depth: each node stands below everything it waits for. Elements of a map are
-one line with a count. `mermaid` and `dot` are the languages of two common tools.
+`text` lists nodes by depth: each node stands below everything it waits for. Nodes that differ
+only in their number, such as the elements of a map, are one line with a count. `mermaid` and `dot`
+are the languages of two common tools.
 """
 
 from __future__ import annotations
@@ -31,11 +32,17 @@ MARKS = {
     "skipped": "⤼",
 }
 _ELEMENT = re.compile(r"^(.*)\[\d+\]$")
+_NUMBERED = re.compile(r"^(.*?)(?:#\d+)?$")
+MANY = 8
+"""So many nodes of one task that wait for the same nodes, and for which the same nodes wait, are
+drawn as one."""
+NAMED = 6
+"""So many nodes are named behind an arrow of `text`; the others are counted."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """One node of a drawing. The elements of a map are drawn as one, with how many are in each
-    state."""
+    """One node of a drawing. Elements of a map, and others that are alike, are drawn as one, with
+    how many are in each state."""
 
     key: str
     states: tuple[tuple[str, int], ...]
@@ -53,10 +60,11 @@ class Drawn(msgspec.Struct, frozen=True):
 def drawn(graph: Graph, nodes: Iterable[NodeInfo]) -> list[Drawn]:
     """The nodes to draw, each after all that it waits for."""
     states = {node.job_id: node.state.value for node in nodes}
+    keys = _keys(graph)
     groups: dict[str, list[JobId]] = {}
-    for name, node in graph.nodes.items():
-        groups.setdefault(_key(name), []).append(node.job)
-    edges = {key: _edges(graph, key, jobs) for key, jobs in groups.items()}
+    for job, key in keys.items():
+        groups.setdefault(key, []).append(job)
+    edges = {key: _edges(graph, key, jobs, keys) for key, jobs in groups.items()}
     depths = _depths(edges)
     found = [
         Drawn(
@@ -74,25 +82,43 @@ def draw(graph: Graph, nodes: Iterable[NodeInfo], form: Format = "text") -> list
     return _DRAWERS[form](drawn(graph, nodes))
 
 
-def _key(name: str) -> str:
-    element = _ELEMENT.match(name)
-    return f"{element[1]}[…]" if element else name
+def _keys(graph: Graph) -> dict[JobId, str]:
+    """As what each node is drawn: by its name, or together with those that are like it."""
+    waiting = graph.downstreams()
+    alike: dict[object, list[JobId]] = {}
+    keys: dict[JobId, str] = {}
+    for name, node in graph.nodes.items():
+        if (element := _ELEMENT.match(name)) is not None:
+            keys[node.job] = f"{element[1]}[…]"
+            continue
+        keys[node.job] = name
+        numbered = _NUMBERED.match(name)
+        stem = name if numbered is None else numbered[1]
+        like = (stem, node.task, graph.gates_of(node.job), frozenset(waiting[node.job]))
+        alike.setdefault(like, []).append(node.job)
+    for jobs in alike.values():
+        if len(jobs) >= MANY:
+            keys |= dict.fromkeys(jobs, f"{keys[jobs[0]]}…")
+    return keys
 
 
-def _edges(graph: Graph, key: str, jobs: Iterable[JobId]) -> dict[str, str]:
+def _edges(
+    graph: Graph, key: str, jobs: Iterable[JobId], keys: Mapping[JobId, str]
+) -> dict[str, str]:
     """What each node waits for, with a word for how."""
     found: dict[str, str] = {}
+    makers: set[str | None] = set()
     for job in jobs:
+        makers.add(graph.nodes[graph.names[job]].map)
         for gate in graph.gates_of(job):
             word = "" if gate.need == gate.total else f"{gate.need} of {gate.total}"
             for edge in gate.edges:
-                name = graph.names.get(edge.upstream)
-                if name is None or _key(name) == key:
+                other = keys.get(edge.upstream)
+                if other is None or other == key:
                     continue
                 wants = {SUCCESS: "", FAILURE: "failed", ANY_END: "ended"}.get(edge.wants, "")
-                found[_key(name)] = " ".join(part for part in (word, wants) if part)
-    made_by = {graph.nodes[graph.names[job]].map for job in jobs}
-    return found | {name: "each" for name in made_by if name is not None}
+                found[other] = " ".join(part for part in (word, wants) if part)
+    return found | {name: "each" for name in makers if name is not None}
 
 
 def _depths(edges: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
@@ -119,7 +145,8 @@ def _as_text(nodes: list[Drawn]) -> list[str]:
     for node in nodes:
         mark = MARKS.get(node.states[0][0], "?") if len(node.states) == 1 else "▪"
         ways = [f"{name} ({how})" if how else name for name, how in node.waits_for]
-        after = f"  ← {', '.join(ways)}" if ways else ""
+        more = f" and {len(ways) - NAMED:,} more" if len(ways) > NAMED else ""
+        after = f"  ← {', '.join(ways[:NAMED])}{more}" if ways else ""
         lines.append(f"{'  ' * node.depth}{mark} {node.label}{after}")
     return lines
 

@@ -6,7 +6,7 @@ the net below that. It must find nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import (
@@ -67,7 +67,7 @@ def _of_node(
     return wrong
 
 
-def counted(gate: NewGate, states: dict[JobId, JobState]) -> tuple[int, int, int, int]:
+def counted(gate: NewGate, states: Mapping[JobId, JobState]) -> tuple[int, int, int, int]:
     """Won, lost, total and needed edges of a gate, by the ends of its upstreams."""
     ended = [(edge, states[edge.upstream]) for edge in gate.edges if edge.upstream in states]
     won = sum(bool(edge.wants & BITS[state]) for edge, state in ended if state in ENDED)

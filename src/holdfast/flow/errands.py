@@ -21,7 +21,6 @@ from holdfast.job.state import LIVE, WAITING, JobState
 from holdfast.store.contract.store import Store
 
 NODES_AT_ONCE = 500
-LOST = "another node came first"
 CLOSED = "its flow was cancelled"
 
 MEANT = {
@@ -53,9 +52,14 @@ async def do_errand(store: Store, errand: Errand) -> bool:
 
 
 async def _close(store: Store, flow: FlowId, what: CloseWhat) -> None:
+    """The nodes are told who cancelled them: the reason of a flow says it."""
+    reason = "cancelled with what was blocked in its flow"
+    if what is not CloseWhat.BLOCKED:
+        said = [info.reason for info in await store.flows.get([flow]) if info.reason]
+        reason = f"its flow was {said[0]}" if said else CLOSED
     async for nodes in pages_of(store, flow):
         meant = [node.job_id for node in nodes if node.state in MEANT[what]]
-        await _cancel(store, meant, CLOSED)
+        await _cancel(store, meant, reason)
 
 
 async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> None:
@@ -63,7 +67,9 @@ async def _cancel_losers(store: Store, flow: FlowId, met: JobId | None) -> None:
         return
     states = {node.job_id: node.state async for some in pages_of(store, flow) for node in some}
     graph = Graph(await store.flows.graph(flow))
-    await _cancel(store, losers_of(graph, met, states), LOST)
+    winner = graph.names.get(met, met)
+    reason = f"{winner!r} needs it no more: another node came first"
+    await _cancel(store, losers_of(graph, met, states), reason)
 
 
 async def _cancel(store: Store, jobs: Collection[JobId], reason: str) -> None:

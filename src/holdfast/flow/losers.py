@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from holdfast.flow.drift import counted
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import Losers
 from holdfast.job.ids import JobId
@@ -30,17 +31,36 @@ def _unneeded(
     graph: Graph, candidates: Iterable[JobId], states: Mapping[JobId, JobState]
 ) -> set[JobId]:
     waiting = graph.downstreams()
+    needed: dict[JobId, set[JobId]] = {}
     lost: set[JobId] = set()
+
+    def is_needed(job: JobId) -> bool:
+        for other in waiting.get(job, ()):
+            if other not in needed:
+                needed[other] = _needed_by(graph, other, states)
+            if job in needed[other] and other not in lost:
+                return True
+        return False
+
     ahead = [job for job in candidates if states.get(job) in LIVE]
     while ahead:
         job = ahead.pop()
-        if job in lost or any(_needs(other, states, lost) for other in waiting.get(job, ())):
+        if job in lost or is_needed(job):
             continue
         lost.add(job)
         ahead += [one for one in graph.upstreams(job) if states.get(one) in LIVE]
     return lost
 
 
-def _needs(job: JobId, states: Mapping[JobId, JobState], lost: set[JobId]) -> bool:
-    """A node needs its upstreams only while it is blocked. One that is to be cancelled does not."""
-    return states.get(job) is JobState.BLOCKED and job not in lost
+def _needed_by(graph: Graph, job: JobId, states: Mapping[JobId, JobState]) -> set[JobId]:
+    """What the open gates of a blocked node wait for. Another gate of it may be met: what only that
+    one waited for is not needed any more."""
+    if states.get(job) is not JobState.BLOCKED:
+        return set()
+    gates = graph.gates_of(job)
+    return {
+        edge.upstream
+        for gate in gates
+        if counted(gate, states)[0] < gate.need
+        for edge in gate.edges
+    }

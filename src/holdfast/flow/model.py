@@ -278,13 +278,18 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 def is_bad_end(state: JobState, *, is_bad: bool) -> bool:
-    """Whether this end of a node makes a flow fail, or what waits for the node be skipped for that
-    reason. `is_bad` says it of a node that was skipped."""
-    return state in (JobState.FAILED, JobState.EXPIRED) or (state is JobState.SKIPPED and is_bad)
+    """Whether a sink that ended like this keeps its flow from succeeding, and whether the skip of
+    those who need the node does. `is_bad` says it of a node that was skipped. A node that was
+    cancelled because another came first is no sink, and nobody needs it any more."""
+    bad = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
+    return state in bad or (state is JobState.SKIPPED and is_bad)
 
 
-def state_at_end(failed: int, *, cancel_asked: bool) -> FlowState:
-    """How a flow has ended that has no live node left."""
+def state_at_end(failed: int, *, cancel_asked: bool, has_failure: bool = True) -> FlowState:
+    """How a flow has ended that has no live node left. `has_failure`: a node failed or passed its
+    deadline. If none did, sinks that ended badly were cancelled, or skipped because of a cancel."""
     if cancel_asked:
         return FlowState.CANCELLED
-    return FlowState.FAILED if failed else FlowState.SUCCEEDED
+    if not failed:
+        return FlowState.SUCCEEDED
+    return FlowState.FAILED if has_failure else FlowState.CANCELLED

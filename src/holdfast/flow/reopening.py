@@ -40,14 +40,15 @@ def plan_retry(
     by_name = {node.name: node for node in nodes}
     unknown = sorted(set(names) - by_name.keys())
     if unknown:
-        raise BadFlow(f"the flow has no node {unknown[0]!r}")
+        raise BadFlow(f"flow {flow.id} has no node {unknown[0]!r}: see flows show {flow.id}")
     chosen = {by_name[name].job_id for name in names} or {
         node.job_id for node in nodes if node.state in (S.FAILED, S.EXPIRED)
     }
     states = {node.job_id: node.state for node in nodes}
     live = sorted(graph.names[job] for job in chosen if states[job] not in ENDED)
     if live:
-        raise BadFlow(f"node {live[0]!r} has not ended: it is {states[by_name[live[0]].job_id]}")
+        state = states[by_name[live[0]].job_id]
+        raise BadFlow(f"node {live[0]!r} is {state}: only nodes that have ended run again")
     behind = _descendants(graph, chosen, states, cascade) - chosen
     blocked = {job: graph.gates_of(job) for job in sorted(behind)}
     waiting = graph.downstreams()

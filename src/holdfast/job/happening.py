@@ -28,7 +28,8 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     is when it began. While none was under way, `attempt` is how many the job had spent. `due_at`
     is when the job was to go on. `by` names the operator. A happening that tells of an error has
     its `kind`. `message` is the error's, or says why; of a job that was moved or reprioritised it
-    is the queue or the priority that the job had before.
+    is the queue or the priority that the job had before, and of a node that was requeued the
+    state in which it had ended.
     """
 
     job_id: JobId

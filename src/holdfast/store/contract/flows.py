@@ -62,11 +62,13 @@ class Flows(Protocol):
     the gate as won or lost and removes the edge. A node whose last gate is met becomes ready, or
     scheduled by its `delay`, counted as `released`. A node with an impossible gate ends as
     skipped, with a reason that names the upstream, and decides its own edges in turn. When no node
-    of the flow is live the flow ends: cancelled if that was asked for, failed if `failed` is not
-    0, else succeeded. `failed` counts sinks that failed, expired, or were skipped because of such
-    an end. (An edge that is lost to a failed or expired upstream, or to one that was skipped for
-    that reason, makes its gate's skip count as bad; a lost edge whose upstream succeeded, was
-    cancelled or skipped itself does not.)
+    of the flow is live the flow ends: cancelled if that was asked for, succeeded if `failed` is 0,
+    failed if a node failed or expired, else cancelled. `failed` counts sinks that failed, expired,
+    were cancelled, or were skipped because of such an end. (An edge that is lost to an upstream
+    that failed, expired or was cancelled, or to one that was skipped for that reason, makes its
+    gate's skip count as bad; a lost edge whose upstream succeeded or skipped itself does not.)
+    The reason of a skip names an upstream whose edge was lost in the same step, of several the
+    first by name.
 
     A flow with a `parent` is started by that job, which gets the tie `PARENT`. The end of the flow
     writes the errand `PARENT`, and a flow is not pruned before that is done. The end of the job,
@@ -103,23 +105,28 @@ class Flows(Protocol):
         """What workers need to know of these nodes; jobs of no flow are left out."""
         ...
 
-    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
-        """Release nothing more of running flows; returns those that were running."""
+    async def pause(self, ids: Sequence[FlowId], reason: str | None = None) -> list[FlowId]:
+        """Release nothing more of running flows; returns those that were running. The reason is
+        kept with the flow until it goes on."""
         ...
 
     async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
         """Let paused flows go on, and release or skip what was decided meanwhile."""
         ...
 
-    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+    async def close(
+        self, ids: Sequence[FlowId], what: CloseWhat, reason: str | None = None
+    ) -> list[FlowId]:
         """Ask for the cancel of live flows; returns those that are live. With `ALL` and `WAITING`
-        the flow is cancelling from then on. With `BLOCKED` it goes on with what is ready or runs.
-        Writes an errand for the nodes that are to be cancelled, and wakes those who do errands."""
+        the flow is cancelling from then on, and keeps the reason. With `BLOCKED` it goes on with
+        what is ready or runs. Writes an errand for the nodes that are to be cancelled, and wakes
+        those who do errands."""
         ...
 
-    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+    async def reopen(self, plans: Sequence[Reopening], by: str | None = None) -> list[FlowId]:
         """Let ended nodes of flows run again: attempts and crashes back to none, outcome and
-        deadline removed, fence and history kept. Gates are counted from what stands: an upstream
+        deadline removed, fence and history kept. The life of each node tells that it was requeued,
+        by whom, and in which state it had ended. Gates are counted from what stands: an upstream
         that has ended and is not reopened is counted at once. The flow runs again. Refused, and
         nothing changed, if the epoch differs, the flow is cancelling, another live flow has its
         unique key, a node to reopen has not ended, or a node whose gates are counted anew is not
@@ -143,8 +150,9 @@ class Flows(Protocol):
 
     async def mend(self, plans: Sequence[Mending]) -> list[FlowId]:
         """Replace the gates of blocked nodes by those that the graph says, counted from what
-        stands; count the live nodes anew; and release, skip or end what follows. Returns the flows
-        that were at that epoch."""
+        stands; count the live nodes anew; and release, skip or end what follows. A flow that has
+        ended and has live nodes runs again. Returns the flows that were at that epoch; one whose
+        unique key another live flow has by now stays ended."""
         ...
 
     async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:

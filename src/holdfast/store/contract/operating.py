@@ -25,9 +25,11 @@ class Operating(Protocol):
         """Make suspended jobs ready now; returns those that were suspended."""
         ...
 
-    async def request_cancel(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
+    async def request_cancel(
+        self, ids: Sequence[JobId], by: str | None = None, why: str | None = None
+    ) -> list[JobId]:
         """Mark running jobs as to be cancelled and wake their workers; returns those
-        that are running. The mark outlives the worker."""
+        that are running. The mark outlives the worker. `why` is told in the life of the jobs."""
         ...
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:

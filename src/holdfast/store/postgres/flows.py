@@ -74,9 +74,9 @@ class PostgresFlows(PostgresFlowReading):
 
         return await self._locked({growth.flow for growth in growths}, work, [])
 
-    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
+    async def pause(self, ids: Sequence[FlowId], reason: str | None = None) -> list[FlowId]:
         async def work(session: Session) -> list[FlowId]:
-            return _in_order(ids, await session.fetch("flows/pause", list(ids)))
+            return _in_order(ids, await session.fetch("flows/pause", list(ids), reason))
 
         return await self._locked(ids, work, [])
 
@@ -89,17 +89,20 @@ class PostgresFlows(PostgresFlowReading):
 
         return await self._locked(ids, work, [])
 
-    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+    async def close(
+        self, ids: Sequence[FlowId], what: CloseWhat, reason: str | None = None
+    ) -> list[FlowId]:
         async def work(session: Session) -> list[FlowId]:
             channel, stops = self._connections.options.channel, what is not CloseWhat.BLOCKED
-            found = await session.timed("flows/close", channel, list(ids), what.value, stops)
+            values = (channel, list(ids), what.value, stops, reason)
+            found = await session.timed("flows/close", *values)
             return _in_order(ids, found)
 
         return await self._locked(ids, work, [])
 
-    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+    async def reopen(self, plans: Sequence[Reopening], by: str | None = None) -> list[FlowId]:
         async def work(session: Session) -> list[FlowId]:
-            return [plan.flow for plan in plans if await self._reopen(session, plan)]
+            return [plan.flow for plan in plans if await self._reopen(session, plan, by)]
 
         return await self._locked({plan.flow for plan in plans}, work, [])
 
@@ -174,9 +177,9 @@ class PostgresFlows(PostgresFlowReading):
         found = await session.fetch("flows/ended_among", added.upstreams)
         await settle(session, self._connections, Settling(_states(found), judge=[flow]))
 
-    async def _reopen(self, session: Session, plan: Reopening) -> bool:
+    async def _reopen(self, session: Session, plan: Reopening, by: str | None) -> bool:
         channel, anew = self._connections.options.channel, list(plan.counted_anew)
-        values = (channel, plan.flow, plan.epoch, list(plan.ready), list(plan.blocked), anew)
+        values = (channel, plan.flow, plan.epoch, list(plan.ready), list(plan.blocked), anew, by)
         if not await session.timed("flows/reopen", *values):
             return False
         added = Added()

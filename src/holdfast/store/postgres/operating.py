@@ -28,9 +28,11 @@ class PostgresOperating(JobVerbs):
     async def resume(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         return await self._change("jobs/resume", ids, by)
 
-    async def request_cancel(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
+    async def request_cancel(
+        self, ids: Sequence[JobId], by: str | None = None, why: str | None = None
+    ) -> list[JobId]:
         distinct = list(dict.fromkeys(ids))
-        return await self._change("jobs/request_cancel", distinct, by, [None] * len(distinct))
+        return await self._change("jobs/request_cancel", distinct, by, [why] * len(distinct))
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         wait = milliseconds(KEY_TRY_SECONDS)

@@ -27,7 +27,6 @@ from holdfast.flow.model import (
     NodeInput,
     Reopening,
     is_bad_end,
-    state_at_end,
 )
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
@@ -36,6 +35,8 @@ from holdfast.job.what import What
 from holdfast.store.borrowing import run_without_loop
 from holdfast.store.borrowing_sqlite import run_on
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
+from holdfast.store.sqlite import happenings
+from holdfast.store.sqlite.happenings import NewHappening
 from holdfast.store.sqlite.inserting import insert
 from holdfast.store.sqlite.joining import borrowed_writer
 from holdfast.store.sqlite.places import Narrow, line_up, wait_untimed
@@ -49,7 +50,7 @@ from holdfast.store.sqlite.rows import (
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.settling import end_flow, judge_flows, left_over, owe, release, settle
 from holdfast.store.sqlite.sweeping import remove
-from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.transaction import Row, Transaction, Values
 from holdfast.store.sqlite.writer import Verbs
 
 Gates = Mapping[JobId, Sequence[NewGate]]
@@ -78,30 +79,36 @@ class SqliteFlows(Verbs):
             for job_id, flow, flow_name, state, name, inputs in rows
         }
 
-    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
-        return await self._writer.write(lambda tx: _ids(tx, script("flows/pause"), ids))
+    async def pause(self, ids: Sequence[FlowId], reason: str | None = None) -> list[FlowId]:
+        values = {"ids": to_json(ids), "reason": reason}
+        return await self._writer.write(lambda tx: _ids(tx, script("flows/pause"), ids, values))
 
     async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
         def work(tx: Transaction) -> list[FlowId]:
-            resumed = _ids(tx, script("flows/resume"), ids)
+            resumed = _ids(tx, script("flows/resume"), ids, (to_json(ids),))
             judge_flows(tx, resumed)
             return resumed
 
         return await self._writer.write(work)
 
-    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
+    async def close(
+        self, ids: Sequence[FlowId], what: CloseWhat, reason: str | None = None
+    ) -> list[FlowId]:
         def work(tx: Transaction) -> list[FlowId]:
-            step = "live" if what is CloseWhat.BLOCKED else "cancelling"
-            closed = _ids(tx, steps("flows/close")[step], ids)
+            values: dict[str, object] = {"ids": to_json(ids)}
+            step = "live"
+            if what is not CloseWhat.BLOCKED:
+                step, values["reason"] = "cancelling", reason
+            closed = _ids(tx, steps("flows/close")[step], ids, values)
             for flow in closed:
                 owe(tx, flow, ErrandKind.CLOSE, what=what)
             return closed
 
         return await self._writer.write(work)
 
-    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+    async def reopen(self, plans: Sequence[Reopening], by: str | None = None) -> list[FlowId]:
         return await self._writer.write(
-            lambda tx: [plan.flow for plan in plans if _reopen(tx, plan)]
+            lambda tx: [plan.flow for plan in plans if _reopen(tx, plan, by)]
         )
 
     async def errands(self, limit: int, after: str | None = None) -> list[Errand]:
@@ -168,9 +175,9 @@ class SqliteFlows(Verbs):
         return await self._writer.write(lambda tx: _prune(tx, limit))
 
 
-def _ids(tx: Transaction, sql: str, ids: Iterable[FlowId]) -> list[FlowId]:
+def _ids(tx: Transaction, sql: str, ids: Iterable[FlowId], values: Values) -> list[FlowId]:
     """The flows that the statement changed, in the order asked."""
-    found = {flow for (flow,) in tx.rows(sql, (to_json(ids),))}
+    found = {flow for (flow,) in tx.rows(sql, values)}
     return [flow for flow in dict.fromkeys(ids) if flow in found]
 
 
@@ -302,7 +309,7 @@ def _count_ended(tx: Transaction, flow: FlowId) -> None:
     judge_flows(tx, [flow])
 
 
-def _reopen(tx: Transaction, plan: Reopening) -> bool:
+def _reopen(tx: Transaction, plan: Reopening, by: str | None) -> bool:
     sql = steps("flows/reopen")
     named = [*plan.ready, *plan.blocked]
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
@@ -319,7 +326,7 @@ def _reopen(tx: Transaction, plan: Reopening) -> bool:
     tx.run(sql["drop outcome"], (ids,))
     tx.run(sql["not bad"], (ids,))
     tx.run(sql["flow"], {"id": plan.flow, "nodes": len(rows), "failed": bad})
-    _revive(tx, rows, frozenset(plan.blocked))
+    _revive(tx, rows, frozenset(plan.blocked), by)
     _add_gates(tx, plan.flow, plan.blocked, first=0)
     _replace_gates(tx, plan.flow, plan.counted_anew)
     _count_ended(tx, plan.flow)
@@ -338,22 +345,29 @@ def _replace_gates(tx: Transaction, flow: FlowId, gates: Gates) -> None:
     _add_gates(tx, flow, gates, first=0)
 
 
-def _revive(tx: Transaction, rows: Sequence[Row], blocked: frozenset[JobId]) -> None:
+def _revive(
+    tx: Transaction, rows: Sequence[Row], blocked: frozenset[JobId], by: str | None
+) -> None:
     ready: list[Narrow] = []
     waiting: list[Narrow] = []
+    told: list[NewHappening] = []
     for *columns, state, _, _ in rows:
-        row = Narrow._make(columns)._replace(attempts=0, crashes=0)
+        ended = Narrow._make(columns)
+        told.append(happenings.waiting(ended, What.REQUEUED, by, state))
+        row = ended._replace(attempts=0, crashes=0)
         to = JobState.BLOCKED if row.job_id in blocked else JobState.READY
         (waiting if row.job_id in blocked else ready).append(row)
         tx.count(row.queue, row.task, state, to, What.REQUEUED)
     wait_untimed(tx, JobState.BLOCKED, waiting)
     line_up(tx, ready)
+    happenings.tell(tx, told)
 
 
 def _mend(tx: Transaction, plan: Mending) -> bool:
     sql = steps("flows/mend")
     if not tx.rows(sql["may"], (plan.flow, plan.epoch)):
         return False
+    tx.run(sql["revive"], {"id": plan.flow})
     blocked = tx.rows(steps("flows/extend")["blocked"], (to_json(plan.gates),))
     there = {JobId(job_id) for (job_id,) in blocked}
     tx.run(sql["recount"], {"id": plan.flow})
@@ -368,7 +382,7 @@ def _end_if_over(tx: Transaction, flow: FlowId) -> None:
     values = {"id": flow, "ended": 0, "failed": 0}
     [(left, failed, cancel_asked, keep)] = tx.rows(steps("flows/settle")["ended"], values)
     if left == 0:
-        end_flow(tx, flow, state_at_end(failed, cancel_asked=bool(cancel_asked)), keep)
+        end_flow(tx, flow, failed, bool(cancel_asked), keep)
 
 
 # Reading ----------------------------------------------------------------------------------------

@@ -39,8 +39,11 @@ class SqliteOperating(Verbs):
     async def resume(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         return await self._operate(lambda tx: resume(tx, ids, by), ids)
 
-    async def request_cancel(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
-        return await self._operate(lambda tx: request_cancel(tx, ids, by), ids)
+    async def request_cancel(
+        self, ids: Sequence[JobId], by: str | None = None, why: str | None = None
+    ) -> list[JobId]:
+        reasons = {} if why is None else dict.fromkeys(ids, why)
+        return await self._operate(lambda tx: request_cancel(tx, ids, by, reasons), ids)
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         return await self._operate(lambda tx: requeue(tx, ids, by), ids)

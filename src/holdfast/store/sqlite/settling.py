@@ -160,10 +160,14 @@ def _count_down(tx: Transaction, ended: Mapping[str, EndedNode], nodes: Mapping[
         values = {"id": flow, "ended": count, "failed": failed[flow]}
         [(left, bad, cancel_asked, keep)] = tx.rows(sql["ended"], values)
         if left == 0:
-            end_flow(tx, flow, state_at_end(bad, cancel_asked=bool(cancel_asked)), keep)
+            end_flow(tx, flow, bad, bool(cancel_asked), keep)
 
 
-def end_flow(tx: Transaction, flow: str, state: FlowState, keep: str) -> None:
+def end_flow(tx: Transaction, flow: str, bad: int, cancel_asked: bool, keep: str) -> None:
+    """End a flow that has no live node, and so many sinks that ended badly."""
+    sql = steps("flows/settle")
+    has_failure = bool(bad and tx.rows(sql["has failure"], (flow,))[0][0])
+    state = state_at_end(bad, cancel_asked=cancel_asked, has_failure=has_failure)
     kept = _keep.decode(keep).get(state)
     values = {
         "id": flow,
@@ -171,7 +175,7 @@ def end_flow(tx: Transaction, flow: str, state: FlowState, keep: str) -> None:
         "now": tx.now,
         "expires_at": None if kept is None else after(tx.now, kept),
     }
-    for (parent,) in tx.rows(steps("flows/settle")["end"], values):
+    for (parent,) in tx.rows(sql["end"], values):
         if parent is not None:
             owe(tx, FlowId(flow), ErrandKind.PARENT, JobId(parent))
 
@@ -201,7 +205,8 @@ def _decide(
         else:
             counted[1] += 1
             counted[2] = max(counted[2], int(end.is_bad))
-            because.setdefault(gate, f"'{names[upstream]}' is {end.state}")
+            said = f"'{names[upstream]}' is {end.state}"
+            because[gate] = min(because.get(gate, said), said)
     tx.each(
         sql["count"],
         [

@@ -105,13 +105,16 @@ class ValkeyFlows(ValkeyFlowReading):
         left = without_known(growth, known)
         return await self._extend(left) if left.nodes else Grown.GROWN
 
-    async def reopen(self, plans: Sequence[Reopening]) -> list[FlowId]:
+    async def reopen(self, plans: Sequence[Reopening], by: str | None = None) -> list[FlowId]:
         """Not repeated when the connection is lost: the first try may have changed the epoch."""
         return [
             plan.flow
             for plan in plans
             if await self._change(
-                "flows/reopen", plan.flow, {"plan": flow_rows.reopening_row(plan)}, again=False
+                "flows/reopen",
+                plan.flow,
+                {"plan": flow_rows.reopening_row(plan), "by": by or ""},
+                again=False,
             )
         ]
 
@@ -132,14 +135,16 @@ class ValkeyFlows(ValkeyFlowReading):
 
     # Operating
 
-    async def pause(self, ids: Sequence[FlowId]) -> list[FlowId]:
-        return await self._each("flows/pause", ids)
+    async def pause(self, ids: Sequence[FlowId], reason: str | None = None) -> list[FlowId]:
+        return await self._each("flows/pause", ids, reason=reason or "")
 
     async def resume(self, ids: Sequence[FlowId]) -> list[FlowId]:
         return await self._each("flows/resume", ids, arrival=await self._connections.arrivals(1))
 
-    async def close(self, ids: Sequence[FlowId], what: CloseWhat) -> list[FlowId]:
-        return await self._each("flows/close", ids, what=what.value)
+    async def close(
+        self, ids: Sequence[FlowId], what: CloseWhat, reason: str | None = None
+    ) -> list[FlowId]:
+        return await self._each("flows/close", ids, what=what.value, reason=reason or "")
 
     async def settle(self, ids: Sequence[FlowId]) -> None:
         await self._each("flows/settle", ids, arrival=await self._connections.arrivals(1))

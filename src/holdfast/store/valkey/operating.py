@@ -26,8 +26,10 @@ class ValkeyOperating(ValkeyVerbs):
     async def resume(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         return await self._arriving("jobs/resume", ids, by=by or "")
 
-    async def request_cancel(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
-        return await self._each("jobs/request_cancel", ids, by=by or "")
+    async def request_cancel(
+        self, ids: Sequence[JobId], by: str | None = None, why: str | None = None
+    ) -> list[JobId]:
+        return await self._each("jobs/request_cancel", ids, by=by or "", why=why or "")
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         return await self._arriving("jobs/requeue", ids, by=by or "")

@@ -34,7 +34,7 @@ create table {{schema}}.flow_graph (
     primary key (flow_id, n)
 );
 
--- `is_bad`: it was skipped because another node failed or expired.
+-- `is_bad`: it was skipped because another node failed, expired or was cancelled.
 create table {{schema}}.node (
     job_id uuid primary key,
     flow_id uuid not null,
@@ -46,7 +46,7 @@ create table {{schema}}.node (
 );
 create unique index node_name on {{schema}}.node (flow_id, name);
 
--- A gate is there until it is met, or its node ends. `is_bad`: an edge was lost to a failure.
+-- A gate is there until it is met, or its node ends. `is_bad`: an edge was lost to a bad end.
 create table {{schema}}.gate (
     job_id uuid not null,
     n int not null,
@@ -167,7 +167,7 @@ begin
         with over as materialized (
             -- the bits are BITS in holdfast/flow/model.py
             select node.job_id, node.flow_id, node.name, node.is_sink, given.state,
-                given.state in ('failed', 'expired')
+                given.state in ('failed', 'expired', 'cancelled')
                     or (given.state = 'skipped' and node.is_bad) as is_bad,
                 case given.state when 'succeeded' then 1 when 'failed' then 2
                     when 'cancelled' then 4 when 'expired' then 8 when 'skipped' then 16
@@ -368,8 +368,14 @@ begin
             set state = over.state, finished_at = now,
                 expires_at = now + (keep ->> over.state)::float8 * interval '1 second'
             from (
-                select id, case when cancel_asked then 'cancelled' when failed > 0 then 'failed'
-                    else 'succeeded' end as state
+                -- state_at_end in holdfast/flow/model.py
+                select id, case when cancel_asked then 'cancelled' when failed = 0 then 'succeeded'
+                    when exists (
+                        select from {{schema}}.outcome
+                        where job_id = any (array(
+                            select job_id from {{schema}}.node where flow_id = flow.id))
+                        and outcome.state in ('failed', 'expired')
+                    ) then 'failed' else 'cancelled' end as state
                 from {{schema}}.flow where id = any (quiet) and open = 0 and finished_at is null
             ) as over
             where flow.id = any (quiet) and flow.id = over.id

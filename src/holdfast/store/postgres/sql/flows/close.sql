@@ -1,9 +1,10 @@
--- $1 now   $2 channel   $3 ids   $4 which nodes are to be cancelled   $5 whether the flow stops
+-- $1 now   $2 channel   $3 ids   $4 which nodes are to be cancelled   $5 whether the flow stops   $6 reason
 with live as materialized (
     select id from {{schema}}.flow where id = any ($3::uuid[]) and finished_at is null
 ),
 stopped as (
-    update {{schema}}.flow set state = 'cancelling', cancel_asked = true, epoch = epoch + 1
+    update {{schema}}.flow set state = 'cancelling', cancel_asked = true, epoch = epoch + 1,
+        reason = $6::text
     where $5::boolean and id = any (array(select id from live))
 ),
 owed as (

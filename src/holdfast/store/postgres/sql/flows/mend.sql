@@ -1,9 +1,15 @@
 -- $1 flow   $2 epoch   $3 nodes that should have other gates
 -- Drops the gates of those that are blocked, and counts the live nodes of the flow anew. Answers with a
--- row if the flow is at this epoch and has not ended. The flow is locked.
+-- row if the flow is at this epoch. A flow that has ended and has live nodes runs again, unless another
+-- flow has its key by now. The flow is locked.
 with allowed as materialized (
     select id from {{schema}}.flow
-    where id = $1::uuid and epoch = $2::bigint and finished_at is null
+    where id = $1::uuid and epoch = $2::bigint
+    and not exists (
+        select from {{schema}}.flow as other
+        where other.unique_key = flow.unique_key and other.finished_at is null
+        and other.id <> flow.id
+    )
 ),
 waiting as materialized (
     select asked.id
@@ -24,7 +30,7 @@ no_edges as (
 ),
 recount as materialized (
     select count(*) filter (where outcome.state is null) as open,
-        count(*) filter (where node.is_sink and (outcome.state in ('failed', 'expired')
+        count(*) filter (where node.is_sink and (outcome.state in ('failed', 'expired', 'cancelled')
             or (outcome.state = 'skipped' and node.is_bad))) as failed
     from {{schema}}.node
     left join lateral (
@@ -33,7 +39,10 @@ recount as materialized (
     where node.flow_id = $1::uuid
 ),
 recounted as (
-    update {{schema}}.flow set open = recount.open, failed = recount.failed
+    update {{schema}}.flow set open = recount.open, failed = recount.failed,
+        state = case when finished_at is null or recount.open = 0 then state else 'running' end,
+        finished_at = case when recount.open = 0 then finished_at end,
+        expires_at = case when recount.open = 0 then expires_at end
     from recount where flow.id = (select id from allowed)
     returning flow.id
 )

@@ -1,6 +1,6 @@
 -- $1 now   $2 channel   $3 flow   $4 epoch   $5 nodes that are ready at once   $6 nodes that are to be
--- blocked   $7 nodes that are blocked, and get other gates
--- uses: counted woken
+-- blocked   $7 nodes that are blocked, and get other gates   $8 who asks
+-- uses: counted told woken
 -- Changes all or nothing, and answers with the flow if it changed. The flow is locked.
 with wanted as materialized (
     select id, bool_or(waits) as waits
@@ -15,7 +15,7 @@ ended as materialized (
     select outcome.*, node.is_sink, node.is_bad, wanted.waits
     from wanted
     cross join lateral (
-        select job_id, state, queue, priority, task, fence, ties
+        select job_id, state, queue, priority, task, attempts, fence, ties
         from {{schema}}.outcome where outcome.job_id = wanted.id limit 1
     ) as outcome
     cross join lateral (
@@ -58,9 +58,11 @@ reopened as (
         open = open + (select count(*) from again),
         failed = failed - (
             select count(*) from again
-            where is_sink and (state in ('failed', 'expired') or (state = 'skipped' and is_bad))
+            where is_sink and (state in ('failed', 'expired', 'cancelled')
+                or (state = 'skipped' and is_bad))
         ),
-        epoch = epoch + 1, cancel_asked = false, finished_at = null, expires_at = null
+        epoch = epoch + 1, cancel_asked = false, finished_at = null, expires_at = null,
+        reason = case when state = 'paused' then reason end
     where id = (select id from allowed)
     returning id
 ),
@@ -104,6 +106,13 @@ counting as (
     from again
 ),
 {{counted}},
+happened as (
+    select job_id, fence, null::timestamptz as claimed_at, null::timestamptz as due_at,
+        null::uuid as worker_id, attempts as attempt, 'requeued' as what, $8::text as by,
+        null::text as kind, state as message, null::text as traceback, null::text as fingerprint
+    from again
+),
+{{told}},
 now_ready as (
     select queue from again where not waits
 ),

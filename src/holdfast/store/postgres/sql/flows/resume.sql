@@ -1,3 +1,4 @@
 -- $1 ids
-update {{schema}}.flow set state = 'running' where id = any ($1::uuid[]) and state = 'paused'
+update {{schema}}.flow set state = 'running', reason = null
+where id = any ($1::uuid[]) and state = 'paused'
 returning id::text

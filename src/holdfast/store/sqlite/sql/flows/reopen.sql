@@ -30,5 +30,5 @@ update holdfast_node set is_bad = 0 where job_id in (select value from json_each
 update holdfast_flow
 set state = iif(state = 'paused', 'paused', 'running'), open = open + :nodes,
     failed = failed - :failed, epoch = epoch + 1, cancel_asked = 0, finished_at = null,
-    expires_at = null
+    expires_at = null, reason = iif(state = 'paused', reason, null)
 where id = :id

@@ -131,6 +131,13 @@ set open = open - :ended, failed = failed + :failed
 where id = :id
 returning open, failed, cancel_asked, keep
 
+-- name: has failure
+select exists (
+    select 1 from holdfast_node as n
+    cross join holdfast_outcome as o on o.job_id = n.job_id
+    where n.flow_id = ? and o.state in ('failed', 'expired')
+)
+
 -- name: end
 update holdfast_flow
 set state = :state, finished_at = :now, expires_at = :expires_at

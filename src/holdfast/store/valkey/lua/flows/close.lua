@@ -1,6 +1,6 @@
 -- Ask for the cancel of live flows.
 -- KEYS: partition
--- ARGV: now what chosen
+-- ARGV: now what reason chosen
 -- uses: unrefused time record counts changes flows
 --
 -- `what`: the nodes that are meant; unless these are the blocked nodes alone, the flow is cancelling
@@ -11,6 +11,7 @@ for _, id in ipairs(cmsgpack.unpack(chosen)) do
     if row and not row[FLOW_FINISHED_AT] then
         if what ~= 'blocked' then
             row[FLOW_CANCEL_ASKED], row[FLOW_EPOCH] = true, row[FLOW_EPOCH] + 1
+            row[FLOW_REASON] = reason ~= '' and reason
             set_flow_state(id, row, 'cancelling')
         end
         owe(id, 'close', nil, what)

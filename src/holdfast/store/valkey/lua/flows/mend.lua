@@ -3,11 +3,16 @@
 -- ARGV: now arrival kept_otherwise plan
 -- uses: unrefused time arrival record counts changes names places queues moves growth
 --
--- `plan`: a MendingRow. Answers 1, or 0 if the flow is over or its epoch is another.
+-- `plan`: a MendingRow. Answers 1, or 0 if the epoch of the flow is another. A flow that has ended and
+-- has live nodes runs again, unless another flow has its key by now.
 local given = cmsgpack.unpack(plan)
 local flow = given[MENDING_FLOW]
 local row = flow_row(flow)
-if not row or row[FLOW_FINISHED_AT] or row[FLOW_EPOCH] ~= given[MENDING_EPOCH] then
+if not row or row[FLOW_EPOCH] ~= given[MENDING_EPOCH] then
+    return 0
+end
+local holder = row[FLOW_KEY] and holder_of_flow_key(row[FLOW_KEY])
+if holder and holder ~= flow then
     return 0
 end
 
@@ -25,6 +30,9 @@ for _, id in ipairs(ids) do
     end
 end
 row[FLOW_OPEN], row[FLOW_FAILED] = live, failed
+if row[FLOW_FINISHED_AT] and live > 0 then
+    set_flow_state(flow, row, 'running')
+end
 keep_flow(flow)
 
 local blocked, gates_of = {}, {}

@@ -1,6 +1,6 @@
 -- Let ended nodes of a flow run again.
 -- KEYS: partition
--- ARGV: now arrival kept_otherwise plan
+-- ARGV: now arrival kept_otherwise by plan
 -- uses: time arrival record counts changes names places queues moves revival growth errands
 --
 -- `plan`: a ReopeningRow. Answers 1, or 0 if it is refused and nothing is changed.
@@ -79,10 +79,12 @@ local function reopen()
         end
         nodes[id][NODE_IS_BAD], nodes_changed[id] = false, true
         put('unsettled:' .. flow, id, false) -- its edges count by its next end
+        tell(id, seen(records[id]), 'requeued', by, records[id][STATE])
         revive(id, records[id], gates_of[id] and 'blocked' or 'ready', arrive(n % 65536))
     end
     row[FLOW_OPEN], row[FLOW_EPOCH] = row[FLOW_OPEN] + #ids, row[FLOW_EPOCH] + 1
     row[FLOW_CANCEL_ASKED] = false
+    row[FLOW_REASON] = row[FLOW_STATE] == 'paused' and row[FLOW_REASON]
     set_flow_state(flow, row, row[FLOW_STATE] == 'paused' and 'paused' or 'running')
 end
 

@@ -8,6 +8,7 @@ local answer = {}
 for _, id in ipairs(cmsgpack.unpack(chosen)) do
     local row = flow_row(id)
     if row and row[FLOW_STATE] == 'paused' then
+        row[FLOW_REASON] = false
         set_flow_state(id, row, 'running')
         settle_flow(id)
         answer[#answer + 1] = id

@@ -1,4 +1,5 @@
 -- The rows of flows, each read once, and what flows owe. `keep_flow` leaves the writing to `flush`.
+-- uses: node_names
 --
 -- The block hides what only its functions need: a script may have 200 local names.
 local flow_row, load_flows, new_flow, keep_flow, set_flow_state, end_flow, holder_of_flow_key, owe
@@ -74,11 +75,29 @@ do
         keep_flow(id)
     end
 
+    -- Whether a node of the flow failed or passed its deadline. Asked only when a sink ended badly.
+    local function has_failure(flow)
+        local ids, unread = nodes_of(flow), {}
+        for _, id in ipairs(ids) do
+            unread[#unread + 1] = not records[id] and id or nil -- what this script changed is newer
+        end
+        load(unread)
+        for _, id in ipairs(ids) do
+            local state = records[id] and records[id][STATE]
+            if state == 'failed' or state == 'expired' then
+                return true
+            end
+        end
+        return false
+    end
+
     -- End a flow that has no live node left. `holdfast.flow.model.state_at_end` says the same.
     function end_flow(id, row)
-        local state = row[FLOW_FAILED] > 0 and 'failed' or 'succeeded'
+        local state = 'succeeded'
         if row[FLOW_CANCEL_ASKED] then
             state = 'cancelled'
+        elseif row[FLOW_FAILED] > 0 then
+            state = has_failure(id) and 'failed' or 'cancelled'
         end
         set_flow_state(id, row, state)
         local kept = row[KEPT[state]]

@@ -17,15 +17,17 @@ local function is_impossible(gate)
     return gate[GATE_LOST] > gate[GATE_TOTAL] - gate[GATE_NEED]
 end
 
--- Whether the end of a node makes its flow fail, if the node is a sink, and the skip of those who
--- need it bad. `holdfast.flow.model.is_bad_end` says the same.
+-- Whether the end of a node keeps its flow from succeeding, if the node is a sink, and makes the skip
+-- of those who need it bad. `holdfast.flow.model.is_bad_end` says the same.
+local BAD = {failed = true, expired = true, cancelled = true}
+
 local function is_bad_end(id)
     local state = records[id][STATE]
     if state == 'skipped' then
         load_nodes({id})
         return nodes[id] and nodes[id][NODE_IS_BAD]
     end
-    return state == 'failed' or state == 'expired'
+    return BAD[state]
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.

@@ -12,16 +12,18 @@
 local judge, release_ended, settle_flow
 
 do
-    local because = {} -- gate → the upstream that an edge was lost to
+    local because = {} -- gate → the upstreams that edges were lost to
     local free, touched, skipped, settled = {}, {}, 0, 0
 
+    -- Of several upstreams it names the first by name.
     local function reason_of(gate)
-        local upstream = because[gate]
-        if not upstream then
-            return 'a node that it needs has ended'
+        local said = {}
+        for n, upstream in ipairs(because[gate] or {}) do
+            local name = node_rows[upstream][NODE_ROW_NAME]
+            said[n] = "'" .. name .. "' is " .. records[upstream][STATE]
         end
-        local name, state = node_rows[upstream][NODE_ROW_NAME], records[upstream][STATE]
-        return "'" .. name .. "' is " .. state
+        table.sort(said)
+        return said[1] or 'a node that it needs has ended'
     end
 
     -- Drop the gates that are met. Answers an impossible gate, if there is one.
@@ -137,7 +139,8 @@ do
             local gate = gate_of(nodes[id], edges[n + 2])
             if gate then
                 if not count_edge(gate, edges[n + 3], upstream) then
-                    because[gate] = upstream
+                    because[gate] = because[gate] or {}
+                    table.insert(because[gate], upstream)
                 end
                 if not counted_at[id] then
                     counted_at[id], nodes_changed[id], order[#order + 1] = true, true, id

@@ -1,0 +1,70 @@
+"""A flow read whole: its record, its graph and its nodes.
+
+Explaining, checking and mending a flow all need the same picture of it. It is read in several
+steps, so a flow that moves meanwhile may be seen half before and half after a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.flow.drift import drift_of, mending_of
+from holdfast.flow.errands import pages_of
+from holdfast.flow.graph import Graph
+from holdfast.flow.model import BITS, FlowInfo, Mending, NewGate, NodeInfo
+from holdfast.job.ids import JobId
+from holdfast.job.state import ENDED
+from holdfast.store.contract.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFlow:
+    """A flow with its graph, and its nodes by the ids of their jobs."""
+
+    flow: FlowInfo
+    graph: Graph
+    nodes: dict[JobId, NodeInfo]
+
+    @classmethod
+    async def read(cls, store: Store, flow: FlowInfo) -> WholeFlow:
+        nodes = {node.job_id: node async for some in pages_of(store, flow.id) for node in some}
+        return cls(flow, Graph(await store.flows.graph(flow.id)), nodes)
+
+    def lost_at(self, gate: NewGate) -> list[NodeInfo]:
+        """The nodes that have ended otherwise than this gate wants."""
+        ended = ((edge, self.nodes.get(edge.upstream)) for edge in gate.edges)
+        return [
+            node
+            for edge, node in ended
+            if node is not None and node.state in ENDED and not edge.wants & BITS[node.state]
+        ]
+
+    def impossible_gates(self, job: JobId) -> Iterator[NewGate]:
+        """The gates of this node that can no longer be met."""
+        for gate in self.graph.gates_of(job):
+            if len(self.lost_at(gate)) > gate.total - gate.need:
+                yield gate
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What is wrong with the counts of a flow, in words, and what makes them right."""
+
+    flow: FlowInfo
+    wrong: list[str]
+    mending: Mending
+
+
+async def find_drift(store: Store, flow: FlowInfo) -> Drift | None:
+    """What is wrong with a flow, None if nothing is. A flow is read in several steps, and may move
+    between them: a difference counts only if it is the same when the flow is read again."""
+    first = await WholeFlow.read(store, flow)
+    wrong = drift_of(flow, first.graph, first.nodes.values())
+    if not wrong:
+        return None
+    found = await store.flows.get([flow.id])
+    again = await WholeFlow.read(store, flow)
+    if found != [flow] or drift_of(flow, again.graph, again.nodes.values()) != wrong:
+        return None
+    return Drift(flow, wrong, mending_of(flow, again.graph, again.nodes.values()))
