@@ -85,9 +85,10 @@ if TYPE_CHECKING:
     from holdfast.flow.model import FlowState
     from holdfast.hooks import Enqueue
     from holdfast.insights.actions import Action
-    from holdfast.insights.explain import Explanation, Reason, Who
+    from holdfast.insights.explain import Explanation
     from holdfast.insights.key_use import KeyStatus, KeyUse
     from holdfast.insights.life import Life, Moment
+    from holdfast.insights.reasons import Reason, Who
     from holdfast.job.ends import Cancel, Fail, Skip, Snooze, Suspend, Throttled, TryAgain
     from holdfast.job.ids import JobId
     from holdfast.job.policy import Retention
@@ -247,8 +248,9 @@ _HOMES = {
     "holdfast.flow.model": ("FlowState",),
     "holdfast.hooks": ("Enqueue",),
     "holdfast.insights.actions": ("Action",),
-    "holdfast.insights.explain": ("Explanation", "Reason", "Who"),
+    "holdfast.insights.explain": ("Explanation",),
     "holdfast.insights.life": ("Life", "Moment"),
+    "holdfast.insights.reasons": ("Reason", "Who"),
     "holdfast.job.ends": ("Cancel", "Fail", "Skip", "Snooze", "Suspend", "Throttled", "TryAgain"),
     "holdfast.job.ids": ("JobId",),
     "holdfast.job.policy": ("Retention",),

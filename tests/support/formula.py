@@ -77,7 +77,8 @@ class FlowModel:
                     changed = True
         if self.flow not in FLOW_ENDED and not self.live:
             failed = sum(self.is_bad(name) for name in self.sinks)
-            self.flow = state_at_end(failed, cancel_asked=self.cancel_asked)
+            broke = bool({S.FAILED, S.EXPIRED} & set(self.states.values()))
+            self.flow = state_at_end(failed, cancel_asked=self.cancel_asked, has_failure=broke)
 
     @property
     def live(self) -> int:

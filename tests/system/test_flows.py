@@ -285,7 +285,10 @@ async def test_a_node_knows_what_it_waits_for(app: App) -> None:
     by_name = {node.name: node for node in await run.nodes()}
     explained = await app.client.explain(by_name["c"].job_id)
     [reason] = explained.reasons
-    assert reason.fact == ("node 'c' of flow 'why' waits for 2 of 2: 'a' (ready) · 'b' (ready)")
+    assert reason.fact == (
+        "waits for all 2: 'a' is ready, next in line in queue 'default': no worker is alive"
+        " · 'b' is ready, 1 ahead of it in queue 'default': no worker is alive"
+    )
     whole = await run.explain()
     assert [node.name for node in whole.frontier] == ["a", "b"]
     assert whole.longest_path in (("a", "c"), ("b", "c"))

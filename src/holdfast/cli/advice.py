@@ -32,7 +32,12 @@ def _arguments(action: Action) -> list[str]:
             return ["jobs", *_on_jobs(action)]
         case Noun.QUEUES if action.target == EVERY_QUEUE:
             return [action.noun, action.verb, "--all"]
-        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES | Noun.FLOWS:
+        case Noun.FLOWS if action.verb is Verb.CORRECT:
+            return ["doctor", "--fix"]
+        case Noun.FLOWS:
+            node = [] if action.value is None else [str(action.value)]
+            return [action.noun, action.verb, action.target, *node]
+        case Noun.QUEUES | Noun.TASKS | Noun.SCHEDULES | Noun.FAILURES:
             return [action.noun, action.verb, action.target]
         case Noun.BOOKS:
             return ["doctor", "--fix"]

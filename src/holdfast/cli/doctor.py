@@ -29,10 +29,10 @@ MARKS = {
 
 
 @program.command("doctor")
-@click.option("--deep", is_flag=True, help="Read every job and recount the books.")
-@click.option("--fix", is_flag=True, help="As --deep, and correct the books where they are wrong.")
+@click.option("--deep", is_flag=True, help="Read every job and flow, and recount the books.")
+@click.option("--fix", is_flag=True, help="As --deep, and correct books and flows that are wrong.")
 async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
-    """Check schema, clock, workers, queues and stuck jobs.
+    """Check schema, clock, workers, queues, stuck jobs and flows.
 
     The exit code is 1 if there is a problem.
     """
@@ -40,12 +40,17 @@ async def doctor(session: CommandSession, deep: bool, fix: bool) -> None:
     require_store_file(url)
     if deep or fix:
         click.echo("reading every job: a few seconds for each million", err=True)
-    findings = await examine(open_store(url, may_create=False), deep=deep, fix=fix, by=session.by)
+    store = open_store(url, may_create=False)
+    findings = await examine(store, deep=deep, fix=fix, by=session.by, tell=_tell)
     problems = sum(finding.severity is Severity.PROBLEM for finding in findings)
     document = {"healthy": not problems, "findings": [_document(each) for each in findings]}
     session.answer(document, lambda: _draw(findings))
     if problems:
         raise click.exceptions.Exit(1)
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _document(diagnosis: Diagnosis) -> dict[str, Any]:

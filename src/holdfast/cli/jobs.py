@@ -27,13 +27,15 @@ from holdfast.cli.output import (
 from holdfast.cli.program import jobs_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
+from holdfast.insights.causes import end_text
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.insights.explain import Explanation, Reason
+    from holdfast.insights.explain import Explanation
+    from holdfast.insights.reasons import Reason
 
 TABLE_WIDTH = 110
 """Columns that a terminal needs for a table of jobs."""
@@ -157,6 +159,7 @@ async def explain_job(session: CommandSession, job_id: str) -> None:
     document: dict[str, Any] = {
         "job": job_document(explanation.job),
         "reasons": [_reason_document(reason) for reason in explanation.reasons],
+        "cause": msgspec.to_builtins(explanation.cause),
     }
     session.answer(document, lambda: draw_explanation(explanation))
 
@@ -180,3 +183,7 @@ def draw_explanation(explanation: Explanation) -> Iterator[RenderableType]:
         actions = [] if reason.action is None else [reason.action]
         if advice := advice_text(reason.advice, actions):
             yield indented(f"what to do: {advice}", "dim")
+    if (cause := explanation.cause) is not None:
+        why = f": {cause.reason}" if cause.reason else ""
+        yield indented(f"it began with {cause.name!r}, which {end_text(cause, is_first=True)}{why}")
+        yield indented(f"more about that: holdfast jobs show {cause.job_id}", "dim")

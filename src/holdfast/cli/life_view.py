@@ -16,9 +16,11 @@ from holdfast.cli.output import (
     make_text,
     state_text,
 )
-from holdfast.insights.life import Life, Moment
+from holdfast.insights.actions import Noun, Verb
+from holdfast.insights.life import FlowAct, Life, Moment
 from holdfast.job.state import ENDED
 from holdfast.job.what import What
+from holdfast.operations.verbs import VERBS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,6 +48,7 @@ def life_document(life: Life) -> dict[str, Any]:
         "job": job_document(life.job),
         "moments": [msgspec.to_builtins(moment) for moment in life.moments],
         "is_whole": life.is_whole,
+        "of_flow": [msgspec.to_builtins(act) for act in life.of_flow],
     }
 
 
@@ -56,12 +59,13 @@ def draw_life(life: Life) -> Iterator[RenderableType]:
     yield Text.assemble(f"job {job.id} ({job.task}) is ", state_text(job.state))
     table = make_table("=time", ">since", "=what", ">try", "=worker", "note")
     day = None
-    for moment in life.moments:
+    told: list[Moment | FlowAct] = [*life.moments, *life.of_flow]
+    for moment in sorted(told, key=lambda one: one.at):
         local = local_time(moment.at)
         if local.date() != day:
             day = local.date()
             table.add_row(make_text(day.isoformat(), "dim"))
-        table.add_row(*_row(moment))
+        table.add_row(*(_row(moment) if isinstance(moment, Moment) else _act_row(moment)))
     yield table
     if not life.is_whole:
         yield make_text("so much happened that some of it may be missing in between", "dim")
@@ -69,9 +73,20 @@ def draw_life(life: Life) -> Iterator[RenderableType]:
         yield make_text(f"due {ago_text(job.due_at)}", "dim")
 
 
-def _row(moment: Moment) -> Iterator[RenderableType]:
+def _time_of_day(moment: Moment | FlowAct) -> str:
     local = local_time(moment.at)
-    yield f"{local:%H:%M:%S}.{local.microsecond // 1000:03}"
+    return f"{local:%H:%M:%S}.{local.microsecond // 1000:03}"
+
+
+def _act_row(act: FlowAct) -> Iterator[RenderableType]:
+    """What was done to the flow of the job stands among the moments of the job."""
+    row = VERBS[Noun.FLOWS, Verb(act.verb.partition(".")[2])]
+    yield from (_time_of_day(act), "", make_text(f"flow {row.done}", "dim"), "", "")
+    yield f"by {act.by}"
+
+
+def _row(moment: Moment) -> Iterator[RenderableType]:
+    yield _time_of_day(moment)
     yield "" if moment.since is None else f"+{duration_text(moment.since)}"
     word = SHOWN.get(moment.what, moment.what.replace("_", " "))
     yield make_text(word, STYLES.get(moment.what, "yellow"))

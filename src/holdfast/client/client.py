@@ -209,7 +209,7 @@ class Client(OperatorVerbs):
 
     async def life(self, job_id: str) -> Life:
         """Everything that happened to the job, from its enqueue to now or to its end."""
-        from holdfast.insights.life import life_of
+        from holdfast.insights.life import acts_on_flow, life_of
 
         known = known_job_id(job_id)
 
@@ -219,4 +219,6 @@ class Client(OperatorVerbs):
                 raise UnknownJob(job_id)
             return life_of(shown_job(found[0]), await jobs.life([known]))
 
-        return await self._on_jobs(read)
+        life = await self._on_jobs(read)
+        of_flow = await acts_on_flow(self._store, life.job)
+        return msgspec.structs.replace(life, of_flow=of_flow) if of_flow else life

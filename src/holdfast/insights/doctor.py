@@ -4,11 +4,11 @@ A reconciler mends what it can within seconds. So a check speaks up about what s
 mended long ago, and about what no reconciler can mend: a queue that nobody serves, a task that
 nobody knows, a clock that is wrong.
 
-By default every check has a bounded cost. A deep examination reads every job, recounts the books,
-and can put them right.
+By default every check has a bounded cost. A deep examination reads every job and flow, recounts the
+books, and can put both right.
 
-The doctor changes no job, queue, schedule or worker; a correction of the books is an act of whoever
-asked for it. Two things are written by the verbs it uses: a
+The doctor changes no job, queue, schedule or worker; a correction of the books or of a flow is an
+act of whoever asked for it. Two things are written by the verbs it uses: a
 SQLite file of an older release is migrated when it is opened, and the search for broken deadlines
 drops leftover deadline entries of jobs that have ended, as the deadline reconciler does.
 """
@@ -29,6 +29,7 @@ from holdfast.insights.checks import (
     check_waiting,
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
+from holdfast.insights.drift_checks import Tell, check_flows
 from holdfast.insights.flow_checks import check_parents
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
@@ -44,12 +45,21 @@ SKEW_NOTED, SKEW_WRONG = 2.0, 30.0
 SHOWN = 5  # differences that are named
 
 
+def _tell_nobody(line: str) -> None:
+    pass
+
+
 async def examine(
-    store: Store, *, deep: bool = False, fix: bool = False, by: str | None = None
+    store: Store,
+    *,
+    deep: bool = False,
+    fix: bool = False,
+    by: str | None = None,
+    tell: Tell = _tell_nobody,
 ) -> list[Diagnosis]:
     """Open the store, run every check, close the store. If the store cannot be opened, the reason
-    is the only diagnosis. `deep` reads every job; `fix` also corrects the books, which is an act
-    of the operator whom `by` names."""
+    is the only diagnosis. `deep` reads every job and flow; `fix` also corrects the books and mends
+    flows, which are acts of the operator whom `by` names. `tell` hears how far it is."""
     try:
         await store.open()
     except StoreUnavailable as error:
@@ -61,7 +71,7 @@ async def examine(
         saw, _, advice = str(error).rpartition(": ")
         return [Diagnosis("schema", PROBLEM, saw or advice, advice if saw else "")]
     try:
-        return await _examine(store, deep=deep or fix, fix=fix, by=by)
+        return await _examine(store, deep=deep or fix, fix=fix, by=by, tell=tell)
     except StoreUnavailable as error:
         return [
             Diagnosis("store", PROBLEM, f"it went away while being examined: {error}", "try again")
@@ -70,7 +80,9 @@ async def examine(
         await store.close()
 
 
-async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> list[Diagnosis]:
+async def _examine(
+    store: Store, *, deep: bool, fix: bool, by: str | None, tell: Tell
+) -> list[Diagnosis]:
     clock = await check_clock(store)
     workforce = await read_workforce(store)
     own = [Diagnosis.of(finding) for finding in await store.health.check(deep=deep)]
@@ -91,6 +103,7 @@ async def _examine(store: Store, *, deep: bool, fix: bool, by: str | None) -> li
         *await check_schedules(store, workforce.workers, workforce.now),
         *await check_operations(store, workforce.now),
         *await check_parents(store),
+        *await check_flows(store, deep=deep, fix=fix, by=by, tell=tell),
     ]
 
 

@@ -1,31 +1,26 @@
-"""Why a flow, or a node of one, is not further: every gate, and who can open it."""
+"""Why a flow is not further: what can go on, what the others wait for, and what failed first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.flow.errands import pages_of
 from holdfast.flow.graph import Graph
-from holdfast.flow.model import (
-    ANY_END,
-    FAILURE,
-    FlowInfo,
-    FlowState,
-    GateInfo,
-    NewEdge,
-    NodeInfo,
-    child_flow_id,
-)
+from holdfast.flow.model import FlowInfo, NodeInfo
+from holdfast.flow.whole_flow import WholeFlow
+from holdfast.insights.gates import gate_text
+from holdfast.insights.nodes import AGAIN, about_flow, named_standings
+from holdfast.insights.reasons import Reason
+from holdfast.insights.standing import standings
 from holdfast.job.ids import JobId
-from holdfast.job.record import Job
 from holdfast.job.state import LIVE, JobState
-from holdfast.job.ties import Tie
 from holdfast.store.contract.store import Store
 
 CAUSES_SHOWN = 5
-NODES_SHOWN = 20
+FRONTIER_SHOWN = 20
+WAITING_SHOWN = 10
 """So many nodes of a kind are named; the others are counted."""
 
 
@@ -39,114 +34,85 @@ class NodeReason(msgspec.Struct, frozen=True):
 
 
 class FlowExplanation(msgspec.Struct, frozen=True):
-    """A flow, the nodes that can go on by themselves (`frontier`), those that wait for them, the
-    nodes that failed first, and the longest path that is left, by the names of its nodes."""
+    """A flow, what holds it as a whole, the nodes that can go on by themselves (`frontier`), those
+    that wait for them, the nodes that ended badly first, how many were skipped, and the longest
+    path that is left, by the names of its nodes. `left_out`: live nodes that are not named, by
+    state."""
 
     flow: FlowInfo
+    held: tuple[Reason, ...]
     frontier: tuple[NodeReason, ...]
     waiting: tuple[NodeReason, ...]
     causes: tuple[NodeInfo, ...]
+    skipped: int
     longest_path: tuple[str, ...]
-    left_out: int = 0
+    left_out: dict[JobState, int]
 
 
 async def explain_flow(store: Store, flow: FlowInfo) -> FlowExplanation:
-    nodes = [node async for some in pages_of(store, flow.id) for node in some]
-    graph = Graph(await store.flows.graph(flow.id))
-    by_id = {node.job_id: node for node in nodes}
-    live = [node for node in nodes if node.state in LIVE]
-    blocked = [node for node in live if node.state is JobState.BLOCKED]
-    others = [node for node in live if node.state is not JobState.BLOCKED]
-    shown = await _jobs(store, others[:NODES_SHOWN])
+    whole = await WholeFlow.read(store, flow)
+    live = [node for node in whole.nodes.values() if node.state in LIVE]
+    blocked = sorted((n for n in live if n.state is JobState.BLOCKED), key=_nearest)
+    others = sorted((n for n in live if n.state is not JobState.BLOCKED), key=_soonest)
+    frontier, waiting = others[:FRONTIER_SHOWN], blocked[:WAITING_SHOWN]
+    left_out = Counter(n.state for n in (*others[FRONTIER_SHOWN:], *blocked[WAITING_SHOWN:]))
     return FlowExplanation(
         flow,
-        tuple(
-            NodeReason(node.name, node.job_id, node.state, _standing(shown.get(node.job_id), node))
-            for node in others[:NODES_SHOWN]
-        ),
-        tuple(
-            NodeReason(node.name, node.job_id, node.state, gates_text(flow.state, node, by_id))
-            for node in blocked[:NODES_SHOWN]
-        ),
-        tuple(_causes(nodes)),
-        tuple(longest_path(graph, by_id)),
-        max(0, len(others) - NODES_SHOWN) + max(0, len(blocked) - NODES_SHOWN),
+        tuple(about_flow(flow)),
+        await _frontier(store, frontier),
+        await _waiting(store, whole, waiting),
+        _causes(list(whole.nodes.values())),
+        sum(node.state is JobState.SKIPPED for node in whole.nodes.values()),
+        tuple(longest_path(whole.graph, whole.nodes)),
+        dict(left_out),
     )
 
 
-async def about_node(store: Store, job: Job) -> str | None:
-    """What a blocked job waits for, None if it belongs to no flow."""
-    told = (await store.flows.inputs([job.id])).get(job.id)
-    if told is None:
-        return None
-    nodes = [node async for some in pages_of(store, told.flow) for node in some]
-    by_id = {node.job_id: node for node in nodes}
-    text = gates_text(told.flow_state, by_id[job.id], by_id) if job.id in by_id else ""
-    return f"node {told.name!r} of flow {told.flow_name!r} {text}"
+_SOONEST = (JobState.RUNNING, JobState.SCHEDULED, JobState.SUSPENDED, JobState.READY)
 
 
-async def child_of(store: Store, job: Job) -> FlowInfo | None:
-    """The flow that the job has started as its child."""
-    if not job.ties & Tie.PARENT:
-        return None
-    return next(iter(await store.flows.get([child_flow_id(job.id)])), None)
+def _soonest(node: NodeInfo) -> tuple[int, str]:
+    return _SOONEST.index(node.state), node.name
 
 
-def gates_text(flow: FlowState, node: NodeInfo, nodes: Mapping[JobId, NodeInfo]) -> str:
-    """What the gates of a blocked node still want."""
-    if flow is FlowState.PAUSED and not any(gate.won < gate.need for gate in node.gates):
-        return "waits until its flow is resumed"
-    if flow is FlowState.CANCELLING:
-        return "is about to be cancelled with its flow"
-    return "; ".join(_gate_text(gate, nodes) for gate in node.gates) or "waits for nothing"
+def _nearest(node: NodeInfo) -> tuple[int, str]:
+    """Nodes that wait for few others are released first."""
+    return sum(len(gate.edges) for gate in node.gates), node.name
 
 
-def _gate_text(gate: GateInfo, nodes: Mapping[JobId, NodeInfo]) -> str:
-    left = [_edge_text(edge, nodes.get(edge.upstream)) for edge in gate.edges]
-    shown = " · ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-    if gate.need == gate.total:
-        kind = f"waits for {len(left)} of {gate.total}"
-    else:
-        kind = f"waits for {gate.need - gate.won} more of {gate.total}"
-    spare = gate.total - gate.need - gate.lost
-    last = "; if one of them fails it is skipped" if gate.lost and not spare else ""
-    return f"{kind}: {shown}{last}"
+async def _frontier(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeReason, ...]:
+    known = await standings(store, nodes, await store.now())
+    return tuple(
+        NodeReason(
+            node.name,
+            node.job_id,
+            node.state,
+            known[node.job_id].text if node.job_id in known else f"is {node.state}",
+        )
+        for node in nodes
+    )
 
 
-def _edge_text(edge: NewEdge, node: NodeInfo | None) -> str:
-    if node is None:
-        return f"job {edge.upstream}, which is gone"
-    how = {FAILURE: " to fail", ANY_END: " to end"}.get(edge.wants, "")
-    return f"{node.name!r}{how} ({_state_text(node)})"
+async def _waiting(store: Store, whole: WholeFlow, nodes: list[NodeInfo]) -> tuple[NodeReason, ...]:
+    known = await named_standings(store, whole, nodes, await store.now())
+    texts = [
+        "; ".join(
+            gate_text(whole, node, gate, known) for gate in node.gates if gate.won < gate.need
+        )
+        for node in nodes
+    ]
+    return tuple(
+        NodeReason(node.name, node.job_id, node.state, text or "waits for its flow alone")
+        for node, text in zip(nodes, texts, strict=True)
+    )
 
 
-def _state_text(node: NodeInfo) -> str:
-    tries = f", {node.attempts} attempts spent" if node.attempts else ""
-    return f"{node.state}{tries}"
-
-
-async def _jobs(store: Store, nodes: Sequence[NodeInfo]) -> dict[JobId, Job]:
-    ids = [node.job_id for node in nodes]
-    return {job.id: job for job in await store.jobs.get(ids)} if ids else {}
-
-
-def _standing(job: Job | None, node: NodeInfo) -> str:
-    if job is None:
-        return str(node.state)
-    match job.state:
-        case JobState.RUNNING:
-            return f"runs since {job.claimed_at:%H:%M:%S}, attempt {job.attempts + 1}"
-        case JobState.SCHEDULED:
-            return f"due at {job.due_at:%H:%M:%S} ({job.reason or 'later'})"
-        case JobState.READY:
-            return f"ready in queue {job.queue!r}"
-        case _:
-            return str(job.state)
-
-
-def _causes(nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
-    bad = [node for node in nodes if node.state in (JobState.FAILED, JobState.EXPIRED)]
-    return sorted(bad, key=lambda node: str(node.finished_at))[:CAUSES_SHOWN]
+def _causes(nodes: Sequence[NodeInfo]) -> tuple[NodeInfo, ...]:
+    """The nodes that ended badly, the first of them first. Losers and what a cancel of the flow
+    ended come last, because other nodes or people decided that."""
+    bad = [node for node in nodes if node.state in AGAIN]
+    order = sorted(bad, key=lambda one: (one.state is JobState.CANCELLED, str(one.finished_at)))
+    return tuple(order[:CAUSES_SHOWN])
 
 
 def longest_path(graph: Graph, nodes: Mapping[JobId, NodeInfo]) -> list[str]:

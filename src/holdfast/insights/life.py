@@ -17,11 +17,15 @@ from holdfast.job.ids import WorkerId
 from holdfast.job.record import ERRORS_KEPT, ErrorEntry, Job
 from holdfast.job.sealed import shown, shown_error
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from holdfast.job.what import IN_PLACE, OF_ENDED, What
+from holdfast.store.contract.audit import AuditFilter
+from holdfast.store.contract.store import Store
 
 CHANGES = IN_PLACE | {What.MOVED}
 """What leaves the time at which the job is due as it was."""
 Claim = tuple[datetime | None, WorkerId | None]
+ACTS_READ = 50
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +46,23 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorEntry | None = None
 
 
+class FlowAct(msgspec.Struct, frozen=True):
+    """What an operator did to the flow of a node: `flows.pause`, `flows.retry`, …"""
+
+    at: datetime
+    verb: str
+    by: str
+
+
 class Life(msgspec.Struct, frozen=True):
     """A job and the moments of its life, in order. It is whole unless so much happened that some of
-    it may have been forgotten."""
+    it may have been forgotten. Of a node, `of_flow` is what operators did to its flow, as far as
+    the audit keeps it: a pause holds up nodes that nobody touched."""
 
     job: Job
     moments: tuple[Moment, ...]
     is_whole: bool = True
+    of_flow: tuple[FlowAct, ...] = ()
 
 
 def life_of(job: Job, happenings: Sequence[Happening]) -> Life:
@@ -61,6 +75,18 @@ def life_of(job: Job, happenings: Sequence[Happening]) -> Life:
         timed.append(msgspec.structs.replace(moment, since=passed))
         before = moment.at
     return Life(job, tuple(timed), _is_whole(happenings))
+
+
+async def acts_on_flow(store: Store, job: Job) -> tuple[FlowAct, ...]:
+    """What operators did to the flow of this node, in order; nothing for a job of no flow."""
+    if not job.ties & Tie.NODE:
+        return ()
+    told = (await store.flows.inputs([job.id])).get(job.id)
+    if told is None:
+        return ()
+    page = await store.audit.page(AuditFilter(target=told.flow), ACTS_READ)
+    done = [act for act in page.entries if act.changed]
+    return tuple(FlowAct(act.begun_at, act.verb, act.by) for act in reversed(done))
 
 
 class _Teller:
@@ -152,6 +178,8 @@ class _Teller:
             case What.MOVED:
                 to = self._was(What.MOVED, place + 1, self._job.queue)
                 return f"from {happening.message} to {to}"
+            case What.REQUEUED if happening.message is not None:
+                return f"it was {happening.message}"
             case What.REPRIORITISED:
                 to = self._was(What.REPRIORITISED, place + 1, str(self._job.priority))
                 return f"from {happening.message} to {to}"

@@ -51,7 +51,8 @@ class Redaction:
             msgspec.structs.replace(reason, fact=show(reason.fact))
             for reason in explanation.reasons
         ]
-        return Explanation(await self.job(job), tuple(reasons))
+        cause = None if explanation.cause is None else (await self.nodes([explanation.cause]))[0]
+        return Explanation(await self.job(job), tuple(reasons), cause)
 
     async def life(self, life: Life) -> Life:
         """What happened to a job."""

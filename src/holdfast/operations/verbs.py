@@ -224,6 +224,12 @@ _METHOD_ROWS = (
         arguments=(Parameter("note", "The note; none removes it.", str),),
     ),
     OperatorVerb(
+        noun=Noun.FLOWS,
+        verb=Verb.CORRECT,
+        about="Make the counts of a flow what its graph says: the doctor's `fix`.",
+        done="corrected",
+    ),
+    OperatorVerb(
         noun=Noun.BOOKS,
         verb=Verb.CORRECT,
         about="Recount all jobs and correct the books: the doctor's `fix`.",

@@ -19,7 +19,8 @@ from holdfast.enqueue.options import Seconds
 from holdfast.errors import NotOpen
 from holdfast.handlers.inline import Plainly
 from holdfast.handlers.registry import Registry
-from holdfast.insights.explain import Explanation, Reason, Who, explain
+from holdfast.insights.explain import Explanation, explain
+from holdfast.insights.reasons import Reason, Who
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job

@@ -1,0 +1,80 @@
+"""Why a node was skipped: the chain of causes, back to the node with which it began. Pure."""
+
+from __future__ import annotations
+
+from holdfast.flow.model import NodeInfo
+from holdfast.flow.whole_flow import WholeFlow
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+
+ENDS_NAMED = 2
+"""So many nodes at each end of a long chain are named; those between are counted."""
+
+_RANK = {
+    JobState.FAILED: 0,
+    JobState.EXPIRED: 0,
+    JobState.SKIPPED: 1,
+    JobState.CANCELLED: 2,
+    JobState.SUCCEEDED: 3,
+}
+"""Which of several nodes is named as the cause: a failure before what only followed from one."""
+
+
+def chain_of(whole: WholeFlow, job: JobId) -> list[NodeInfo]:
+    """The nodes that decided the end of this one, the nearest first. The last is where it began: a
+    node that failed, was cancelled, succeeded though others waited for its failure, or skipped
+    itself. Empty for a node that decided its own end."""
+    chain: list[NodeInfo] = []
+    cause = _cause(whole, job)
+    while cause is not None:
+        chain.append(cause)
+        cause = _cause(whole, cause.job_id)
+    return chain
+
+
+def _cause(whole: WholeFlow, job: JobId) -> NodeInfo | None:
+    """The graph has no circle, so a chain of causes ends."""
+    node = whole.nodes.get(job)
+    if node is None or node.state is not JobState.SKIPPED:
+        return None
+    lost = [one for gate in whole.impossible_gates(job) for one in whole.lost_at(gate)]
+    return min(lost, key=lambda one: (_RANK[one.state], str(one.finished_at)), default=None)
+
+
+def chain_text(chain: list[NodeInfo]) -> str:
+    """The chain in words: `because 'c' was skipped, because 'a' failed`."""
+    said = [f"because {node.name!r} {end_text(node, is_first=node is chain[-1])}" for node in chain]
+    between = len(said) - 2 * ENDS_NAMED
+    if between > 1:
+        left_out = f"and so on through {between:,} more nodes"
+        said = [*said[:ENDS_NAMED], left_out, *said[-ENDS_NAMED:]]
+    return ", ".join(said)
+
+
+def end_text(node: NodeInfo, *, is_first: bool = False) -> str:
+    """How a node ended. `is_first`: no other node made it end like this."""
+    match node.state:
+        case JobState.FAILED:
+            return "failed"
+        case JobState.EXPIRED:
+            return "passed its deadline"
+        case JobState.CANCELLED:
+            return "was cancelled"
+        case JobState.SKIPPED:
+            return "skipped itself" if is_first else "was skipped"
+        case _:
+            return node.state.value
+
+
+def skipped_because_of(whole: WholeFlow, job: JobId) -> int:
+    """How many nodes were skipped because this one ended as it did."""
+    waiting = whole.graph.downstreams()
+    found: set[JobId] = set()
+    ahead = [job]
+    while ahead:
+        for one in waiting.get(ahead.pop(), ()):
+            node = whole.nodes.get(one)
+            if node is not None and node.state is JobState.SKIPPED and one not in found:
+                found.add(one)
+                ahead.append(one)
+    return len(found)

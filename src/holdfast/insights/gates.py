@@ -1,0 +1,119 @@
+"""The gates of a blocked node in words: what each still wants, and who can open it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, GateInfo, NodeInfo
+from holdfast.flow.whole_flow import WholeFlow
+from holdfast.insights.causes import end_text
+from holdfast.insights.reasons import Reason, Who
+from holdfast.insights.standing import Standing
+from holdfast.job.ids import JobId
+from holdfast.job.state import JobState
+
+NAMED = 5
+"""So many of the nodes that a gate waits for are named; the others are counted."""
+
+_FIRST = (
+    JobState.RUNNING,
+    JobState.SCHEDULED,
+    JobState.READY,
+    JobState.SUSPENDED,
+    JobState.BLOCKED,
+)
+"""In this order the nodes of a gate are named: those that end soonest come first."""
+_WHO = (Who.WORKER, Who.TIME, Who.OPERATOR, Who.DEVELOPER, Who.NOBODY)
+_TO = {SUCCESS: "", FAILURE: " to fail", ANY_END: " to end"}
+_OTHERWISE = {SUCCESS: "fails", FAILURE: "does not fail"}
+
+
+def awaited(whole: WholeFlow, gate: GateInfo) -> list[NodeInfo]:
+    """The live nodes that this gate waits for, those that end soonest first."""
+    found = [whole.nodes.get(edge.upstream) for edge in gate.edges]
+    live = [node for node in found if node is not None and node.state in _FIRST]
+    return sorted(live, key=lambda node: (_FIRST.index(node.state), node.name))
+
+
+def gate_reason(
+    whole: WholeFlow, node: NodeInfo, gate: GateInfo, standings: Mapping[JobId, Standing]
+) -> Reason:
+    """The gate as a reason why the node is blocked."""
+    nodes = awaited(whole, gate)
+    known = [standings[one.job_id] for one in nodes if one.job_id in standings]
+    who = min((one.who for one in known), key=_WHO.index, default=Who.WORKER)
+    obstacle = next((one.obstacle for one in known if one.obstacle is not None), None)
+    fact = gate_text(whole, node, gate, standings)
+    if obstacle is None:
+        return Reason("gate", fact, who)
+    return Reason("gate", fact, who, obstacle.advice, obstacle.action)
+
+
+def gate_text(
+    whole: WholeFlow, node: NodeInfo, gate: GateInfo, standings: Mapping[JobId, Standing]
+) -> str:
+    nodes = awaited(whole, gate)
+    wants = {edge.wants for edge in gate.edges}
+    wanted = wants.pop() if len(wants) == 1 else None
+    to = _TO.get(wanted or SUCCESS, "")
+    if gate.total == 1 and nodes:
+        return f"waits for {nodes[0].name!r}{to}, which {_how(nodes[0], standings)}"
+    lost = _lost_text(whole, node, gate)
+    return f"waits for {_kind(gate)}{to}{lost}: {_names(nodes, standings)}{_risk(gate, wanted)}"
+
+
+def _kind(gate: GateInfo) -> str:
+    done = f" ({gate.won:,} done)" if gate.won else ""
+    if gate.need == gate.total:
+        return f"all {gate.total:,}{done}"
+    if gate.need == 1:
+        return f"any of {gate.total:,}"
+    return f"{gate.need:,} of {gate.total:,}{done}"
+
+
+def _lost_text(whole: WholeFlow, node: NodeInfo, gate: GateInfo) -> str:
+    """How those ended that did not do what the gate wants: `, one failed`."""
+    if not gate.lost:
+        return ""
+    waits = {edge.upstream for edge in gate.edges}
+    for known in whole.graph.gates_of(node.job_id):
+        same = (known.need, known.total) == (gate.need, gate.total)
+        if same and waits <= {edge.upstream for edge in known.edges}:
+            ends = Counter(end_text(one) for one in whole.lost_at(known))
+            return "".join(f", {_number(many)} {end}" for end, many in sorted(ends.items()))
+    return f", {_number(gate.lost)} lost"
+
+
+def _names(nodes: Sequence[NodeInfo], standings: Mapping[JobId, Standing]) -> str:
+    named = " · ".join(f"{one.name!r} {_how(one, standings)}" for one in nodes[:NAMED])
+    return named + and_more(nodes[NAMED:])
+
+
+def and_more(others: Iterable[NodeInfo]) -> str:
+    """The nodes that are not named, by their states: ` and 9,995 more (9,990 ready, 5 running)`."""
+    states = Counter(node.state.value for node in others)
+    if not states:
+        return ""
+    shown = ", ".join(f"{many:,} {state}" for state, many in sorted(states.items()))
+    return f" and {sum(states.values()):,} more ({shown})"
+
+
+def _how(node: NodeInfo, standings: Mapping[JobId, Standing]) -> str:
+    known = standings.get(node.job_id)
+    return f"is {node.state}" if known is None else known.text
+
+
+def _risk(gate: GateInfo, wanted: int | None) -> str:
+    """What is lost with the next node that ends otherwise, where nodes may be lost at all."""
+    spare = gate.total - gate.need - gate.lost
+    otherwise = _OTHERWISE.get(wanted or 0)
+    if gate.need == gate.total or spare or otherwise is None:
+        return ""
+    if len(gate.edges) == 1:
+        return f"; if it {otherwise} too, this is skipped"
+    return f"; if one of them {otherwise}, this is skipped"
+
+
+def _number(many: int) -> str:
+    return "one" if many == 1 else f"{many:,}"

@@ -1,0 +1,111 @@
+"""How a live node stands, in a few words: where it runs, when it is tried again, who is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from holdfast.flow.model import NodeInfo
+from holdfast.insights.reasons import (
+    Reason,
+    Who,
+    about_running,
+    about_suspended,
+    obstacles,
+    span_text,
+)
+from holdfast.job.ids import JobId
+from holdfast.job.record import Job
+from holdfast.job.state import JobState
+from holdfast.store.contract.store import Store
+from holdfast.store.contract.workers import WorkerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a node does now, and who has to do something so that it goes on. `obstacle` is what
+    stands in its way, if anything does that is not usual."""
+
+    text: str
+    who: Who
+    obstacle: Reason | None = None
+
+
+async def standings(
+    store: Store, nodes: Sequence[NodeInfo], now: datetime
+) -> dict[JobId, Standing]:
+    """How these nodes stand. It asks the store several times for each node: hand it few."""
+    if not nodes:
+        return {}
+    reader = _Reader(store, now, await store.workers.find())
+    jobs = await store.jobs.get([node.job_id for node in nodes])
+    return {job.id: await reader.standing(job) for job in jobs}
+
+
+class _Reader:
+    """Reads what many nodes have in common once."""
+
+    def __init__(self, store: Store, now: datetime, workers: list[WorkerInfo]) -> None:
+        self._store = store
+        self._now = now
+        self._workers = workers
+        self._obstacles: dict[tuple[str, str], list[Reason]] = {}
+
+    async def standing(self, job: Job) -> Standing:
+        match job.state:
+            case JobState.RUNNING:
+                return self._running(job)
+            case JobState.SCHEDULED:
+                return self._scheduled(job)
+            case JobState.READY:
+                return await self._ready(job)
+            case JobState.SUSPENDED:
+                [reason] = about_suspended(job, self._now)
+                return Standing(f"is suspended: {reason.fact}", reason.who, reason)
+            case JobState.BLOCKED:
+                return Standing("is blocked itself", Who.WORKER)
+            case (
+                JobState.SUCCEEDED
+                | JobState.FAILED
+                | JobState.CANCELLED
+                | JobState.EXPIRED
+                | JobState.SKIPPED
+            ):
+                return Standing(f"has ended as {job.state}", Who.NOBODY)
+            case _:
+                assert_never(job.state)
+
+    def _running(self, job: Job) -> Standing:
+        for reason in about_running(job, self._workers):
+            return Standing(f"is running: {reason.fact}", reason.who, reason)
+        on = next((one.name for one in self._workers if one.id == job.worker_id), job.worker_id)
+        since = "" if job.claimed_at is None else f" since {span_text(self._now, job.claimed_at)}"
+        again = f" (attempt {job.attempts + 1}{_most(job)})" if job.attempts else ""
+        return Standing(f"runs on {on}{since}{again}", Who.WORKER)
+
+    def _scheduled(self, job: Job) -> Standing:
+        if job.due_at is None or job.due_at <= self._now:
+            return Standing("is due, and not yet promoted", Who.WORKER)
+        due = span_text(job.due_at, self._now)
+        if not job.attempts:
+            return Standing(f"is due in {due}", Who.TIME)
+        spent = f"{job.attempts}{_most(job)} attempts"
+        return Standing(f"retries in {due} ({spent})", Who.TIME)
+
+    async def _ready(self, job: Job) -> Standing:
+        ahead = await self._store.jobs.ahead(job.id)
+        line = f"ready, {ahead:,} ahead of it" if ahead else "ready, next in line"
+        line = f"{line} in queue {job.queue!r}"
+        known = self._obstacles.get((job.queue, job.task))
+        if known is None:
+            known = self._obstacles[job.queue, job.task] = await obstacles(self._store, job)
+        if not known:
+            return Standing(f"is {line}", Who.WORKER)
+        return Standing(f"is {line}: {known[0].fact}", known[0].who, known[0])
+
+
+def _most(job: Job) -> str:
+    known = job.unreadable is None and job.max_attempts is not None
+    return f" of {job.max_attempts}" if known else ""

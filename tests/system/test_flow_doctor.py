@@ -1,0 +1,108 @@
+"""Faults in the counts of flows are found by the doctor and by `flow_drift`, and mended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.events import Event
+from holdfast.flow.graph import encode_graph
+from holdfast.flow.model import FlowState
+from holdfast.insights.actions import Action, Noun, Verb
+from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
+from holdfast.insights.doctor import examine
+from holdfast.reconcile.flow_drift import FlowDriftReconciler
+from holdfast.store.contract.audit import AuditFilter
+from tests.conformance.builders import Scene
+from tests.support.backends import Backend, opened
+from tests.support.flows import Trip, new_flow
+from tests.support.flow_faults import FAULTS, plant
+from tests.support.reconcile_scene import made
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Near the machine's own, so that the doctor sees no skew."""
+    return ManualClock(datetime.now(UTC))
+
+
+@pytest.fixture
+async def url(backend: Backend) -> str:
+    return await backend.empty()
+
+
+@pytest.fixture
+async def trip(url: str, clock: ManualClock) -> AsyncIterator[Trip]:
+    """`c` waits for `a`, which has succeeded, and for `b`, which runs; `d` waits for `c`."""
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        flow = new_flow({"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})
+        flow = msgspec.structs.replace(flow, graph=encode_graph(flow.nodes))
+        await store.flows.start([flow])
+        trip = Trip(scene, flow, {node.name: node.job.id for node in flow.nodes})
+        await trip.end("a")
+        yield trip
+
+
+async def examined(trip: Trip, *, deep: bool = False, fix: bool = False) -> list[Diagnosis]:
+    store = trip.scene.store.sibling()
+    found = await examine(store, deep=deep, fix=fix, by="ann@desk")
+    return [each for each in found if each.check == "flows"]
+
+
+async def test_the_doctor_finds_nothing_where_nothing_was_planted(trip: Trip) -> None:
+    [well] = await examined(trip)
+    assert (well.severity, well.saw) == (OK, "all of 1 live flows examined count right")
+    [well] = await examined(trip, deep=True)
+    assert (well.severity, well.saw) == (OK, "all of 1 flows examined count right")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_doctor_finds_a_fault_and_mends_it(
+    trip: Trip, backend: Backend, url: str, fault: str
+) -> None:
+    await plant(fault, backend, url, trip)
+    [ill] = await examined(trip, deep=True)
+    assert ill.severity is PROBLEM
+    assert ill.saw.startswith(f"flow {trip.id} (trip): ")
+    assert FAULTS[fault][1] in ill.saw
+    assert ill.actions == (Action(Noun.FLOWS, Verb.CORRECT, trip.id),)
+    bounded = await examined(trip)
+    assert (bounded[0].severity is OK) == (fault == "ended too early"), "it reads live flows only"
+    [mended] = await examined(trip, fix=True)
+    assert (mended.severity, mended.saw) == (OK, f"{ill.saw}; it is mended")
+    [act] = (await trip.scene.store.audit.page(AuditFilter(verb="flows.correct"), 5)).entries
+    assert (act.by, act.target, act.outcome, act.changed) == ("ann@desk", trip.id, "done", 1)
+    await goes_on(trip)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_reconciler_finds_a_fault_and_mends_it(
+    trip: Trip, backend: Backend, url: str, fault: str
+) -> None:
+    events: list[Event] = []
+    reconciler = made(FlowDriftReconciler, trip.scene.store, events)
+    nothing, _ = await reconciler.step(None)
+    assert (nothing.found, nothing.mended, events) == (0, 0, [])
+    await plant(fault, backend, url, trip)
+    swept, _ = await reconciler.step(None)
+    assert (swept.found, swept.mended) == (1, 1)
+    [event] = events
+    assert (event.name, event.fields["flow"]) == ("flow.adrift", trip.id)
+    swept, _ = await reconciler.step(None)
+    assert swept.found == 0
+    await goes_on(trip)
+
+
+async def goes_on(trip: Trip) -> None:
+    """The flow ends as if nothing had been wrong with it."""
+    info = await trip.info()
+    assert (info.state, info.open) == (FlowState.RUNNING, 3)
+    await trip.end("b")
+    await trip.end("c")
+    await trip.end("d")
+    assert (await trip.info()).state is FlowState.SUCCEEDED
