@@ -242,7 +242,9 @@ async def test_the_demo_on_postgres_drops_its_schema(
     assert code == 0, err
     document = json.loads(out)
     assert document["problems"] == []
-    assert sum(row["enqueued"] for row in document["tasks"]) == document["jobs"]
+    nodes = sum(document["flow"]["nodes"].values())
+    assert sum(row["enqueued"] for row in document["tasks"]) + nodes == document["jobs"]
+    assert document["flow"]["nodes"] == {"succeeded": 12, "cancelled": 1}
     connection = await asyncpg.connect(url)
     try:
         left = await connection.fetch("select nspname from pg_namespace")

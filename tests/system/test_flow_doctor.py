@@ -19,8 +19,8 @@ from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from holdfast.store.contract.audit import AuditFilter
 from tests.conformance.builders import Scene
 from tests.support.backends import Backend, opened
-from tests.support.flows import Trip, new_flow
 from tests.support.flow_faults import FAULTS, plant
+from tests.support.flows import Trip, new_flow
 from tests.support.reconcile_scene import made
 
 

@@ -40,7 +40,7 @@ FILE = re.compile(r"`([\w./-]+\.(?:py|sql|lua|toml|txt|yml))`")
 YOURS = frozenset(
     {
         "holdfast.toml",
-        *("shop.py", "mail.py", "kinds.py", "later.py", "nightly.py"),
+        *("shop.py", "mail.py", "kinds.py", "later.py", "nightly.py", "album.py"),
         *("shop/mail.py", "scripts/mail.py"),
     }
 )
@@ -102,6 +102,12 @@ def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedPr
 
 
 SAID = {
+    "flow.py": [
+        "waiting: publish, thumbnail",
+        "summer, by ann: summer-1.jpg@200, summer-2.jpg@200, summer-3.jpg@200, summer-4.jpg@200",
+        "thorough: cancelled",
+        "nodes: 9, flow: succeeded",
+    ],
     "schedule.py": [
         "next: 2027-03-01 01:30 UTC",
         "next: 2027-03-02 01:30 UTC",

@@ -25,7 +25,7 @@ from holdfast.store.open import drop_store, open_store
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.cli.demo_script import OnSchedule, Pace, Row
+    from holdfast.cli.demo_script import FlowLine, OnSchedule, Pace, Row
     from holdfast.cli.demo_view import Scene, View
     from holdfast.client.client import Client
 
@@ -49,21 +49,22 @@ async def demo(session: CommandSession, quick: bool) -> None:
     async with _store_url(session.given_url) as url:
         with demo_view.make_view(as_json=session.as_json) as view:
             view.say(f"a worker starts on {url.partition('://')[0]}")
-            rows, clock = await _run(url, pace, view)
+            rows, clock, flow = await _run(url, pace, view)
     seconds = time.monotonic() - started
-    problems = demo_script.unmet(rows, pace)
-    jobs = sum(row.enqueued for row in rows)
+    problems = demo_script.unmet(rows, flow, pace)
+    jobs = sum(row.enqueued for row in rows) + sum(flow.nodes.values())
     document = {
         "tasks": [asdict(row) for row in rows],
         "jobs": jobs,
         "schedule": asdict(clock),
+        "flow": asdict(flow),
         "seconds": round(seconds, 3),
         "problems": problems,
     }
     verdict = "not as it must be" if problems else "every one ended as it must"
     closing = make_text(f"{jobs} jobs in {seconds:.1f} s: {verdict}", "bold")
-    fired = demo_view.draw_schedule(clock)
-    session.answer(document, lambda: [*demo_view.draw_summary(rows), fired, closing])
+    others = [demo_view.draw_flow(flow), demo_view.draw_schedule(clock)]
+    session.answer(document, lambda: [*demo_view.draw_summary(rows), *others, closing])
     if problems:
         complain("\n".join(f"error: {problem}" for problem in problems))
         raise click.exceptions.Exit(1)
@@ -95,7 +96,7 @@ def _in_own_schema(url: str) -> str:
     return parts._replace(query=urlencode(query)).geturl()
 
 
-async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule]:
+async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule, FlowLine]:
     from holdfast.cli import demo_script
     from holdfast.cli.demo_tasks import SERVED, app
 
@@ -108,7 +109,8 @@ async def _run(url: str, pace: Pace, view: View) -> tuple[list[Row], OnSchedule]
             finally:
                 playing.cancel()
             rows = await demo_script.summarise(app.client)
-            return rows, await demo_script.on_schedule(app.client)
+            clock = await demo_script.on_schedule(app.client)
+            return rows, clock, await demo_script.flow_line(app.client)
 
 
 @contextmanager

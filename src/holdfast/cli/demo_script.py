@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
 from holdfast.cli import demo_tasks as shop
 from holdfast.client.client import Client
+from holdfast.client.flows import FlowHandle
+from holdfast.declaring.nodes import any_of
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.schedule.model import Decision
 
 Say = Callable[[str], None]
+FLOW = "album"
+FLOW_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
 
 async def play(pace: Pace, say: Say) -> None:
     """Enqueue everything, and cancel what takes too long."""
+    run = await start_flow(pace)
+    say("a flow: 8 pictures in parallel, a race of two captions, and a page that waits for both")
     await shop.report.enqueue_many((20, pace.slow * share) for share in (0.5, 0.75, 1.0))
     await shop.fingerprint.enqueue_many((pace.rounds,) for _ in range(6))
     await shop.thumbnail.enqueue_many((f"photo-{n}.jpg", 320) for n in range(24))
@@ -78,8 +85,34 @@ async def play(pace: Pace, say: Say) -> None:
     for export in exports:
         await export.cancel()
     say("4 exports cancelled: 2 were running, 2 still scheduled")
+    say(f"flow 'album': {await run.result(timeout=FLOW_PATIENCE_SECONDS)}, the slow caption lost")
     clock = await until_fired(shop.app.client, 2)
     say(f"schedule {clock.name!r} has fired {clock.fired} plans, each once")
+
+
+async def start_flow(pace: Pace) -> FlowHandle:
+    """A map and its join, and a race of which the loser is cancelled."""
+    flow = shop.app.flow(FLOW)
+    pictures = flow.map(shop.retouch, flow.add(shop.list_pictures, "summer").output)
+    quick = flow.add(shop.write_caption, "summer", pace.pause).named("quick-caption")
+    slow = flow.add(shop.write_caption, "summer", 60.0).named("slow-caption")
+    flow.add(shop.publish, any_of(quick, slow, losers="cancel").output, pictures.outputs)
+    return await flow.start()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLine:
+    """How the flow of the demo ended: its state, and its nodes by state."""
+
+    name: str
+    state: str
+    nodes: dict[str, int]
+
+
+async def flow_line(client: Client) -> FlowLine:
+    [flow] = (await client.flows.page(name=FLOW)).flows
+    nodes = Counter(node.state.value for node in await client.flows.nodes(flow.id))
+    return FlowLine(flow.name, flow.state.value, dict(nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +195,16 @@ def _row(task: str, jobs: list[Job]) -> Row:
     )
 
 
-def unmet(rows: list[Row], pace: Pace) -> list[str]:
+def unmet(rows: list[Row], flow: FlowLine, pace: Pace) -> list[str]:
     """Each number of the summary that differs from what it must be."""
+    ended = {"succeeded": shop.PICTURES + 4, "cancelled": 1}
+    problems = _unmet_rows(rows, pace)
+    if (flow.state, flow.nodes) != ("succeeded", ended):
+        problems.append(f"flow {flow.name}: expected {ended}, got {flow.state}, {flow.nodes}")
+    return problems
+
+
+def _unmet_rows(rows: list[Row], pace: Pace) -> list[str]:
     welcomes = pace.waves * pace.wave
     expected = EXPECTED | {shop.welcome.name: (welcomes, welcomes, 0, 0, 0)}
     names = ("enqueued", "succeeded", "failed", "cancelled", "retries")

@@ -26,7 +26,10 @@ QUEUES = {MAIL: 20, MEDIA: 6, OFFICE: 6}
 CLOCK = "clock"
 """The queue of the schedule's jobs. They are not counted with the others, because their number
 depends on how long the demo takes."""
-SERVED = {**QUEUES, CLOCK: 2}
+STUDIO = "studio"
+"""The queue of the flow's nodes, which are counted as a flow."""
+PICTURES = 8
+SERVED = {**QUEUES, CLOCK: 2, STUDIO: 10}
 SOON = Retry.constant(max_attempts=3, base=0.8)
 
 
@@ -96,6 +99,33 @@ async def await_partner(ctx: Context, tries: int, pause: float) -> int:
 async def export(customer: str) -> None:
     """Would take a minute: cancelled long before."""
     await asyncio.sleep(60)
+
+
+@shop.task(queue=STUDIO)
+async def list_pictures(album: str) -> list[str]:
+    """The first node of a flow: what it returns becomes a node for each element."""
+    await asyncio.sleep(0.1)
+    return [f"{album}-{number}.jpg" for number in range(PICTURES)]
+
+
+@shop.task(queue=STUDIO)
+async def retouch(picture: str) -> str:
+    """Fan-out: one node for each picture."""
+    await asyncio.sleep(random.uniform(0.1, 0.4))
+    return f"{picture}, retouched"
+
+
+@shop.task(queue=STUDIO)
+async def write_caption(album: str, seconds: float) -> str:
+    """A race: two of them start, the second is cancelled when the first has come."""
+    await asyncio.sleep(seconds)
+    return f"all of {album}"
+
+
+@shop.task(queue=STUDIO)
+async def publish(caption: str, pictures: list[str]) -> str:
+    """The join: it begins when every picture and one caption are there."""
+    return f"{caption}: {len(pictures)} pictures"
 
 
 @shop.schedule(every=1, plan_as="plan")

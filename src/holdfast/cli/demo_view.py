@@ -16,7 +16,7 @@ from holdfast.job.state import JobState
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from holdfast.cli.demo_script import OnSchedule, Row
+    from holdfast.cli.demo_script import FlowLine, OnSchedule, Row
 
 SHOWN = (
     JobState.SCHEDULED,
@@ -157,6 +157,12 @@ def draw_summary(rows: list[Row]) -> Iterator[RenderableType]:
     yield make_text(
         "wait: from enqueue to the start of the last attempt; run: that attempt (medians)", "dim"
     )
+
+
+def draw_flow(flow: FlowLine) -> RenderableType:
+    nodes = ", ".join(f"{number} {state}" for state, number in sorted(flow.nodes.items()))
+    line = f"flow {flow.name!r} {flow.state}: {nodes}, in the order that its graph says"
+    return make_text(line, "cyan")
 
 
 def draw_schedule(clock: OnSchedule) -> RenderableType:

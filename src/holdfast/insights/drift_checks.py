@@ -68,7 +68,7 @@ def _well(looked: int, left_out: int, *, deep: bool) -> Diagnosis:
     which = "flows" if deep else "live flows"
     if not looked:
         return Diagnosis("flows", OK, f"no {which}")
-    beside = f"; {left_out:,} more were not read: --deep reads all" if left_out else ""
+    beside = f"; {left_out:,} more were not read: a deep examination reads all" if left_out else ""
     return Diagnosis("flows", OK, f"all of {looked:,} {which} examined count right{beside}")
 
 

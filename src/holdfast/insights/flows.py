@@ -11,9 +11,9 @@ from holdfast.flow.graph import Graph
 from holdfast.flow.model import FlowInfo, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.gates import gate_text
-from holdfast.insights.nodes import AGAIN, about_flow, named_standings
+from holdfast.insights.node_status import statuses
+from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
 from holdfast.insights.reasons import Reason
-from holdfast.insights.standing import standings
 from holdfast.job.ids import JobId
 from holdfast.job.state import LIVE, JobState
 from holdfast.store.contract.store import Store
@@ -81,7 +81,7 @@ def _nearest(node: NodeInfo) -> tuple[int, str]:
 
 
 async def _frontier(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeReason, ...]:
-    known = await standings(store, nodes, await store.now())
+    known = await statuses(store, nodes, await store.now())
     return tuple(
         NodeReason(
             node.name,
@@ -94,7 +94,7 @@ async def _frontier(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeReason
 
 
 async def _waiting(store: Store, whole: WholeFlow, nodes: list[NodeInfo]) -> tuple[NodeReason, ...]:
-    known = await named_standings(store, whole, nodes, await store.now())
+    known = await named_statuses(store, whole, nodes, await store.now())
     texts = [
         "; ".join(
             gate_text(whole, node, gate, known) for gate in node.gates if gate.won < gate.need

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, GateInfo, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.causes import end_text
+from holdfast.insights.node_status import NodeStatus
 from holdfast.insights.reasons import Reason, Who
-from holdfast.insights.standing import Standing
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 
@@ -37,30 +37,30 @@ def awaited(whole: WholeFlow, gate: GateInfo) -> list[NodeInfo]:
 
 
 def gate_reason(
-    whole: WholeFlow, node: NodeInfo, gate: GateInfo, standings: Mapping[JobId, Standing]
+    whole: WholeFlow, node: NodeInfo, gate: GateInfo, statuses: Mapping[JobId, NodeStatus]
 ) -> Reason:
     """The gate as a reason why the node is blocked."""
     nodes = awaited(whole, gate)
-    known = [standings[one.job_id] for one in nodes if one.job_id in standings]
+    known = [statuses[one.job_id] for one in nodes if one.job_id in statuses]
     who = min((one.who for one in known), key=_WHO.index, default=Who.WORKER)
     obstacle = next((one.obstacle for one in known if one.obstacle is not None), None)
-    fact = gate_text(whole, node, gate, standings)
+    fact = gate_text(whole, node, gate, statuses)
     if obstacle is None:
         return Reason("gate", fact, who)
     return Reason("gate", fact, who, obstacle.advice, obstacle.action)
 
 
 def gate_text(
-    whole: WholeFlow, node: NodeInfo, gate: GateInfo, standings: Mapping[JobId, Standing]
+    whole: WholeFlow, node: NodeInfo, gate: GateInfo, statuses: Mapping[JobId, NodeStatus]
 ) -> str:
     nodes = awaited(whole, gate)
     wants = {edge.wants for edge in gate.edges}
     wanted = wants.pop() if len(wants) == 1 else None
     to = _TO.get(wanted or SUCCESS, "")
     if gate.total == 1 and nodes:
-        return f"waits for {nodes[0].name!r}{to}, which {_how(nodes[0], standings)}"
+        return f"waits for {nodes[0].name!r}{to}, which {_how(nodes[0], statuses)}"
     lost = _lost_text(whole, node, gate)
-    return f"waits for {_kind(gate)}{to}{lost}: {_names(nodes, standings)}{_risk(gate, wanted)}"
+    return f"waits for {_kind(gate)}{to}{lost}: {_names(nodes, statuses)}{_risk(gate, wanted)}"
 
 
 def _kind(gate: GateInfo) -> str:
@@ -85,8 +85,8 @@ def _lost_text(whole: WholeFlow, node: NodeInfo, gate: GateInfo) -> str:
     return f", {_number(gate.lost)} lost"
 
 
-def _names(nodes: Sequence[NodeInfo], standings: Mapping[JobId, Standing]) -> str:
-    named = " · ".join(f"{one.name!r} {_how(one, standings)}" for one in nodes[:NAMED])
+def _names(nodes: Sequence[NodeInfo], statuses: Mapping[JobId, NodeStatus]) -> str:
+    named = " · ".join(f"{one.name!r} {_how(one, statuses)}" for one in nodes[:NAMED])
     return named + and_more(nodes[NAMED:])
 
 
@@ -99,8 +99,8 @@ def and_more(others: Iterable[NodeInfo]) -> str:
     return f" and {sum(states.values()):,} more ({shown})"
 
 
-def _how(node: NodeInfo, standings: Mapping[JobId, Standing]) -> str:
-    known = standings.get(node.job_id)
+def _how(node: NodeInfo, statuses: Mapping[JobId, NodeStatus]) -> str:
+    known = statuses.get(node.job_id)
     return f"is {node.state}" if known is None else known.text
 
 

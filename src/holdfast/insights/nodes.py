@@ -9,8 +9,8 @@ from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.causes import chain_of, chain_text, skipped_because_of
 from holdfast.insights.gates import NAMED, awaited, gate_reason
+from holdfast.insights.node_status import NodeStatus, statuses
 from holdfast.insights.reasons import Reason, Who
-from holdfast.insights.standing import Standing, standings
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
@@ -27,7 +27,7 @@ async def about_blocked(store: Store, job: Job, now: datetime) -> list[Reason]:
     node = None if whole is None else whole.nodes.get(job.id)
     if whole is None or node is None:
         return [Reason("blocked", "it waits until somebody releases it", Who.WORKER)]
-    known = await named_standings(store, whole, [node], now)
+    known = await named_statuses(store, whole, [node], now)
     reasons = [
         *about_flow(whole.flow),
         *(gate_reason(whole, node, gate, known) for gate in node.gates if gate.won < gate.need),
@@ -35,9 +35,9 @@ async def about_blocked(store: Store, job: Job, now: datetime) -> list[Reason]:
     return reasons or [_forgotten(whole.flow, node)]
 
 
-async def named_standings(
+async def named_statuses(
     store: Store, whole: WholeFlow, blocked: list[NodeInfo], now: datetime
-) -> dict[JobId, Standing]:
+) -> dict[JobId, NodeStatus]:
     """How the nodes stand that are named when the gates of these blocked nodes are told."""
     named = {
         one.job_id: one
@@ -45,7 +45,7 @@ async def named_standings(
         for gate in node.gates
         for one in awaited(whole, gate)[:NAMED]
     }
-    return await standings(store, list(named.values()), now)
+    return await statuses(store, list(named.values()), now)
 
 
 def about_flow(flow: FlowInfo) -> list[Reason]:
@@ -112,7 +112,7 @@ async def about_flow_of_parent(store: Store, job: Job) -> list[Reason]:
         fact = f"it waits for flow {flow.name!r} ({flow.id}): {flow.state}, {done}"
         if flow.ended:
             return [Reason("waits-for-flow", fact, Who.WORKER, "a live worker ends it in a moment")]
-        advice = f"see what the flow waits for: holdfast flows explain {flow.id}"
+        advice = "explain the flow to see what it waits for, or cancel the job"
         cancel = Action(Noun.JOBS, Verb.CANCEL, job.id)
         return [Reason("waits-for-flow", fact, Who.WORKER, advice, cancel)]
     return []

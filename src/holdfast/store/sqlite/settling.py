@@ -109,7 +109,7 @@ def _count_down_successes(tx: Transaction, ids: str) -> set[str]:
         if state == FlowState.RUNNING:
             running.add(flow)
         if left == 0:
-            end_flow(tx, flow, state_at_end(bad, cancel_asked=bool(cancel_asked)), keep)
+            end_flow(tx, flow, bad, bool(cancel_asked), keep)
     return running
 
 

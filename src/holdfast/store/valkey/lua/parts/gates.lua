@@ -27,7 +27,7 @@ local function is_bad_end(id)
         load_nodes({id})
         return nodes[id] and nodes[id][NODE_IS_BAD]
     end
-    return BAD[state]
+    return BAD[state] or false
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.

@@ -24,7 +24,7 @@ from holdfast.store.contract.workers import WorkerInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeStatus:
     """What a node does now, and who has to do something so that it goes on. `obstacle` is what
     stands in its way, if anything does that is not usual."""
 
@@ -33,15 +33,15 @@ class Standing:
     obstacle: Reason | None = None
 
 
-async def standings(
+async def statuses(
     store: Store, nodes: Sequence[NodeInfo], now: datetime
-) -> dict[JobId, Standing]:
+) -> dict[JobId, NodeStatus]:
     """How these nodes stand. It asks the store several times for each node: hand it few."""
     if not nodes:
         return {}
     reader = _Reader(store, now, await store.workers.find())
     jobs = await store.jobs.get([node.job_id for node in nodes])
-    return {job.id: await reader.standing(job) for job in jobs}
+    return {job.id: await reader.status(job) for job in jobs}
 
 
 class _Reader:
@@ -53,7 +53,7 @@ class _Reader:
         self._workers = workers
         self._obstacles: dict[tuple[str, str], list[Reason]] = {}
 
-    async def standing(self, job: Job) -> Standing:
+    async def status(self, job: Job) -> NodeStatus:
         match job.state:
             case JobState.RUNNING:
                 return self._running(job)
@@ -63,9 +63,9 @@ class _Reader:
                 return await self._ready(job)
             case JobState.SUSPENDED:
                 [reason] = about_suspended(job, self._now)
-                return Standing(f"is suspended: {reason.fact}", reason.who, reason)
+                return NodeStatus(f"is suspended: {reason.fact}", reason.who, reason)
             case JobState.BLOCKED:
-                return Standing("is blocked itself", Who.WORKER)
+                return NodeStatus("is blocked itself", Who.WORKER)
             case (
                 JobState.SUCCEEDED
                 | JobState.FAILED
@@ -73,28 +73,28 @@ class _Reader:
                 | JobState.EXPIRED
                 | JobState.SKIPPED
             ):
-                return Standing(f"has ended as {job.state}", Who.NOBODY)
+                return NodeStatus(f"has ended as {job.state}", Who.NOBODY)
             case _:
                 assert_never(job.state)
 
-    def _running(self, job: Job) -> Standing:
+    def _running(self, job: Job) -> NodeStatus:
         for reason in about_running(job, self._workers):
-            return Standing(f"is running: {reason.fact}", reason.who, reason)
+            return NodeStatus(f"is running: {reason.fact}", reason.who, reason)
         on = next((one.name for one in self._workers if one.id == job.worker_id), job.worker_id)
         since = "" if job.claimed_at is None else f" since {span_text(self._now, job.claimed_at)}"
         again = f" (attempt {job.attempts + 1}{_most(job)})" if job.attempts else ""
-        return Standing(f"runs on {on}{since}{again}", Who.WORKER)
+        return NodeStatus(f"runs on {on}{since}{again}", Who.WORKER)
 
-    def _scheduled(self, job: Job) -> Standing:
+    def _scheduled(self, job: Job) -> NodeStatus:
         if job.due_at is None or job.due_at <= self._now:
-            return Standing("is due, and not yet promoted", Who.WORKER)
+            return NodeStatus("is due, and not yet promoted", Who.WORKER)
         due = span_text(job.due_at, self._now)
         if not job.attempts:
-            return Standing(f"is due in {due}", Who.TIME)
+            return NodeStatus(f"is due in {due}", Who.TIME)
         spent = f"{job.attempts}{_most(job)} attempts"
-        return Standing(f"retries in {due} ({spent})", Who.TIME)
+        return NodeStatus(f"retries in {due} ({spent})", Who.TIME)
 
-    async def _ready(self, job: Job) -> Standing:
+    async def _ready(self, job: Job) -> NodeStatus:
         ahead = await self._store.jobs.ahead(job.id)
         line = f"ready, {ahead:,} ahead of it" if ahead else "ready, next in line"
         line = f"{line} in queue {job.queue!r}"
@@ -102,8 +102,8 @@ class _Reader:
         if known is None:
             known = self._obstacles[job.queue, job.task] = await obstacles(self._store, job)
         if not known:
-            return Standing(f"is {line}", Who.WORKER)
-        return Standing(f"is {line}: {known[0].fact}", known[0].who, known[0])
+            return NodeStatus(f"is {line}", Who.WORKER)
+        return NodeStatus(f"is {line}: {known[0].fact}", known[0].who, known[0])
 
 
 def _most(job: Job) -> str:
