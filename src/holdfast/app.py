@@ -50,6 +50,10 @@ W = TypeVar("W", bound=AroundEnqueue)
 C = TypeVar("C", bound=ToChild)
 
 
+OF_WORKERS = ("lease", "grace", "poll", "max_payload", "max_steps", "max_steps_size")
+"""The settings that are options of each worker."""
+
+
 class App(Tasks):
     """A program's tasks, and the store that keeps their jobs.
 
@@ -65,6 +69,8 @@ class App(Tasks):
         grace: float | None = None,
         poll: float | None = None,
         max_payload: int | None = None,
+        max_steps: int | None = None,
+        max_steps_size: int | None = None,
         keep_audit: float | None = None,
         imports: Iterable[str] | None = None,
         keys: Keyring | str | None = None,
@@ -87,6 +93,8 @@ class App(Tasks):
             grace=grace,
             poll=poll,
             max_payload=max_payload,
+            max_steps=max_steps,
+            max_steps_size=max_steps_size,
             keep_audit=keep_audit,
             imports=imports,
             keys=keys,
@@ -354,9 +362,7 @@ class App(Tasks):
         from holdfast.worker.options import DEFAULT_SLOTS, WorkerOptions
 
         self.import_tasks()
-        defaults = {
-            name: getattr(self.settings, name) for name in ("lease", "grace", "poll", "max_payload")
-        }
+        defaults = {name: getattr(self.settings, name) for name in OF_WORKERS}
         defaults["imports"] = tuple(self._imports.loaded)
         self.eager_jobs.tell()
         served = dict.fromkeys(self.own_queues, DEFAULT_SLOTS) if queues is None else queues

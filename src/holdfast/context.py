@@ -10,30 +10,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Generator, Mapping, MutableMapping
+from collections.abc import Callable, Coroutine, Generator, Mapping, MutableMapping
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast
 
 import msgspec
 
-from holdfast.errors import BadFlow, BadOption, HoldfastError, RowRefused
+from holdfast.errors import BadFlow, BadOption, HoldfastError, RowRefused, StepRefused
+from holdfast.job import checks
 from holdfast.job.headers import decode_headers
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import read_json
+from holdfast.job.loopless import run_without_loop
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
-    ProgressKept,
+    RecordRefused,
     ReportProgress,
     Request,
     RequestRefused,
 )
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.job.ties import Tie
+
+if TYPE_CHECKING:
+    from holdfast.steps.calling import Stepper, SyncStepper
+    from holdfast.steps.running import StepRunner
 
 logger = logging.getLogger("holdfast.handler")
 P = ParamSpec("P")
@@ -185,7 +191,10 @@ def current_job() -> CurrentJob | None:
 class Context:
     """One attempt, seen from inside the handler."""
 
-    __slots__ = ("_claimed", "_flow", "_job", "_link", "_log", "carried")
+    __slots__ = (
+        *("_claimed", "_flow", "_job", "_link", "_log"),
+        *("_runner", "_step", "_step_sync", "carried"),
+    )
 
     def __init__(
         self, claimed: Claimed, link: AttemptLink, carried: Mapping[str, str] = NOTHING
@@ -198,6 +207,9 @@ class Context:
         self._job: CurrentJob | None = None
         self._log: JobLog | None = None
         self._flow: GrowsFlow | None = None
+        self._runner: StepRunner | None = None
+        self._step: Stepper | None = None
+        self._step_sync: SyncStepper | None = None
 
     @property
     def job(self) -> CurrentJob:
@@ -264,13 +276,74 @@ class Context:
         What is left out keeps its value; `checkpoint` (any JSON) is there for the next attempt.
         Raises `AttemptLost` when the attempt is no longer this worker's own.
         """
-        self._granted(await self._link.ask(_progress(fraction, message, checkpoint)))
+        await self.ask(_progress(fraction, message, checkpoint))
 
     def progress_sync(
         self, fraction: float | None = None, message: str | None = None, checkpoint: object = None
     ) -> None:
         """`progress` for plain functions, in a thread or a process."""
-        self._granted(self._link.ask_sync(_progress(fraction, message, checkpoint)))
+        self.ask_sync(_progress(fraction, message, checkpoint))
+
+    @property
+    def step(self) -> Stepper:
+        """Call functions whose results are recorded: `await ctx.step("pay", charge, order)`. A
+        later attempt of this job gets the recorded result and does not call the function again.
+
+        `await ctx.step.using(retry=…, timeout=…, lazy=…, version=…)("pay", charge, order)` has
+        options. Raises `StepFailed` if the function raised, and `AttemptLost` when the attempt is
+        no longer this worker's own."""
+        if self._step is None:
+            from holdfast.steps.calling import Stepper  # only handlers with steps need it
+
+            self._step = Stepper(self._steps(on_loop=True))
+        return self._step
+
+    @property
+    def step_sync(self) -> SyncStepper:
+        """`step` for plain functions, in a thread or a process."""
+        if self._step_sync is None:
+            from holdfast.steps.calling import SyncStepper  # only handlers with steps need it
+
+            self._step_sync = SyncStepper(self._steps(on_loop=False))
+        return self._step_sync
+
+    def sleep(
+        self,
+        name: str,
+        seconds: float | timedelta = 0.0,
+        *,
+        minutes: float = 0.0,
+        hours: float = 0.0,
+        days: float = 0.0,
+    ) -> Coroutine[Any, Any, None]:
+        """Sleep without a slot: `await ctx.sleep("cooling off", days=3)`.
+
+        The handler is left here by a `BaseException`, and called again when the time is over; its
+        steps are recorded, and so is this sleep, so that it comes here again and goes on. No
+        attempt is spent. A sleep of less than a second stays where it is."""
+        runner = self._steps(on_loop=True)
+        return runner.sleep(runner.named(name), _duration(seconds, minutes, hours, days))
+
+    def sleep_sync(
+        self,
+        name: str,
+        seconds: float | timedelta = 0.0,
+        *,
+        minutes: float = 0.0,
+        hours: float = 0.0,
+        days: float = 0.0,
+    ) -> None:
+        """`sleep` for plain functions, in a thread or a process."""
+        runner = self._steps(on_loop=False)
+        run_without_loop(runner.sleep(runner.named(name), _duration(seconds, minutes, hours, days)))
+
+    def _steps(self, *, on_loop: bool) -> StepRunner:
+        """A handler has one runner: it is a coroutine, or a plain function."""
+        if self._runner is None:
+            from holdfast.steps.running import InThread, OnLoop, StepRunner  # as above
+
+            self._runner = StepRunner(self._claimed, OnLoop(self) if on_loop else InThread(self))
+        return self._runner
 
     async def finish_within(self, connection: object, result: object = None) -> None:
         """Record in the open transaction of this connection that the job has succeeded: your rows
@@ -323,17 +396,24 @@ class Context:
         if not own:
             raise AttemptLost(self._claimed.id, self._claimed.fence)
 
-    def _granted(self, answer: Answer) -> ProgressKept:
-        """The answer, if the worker did what it was asked for; every other answer is raised."""
+    async def ask(self, request: Request) -> Answer:
+        """The worker's answer. An answer that refuses the request is raised."""
+        return self._granted(await self._link.ask(request))
+
+    def ask_sync(self, request: Request) -> Answer:
+        """The same for a handler outside the event loop."""
+        return self._granted(self._link.ask_sync(request))
+
+    def _granted(self, answer: Answer) -> Answer:
         match answer:
-            case ProgressKept():
-                return answer
             case AttemptGone():
                 raise AttemptLost(self._claimed.id, self._claimed.fence)
             case RequestRefused(message):
                 raise RowRefused(message)
+            case RecordRefused(message):
+                raise StepRefused(message)
             case _:
-                raise TypeError(f"{answer!r} answers another request")
+                return answer
 
     @property
     def log(self) -> JobLog:
@@ -390,6 +470,18 @@ def _view(claimed: Claimed) -> CurrentJob:
         claimed.deadline_at,
         claimed.attempt,
     )
+
+
+def _duration(seconds: float | timedelta, minutes: float, hours: float, days: float) -> float:
+    found = checks.wait("seconds", seconds)
+    for name, value, size in (
+        ("minutes", minutes, 60),
+        ("hours", hours, 3_600),
+        ("days", days, 86_400),
+    ):
+        if value:
+            found += size * checks.seconds(name, value)
+    return checks.seconds("the time to sleep", found)
 
 
 def _progress(fraction: float | None, message: str | None, checkpoint: object) -> ReportProgress:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from holdfast.flow.model import FlowState, Mending, Reopening
 from holdfast.job.state import JobState
-from tests.conformance.builders import FAILED, Scene
+from holdfast.job.step import StepRecord
+from holdfast.job.ties import Tie
+from tests.conformance.builders import FAILED, RETURNED, Scene
 from tests.support.flows import Trip, any_of, gates_of, new_flow
 
 
@@ -172,3 +174,22 @@ async def test_settling_changes_nothing_where_every_edge_is_decided(scene: Scene
     before = await trip.info()
     await scene.store.flows.settle([trip.id])
     assert await trip.info() == before
+
+
+async def test_a_node_that_runs_again_begins_without_steps(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"]})
+    for name, end in (("a", RETURNED), ("b", FAILED)):
+        claimed = await scene.claim_one()
+        await scene.store.steps.record([StepRecord(claimed.id, claimed.fence, "pay", 1)])
+        assert (await scene.finish(claimed, end)).accepted, name
+    info = await trip.info()
+    assert info.state is FlowState.FAILED
+    plan = Reopening(flow=trip.id, epoch=info.epoch, ready=(trip.ids["b"],))
+    assert await scene.store.flows.reopen([plan]) == [trip.id]
+    assert set(await scene.store.steps.load(list(trip.ids.values()))) == {trip.ids["a"]}
+    again = await scene.claim_one()
+    assert (again.id, again.ties) == (trip.ids["b"], Tie.NODE)
+    await scene.finish(again)
+    scene.clock.advance(400 * 86_400)
+    assert await scene.store.flows.prune(10) == 1
+    assert await scene.store.steps.load(list(trip.ids.values())) == {}

@@ -424,6 +424,21 @@ CREATE TABLE holdfast_started (
     primary key (schedule, scope, at)
 ) without rowid;
 
+CREATE TABLE holdfast_step (
+    job_id text not null,
+    name text not null,
+    n integer not null,
+    fence integer not null,
+    tries integer not null,
+    result text,
+    kind text,
+    message text,
+    version text,
+    until integer,
+    at integer not null,
+    primary key (job_id, name)
+) without rowid;
+
 CREATE TABLE holdfast_suspended (
     job_id text primary key,
     queue text not null,

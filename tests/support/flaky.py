@@ -82,6 +82,7 @@ class FlakyStore:
         self.audit: Any = _Noun(store.audit, line)
         self.operations: Any = _Noun(store.operations, line)
         self.shelf: Any = _Noun(store.shelf, line)
+        self.steps: Any = _Noun(store.steps, line)
         self.failures: Any = _Noun(store.failures, line)
         self.telemetry: Any = _Noun(store.telemetry, line)
         self.wakeups = store.wakeups

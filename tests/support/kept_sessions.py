@@ -29,8 +29,6 @@ CLEARING = b"deallocate all; unlisten *; close all; reset all; select pg_advisor
 RESET = b"Q" + (4 + len(CLEARING)).to_bytes(4, "big") + CLEARING
 IS_RESET = "CCCCTDCZ"  # four commands done, a row, a fifth done, ready
 
-RESET_SECONDS = 0.1
-
 Key = tuple[object, ...]
 Factory = Callable[[], asyncio.BaseProtocol]
 
@@ -49,9 +47,8 @@ class Session:
         return f"socket:[{os.fstat(self.sock.fileno()).st_ino}]"
 
     def is_reset(self) -> bool:
-        """Whether the server has answered to the reset, and has said nothing else. The loop stands
-        still for as long as this takes: a session that is not ready by now is given up."""
-        self.sock.settimeout(RESET_SECONDS)
+        """Whether the server has answered to the reset, and has said nothing else."""
+        self.sock.settimeout(5)
         answer = b""
         try:
             while not answer.endswith(READY):

@@ -91,3 +91,19 @@ def report_and_tell(ctx: Context) -> str:
     except Exception as error:  # noqa: BLE001 - the test wants to know which
         return type(error).__name__
     return "kept"
+
+
+def steps_and_sleep(ctx: Context, diary: str) -> list[int]:
+    """Two steps around a sleep; the first attempt fails after all of them."""
+
+    def note(n: int) -> int:
+        with Path(diary).open("a") as file:
+            file.write(f"{n}\n")
+        return n
+
+    first = ctx.step_sync("first", note, 1)
+    ctx.sleep_sync("nap", hours=1)
+    second = ctx.step_sync.using(lazy=True)("second", note, 2)
+    if ctx.attempt == 1:
+        raise ValueError("again")
+    return [first, second]

@@ -38,7 +38,7 @@ TOP_LEVEL = {
     *("job", "codec", "enqueue", "client", "insights", "background", "reconcile", "schedule"),
     "operations",
     *("__main__", "handlers", "worker", "store", "cli", "testing", "declaring", "encryption"),
-    *("telemetry", "contrib", "flow", "limits", "fleet", "server"),
+    *("telemetry", "contrib", "flow", "steps", "limits", "fleet", "server"),
 }
 """What a user meets, and folders named by nouns; the last three are still to come."""
 
@@ -89,6 +89,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "telemetry.tallies"): "the counts, one command of the server",
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
+    ("valkey", "steps.load"): "one command of the server for each job",
 }
 """What a store runs for a verb instead of a script of its name."""
 
@@ -166,6 +167,7 @@ TESTED_IN = {
     "flows.nodes": "test_flows_reading",
     "flows.graph": "test_flows_reading",
     "flows.prune": "test_flows_release",
+    "steps.load": "test_steps_record",
     "wakeups.subscribe": "test_wakeups",
     "wakeups.doze": "test_wakeups",
     "wakeups.tell": "test_wakeups",
@@ -176,6 +178,7 @@ SAME_NAME = {
     "Options": "of an enqueue; of each server's URL: never imported together",
     "Connections": "of each server; backends know nothing of each other",
     "Schema": "of each server",
+    "Step": "a recorded call of a job; the distance of the points of a series",
     "LostClaims": "a worker's search for them; the script and memory of Postgres's part in it",
     "Watchdog": "over a worker's loop; over a test's server",
     "Operation": "an act on many jobs; the `operation` of a span, a word of OpenTelemetry",
@@ -234,6 +237,7 @@ def test_the_contract_is_read_at_all() -> None:
         "queues",
         "schedules",
         "shelf",
+        "steps",
         "store",
         "telemetry",
         "wakeups",

@@ -7,20 +7,61 @@ from typing import get_args
 
 import pytest
 
+from holdfast.clock import utcnow
 from holdfast.handlers import wire
 from holdfast.job.ends import End, Raised, Returned
+from holdfast.job.ids import new_job_id
 from holdfast.job.record import Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    ChildFound,
+    ExtendFlow,
+    FindChild,
+    FindNodes,
+    FindStep,
+    FlowGrown,
+    KeepStep,
+    LeaveHandler,
+    NodesFound,
     ProgressKept,
+    RecordRefused,
     ReportProgress,
     Request,
     RequestRefused,
+    StartChild,
+    StepFound,
+    StepKept,
+    Wait,
+    WaitOver,
 )
+from holdfast.job.step import Step, StepRecord
 
-REQUESTS: list[Request] = [ReportProgress(Progress(0.5, "half", '{"at":5}'))]
-ANSWERS: list[Answer] = [ProgressKept(), AttemptGone(), RequestRefused("no halves")]
+RECORD = StepRecord(new_job_id(), 2, "pay", 3, result="{}", version="b")
+STEP = Step(name="nap", n=1, fence=2, tries=1, at=utcnow(), until=utcnow())
+REQUESTS: list[Request] = [
+    ReportProgress(Progress(0.5, "half", '{"at":5}')),
+    FindStep("pay"),
+    KeepStep(RECORD, lazy=True),
+    Wait(RECORD),
+    FindNodes(("a",)),
+    ExtendFlow("{}"),
+    FindChild(),
+    StartChild("{}"),
+]
+ANSWERS: list[Answer] = [
+    ProgressKept(),
+    StepFound(STEP),
+    StepKept(),
+    RecordRefused("too many"),
+    WaitOver(),
+    LeaveHandler(),
+    NodesFound("flow", "album", {"a": "job"}),
+    FlowGrown("grown"),
+    ChildFound("flow", Returned("42")),
+    AttemptGone(),
+    RequestRefused("no halves"),
+]
 
 
 def members(union: object) -> set[object]:

@@ -1,4 +1,4 @@
-"""`holdfast jobs list|show|life|explain`: what is read about jobs."""
+"""`holdfast jobs list|show|life|steps|explain`: what is read about jobs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from holdfast.cli.output import (
     time_text,
 )
 from holdfast.cli.program import jobs_group
+from holdfast.cli.steps_view import draw_steps, steps_document
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
 from holdfast.insights.causes import end_text
@@ -148,6 +149,17 @@ async def tell_life(session: CommandSession, job_id: str) -> None:
     async with session.client() as client:
         life = await client.shown.life(await client.life(job_id))
     session.answer(life_document(life), lambda: draw_life(life))
+
+
+@jobs_group.command("steps")
+@job_id_argument
+async def show_steps(session: CommandSession, job_id: str) -> None:
+    """Show what a job has recorded: its steps and sleeps, in order."""
+    async with session.client() as client:
+        job = await client.get(job_id)
+        steps = await client.shown.steps(job, await client.steps(job_id))
+        shown = await client.shown.job(job)
+    session.answer(steps_document(shown, steps), lambda: draw_steps(shown, steps))
 
 
 @jobs_group.command("explain")

@@ -42,6 +42,8 @@ from holdfast.job.json_text import read_json
 from holdfast.job.record import Inserted, Job, NewJob
 from holdfast.job.sealed import require_open, shown_job
 from holdfast.job.state import JobState
+from holdfast.job.step import Step
+from holdfast.job.ties import Tie
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
@@ -206,6 +208,13 @@ class Client(OperatorVerbs):
         meant = known_job_id(job_id)
         async with self._acts.act(self._store, by, Noun.JOBS, Verb.REVEAL, meant, value=why):
             return await self.get(meant)
+
+    async def steps(self, job_id: str) -> list[Step]:
+        """The steps that attempts of the job have recorded, in their order."""
+        job = await self.get(job_id)
+        if not job.ties & Tie.STEPS:
+            return []
+        return (await self._store.steps.load([job.id])).get(job.id, [])
 
     async def life(self, job_id: str) -> Life:
         """Everything that happened to the job, from its enqueue to now or to its end."""

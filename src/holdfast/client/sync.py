@@ -174,6 +174,7 @@ class SyncClient(SyncVerbs):
     page = plain(Client.page)
     count = plain(Client.count)
     explain = plain(Client.explain)
+    steps = plain(Client.steps)
     life = plain(Client.life)
     reveal = plain(Client.reveal)
     apply = plain(Client.apply)

@@ -27,6 +27,7 @@ from msgspec import UNSET, Raw, Struct, ValidationError
 
 from holdfast.codec.messages import CHANGED, NO_NAN, clean, misplaced, unwritable
 from holdfast.codec.parameters import POSITIONAL, FilledIn, find_filled_in, is_required, resolve
+from holdfast.codec.results import Misfit, ResultType
 from holdfast.codec.types import (
     Adapter,
     adapter_for,
@@ -69,10 +70,7 @@ class Signature:
         in_c = kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
         self._bind: Callable[..., Struct] = self._sent if in_c else self._bind_as_called
         self._calls_in_order = filled_in.context is None and self._count == len(parameters)
-        self._result_adapter = _adapter(task, "the result", returns)
-        self._result = msgspec.json.Decoder(
-            Raw if self._result_adapter else returns, dec_hook=decode_custom
-        )
+        self._result = ResultType(returns, _adapter(task, "the result", returns))
 
     @classmethod
     def of(
@@ -212,26 +210,18 @@ class Signature:
         if value is None:
             return "null"
         try:
-            adapter = self._result_adapter
-            text = adapter.write(value) if adapter else _ENCODER.encode(value)
-            lost = b"null" in text and has_nan(adapter.plain(value) if adapter else plain(value))
-        except Exception as exc:
-            # Any exception: serializers are the user's code.
-            problem = f"the result cannot be stored: {unwritable(exc)}: return plain data"
-            raise BadResult(self.task, f"{problem} or turn results off") from exc
-        if lost:
-            raise BadResult(self.task, f"the result cannot be stored: {NO_NAN}")
-        return text.decode()
+            return self._result.encode(value)
+        except Misfit as exc:
+            problem = f"the result cannot be stored: {exc}, or turn results off"
+            raise BadResult(self.task, problem) from exc.__cause__ or exc
 
     def decode_result(self, text: str | bytes) -> Any:
         """The stored result, as the return annotation types it."""
         try:
-            value = self._result.decode(text)
-            return self._result_adapter.read(bytes(value)) if self._result_adapter else value
-        except Exception as exc:
-            # Any exception: `__post_init__` and validators are the user's code.
-            problem = f"the stored result does not fit the return annotation: {clean(str(exc))}"
-            raise BadResult(self.task, problem) from exc
+            return self._result.decode(text)
+        except Misfit as exc:
+            problem = f"the stored result does not fit the return annotation: {exc}"
+            raise BadResult(self.task, problem) from exc.__cause__ or exc
 
     def _struct(self, default_of: Callable[[Parameter], Any]) -> type[Struct]:
         """A Struct that binds arguments as the function does: keyword-only fields come last."""

@@ -31,6 +31,8 @@
     │   ├── JobCancelled
     │   ├── JobExpired
     │   └── JobSkipped
+    ├── StepFailed            a step of a job has failed, now or in an earlier attempt
+    ├── StepRefused           a step that cannot be recorded
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
@@ -101,6 +103,7 @@ from holdfast.errors.program import (
     WorkerStalled,
     WrongLoop,
 )
+from holdfast.errors.steps import StepFailed, StepRefused
 from holdfast.errors.store import (
     AccessRefused,
     NotCapable,
@@ -176,6 +179,8 @@ __all__ = [
     "SchemaTampered",
     "SchemaTooNew",
     "SlotsLost",
+    "StepFailed",
+    "StepRefused",
     "StoreError",
     "StoreFull",
     "StoreRefuses",

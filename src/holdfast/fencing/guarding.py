@@ -18,12 +18,12 @@ from typing import Any
 from holdfast.context import Context
 from holdfast.errors import FenceTableMissing, Outrun
 from holdfast.job import checks
+from holdfast.job.loopless import run_without_loop
 from holdfast.store.borrowing import (
     is_a,
     is_of_django,
     recognise,
     recognise_sync,
-    run_without_loop,
     session_of,
     sqlstate_of,
 )

@@ -10,10 +10,18 @@ from typing import Any
 import msgspec
 
 from holdfast.codec.signature import Signature
-from holdfast.errors import BadOption, BadResult, ChildRaised, HoldfastError
+from holdfast.errors import (
+    BadOption,
+    BadResult,
+    ChildRaised,
+    HoldfastError,
+    StepFailed,
+    StepRefused,
+)
 from holdfast.handlers.tracebacks import format_traceback
 from holdfast.job import checks
 from holdfast.job.ends import (
+    ASLEEP,
     Cancel,
     Cancelled,
     End,
@@ -25,6 +33,7 @@ from holdfast.job.ends import (
     Snooze,
     Snoozed,
     Suspend,
+    Suspending,
     Throttled,
     TryAgain,
     WasSuspended,
@@ -34,7 +43,7 @@ from holdfast.job.retry import exception_names
 from holdfast.job.text import MESSAGE_LIMIT, clean, describe
 
 
-def end_of(error: BaseException) -> End:
+def end_of(error: BaseException) -> End:  # noqa: C901 - one arm for each wish
     """The end that a raised exception stands for. An exception that is no wish of the handler is
     `Raised`, also SystemExit: a handler may end its attempt, never its worker."""
     match error:
@@ -54,8 +63,19 @@ def end_of(error: BaseException) -> End:
             return WasSuspended(seconds, reason)
         case EndedInChild(end=end):
             return end
+        case StepRefused():
+            return refused(error)
+        case _ if is_suspending(error):
+            return WasSuspended(None, ASLEEP)
         case _:
             return raised(error)
+
+
+def is_suspending(error: BaseException) -> bool:
+    """Whether a handler was left because its job sleeps: also by several sleeps of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(Suspending)[1] is None
+    return isinstance(error, Suspending)
 
 
 class EndedInChild(ChildRaised):
@@ -89,6 +109,8 @@ def value_of(signature: Signature, end: End) -> Any:
             raise Snooze(seconds, until=until)
         case WasThrottled(seconds, message):
             raise Throttled(seconds or 0.0, message)
+        case WasSuspended(None, why) if why == ASLEEP:
+            raise Suspending
         case WasSuspended(seconds):
             raise Suspend(seconds)
         case _:
@@ -100,6 +122,10 @@ def raised(
 ) -> Raised:
     """A failed attempt. `names` are those of the exception, unless it goes by none."""
     retry_after, retry_at = _hints(error)
+    if names is None:
+        names = exception_names(type(error))
+        if isinstance(error, StepFailed):
+            names += _names_of_cause(error)
     return Raised(
         type(error).__name__,
         describe(error),
@@ -107,8 +133,14 @@ def raised(
         retry_after,
         final=final,
         retry_at=retry_at,
-        names=exception_names(type(error)) if names is None else names,
+        names=names,
     )
+
+
+def _names_of_cause(error: StepFailed) -> tuple[str, ...]:
+    """A `Retry` of the job that names an exception means it also where a step raised it."""
+    cause = error.__cause__
+    return (error.kind,) if cause is None else exception_names(type(cause))
 
 
 def refused(error: HoldfastError) -> Raised:
@@ -121,6 +153,8 @@ def _hints(error: BaseException) -> tuple[float | None, datetime | None]:
     """After how many seconds, or at what time, the exception wants to be tried again."""
     if isinstance(error, TryAgain):
         return error.retry_after, error.retry_at
+    if isinstance(error, StepFailed) and error.__cause__ is not None:
+        return _hints(error.__cause__)
     try:
         hint = getattr(error, "retry_after", None)
     except Exception:  # noqa: BLE001 - a property of the user's own class; no hint is no harm

@@ -26,12 +26,19 @@ from holdfast.job.requests import (
     ExtendFlow,
     FindChild,
     FindNodes,
+    FindStep,
+    KeepStep,
     ProgressKept,
     ReportProgress,
     Request,
     RequestRefused,
     StartChild,
+    StepFound,
+    StepKept,
+    Wait,
+    WaitOver,
 )
+from holdfast.job.step import StepRecord
 
 NO_FLOW = "this job runs without a worker, and no flow has it: start its flow in a store"
 Plainly = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -48,8 +55,9 @@ class OutOfTime(TimeoutError):
 
 class InlineAttempt:
     """One attempt of a job, by default its first. It is also the link of its context: it answers as
-    a worker whose store takes everything, and keeps what the handler reported. `checkpoint` is what
-    an earlier attempt saved, as JSON text."""
+    a worker whose store takes everything, and keeps what the handler reported. No earlier attempt
+    has recorded steps, and whoever sleeps goes on at once. `checkpoint` is what an earlier attempt
+    saved, as JSON text."""
 
     is_over = False
 
@@ -59,6 +67,7 @@ class InlineAttempt:
         self.handler = handler
         self.claimed = _claimed(job, utcnow(), number, checkpoint)
         self.reports: list[Progress] = []
+        self.steps: list[StepRecord] = []
         self._finished: list[object] = []
         self._context = Context(self.claimed, self)
         self._ends_by = math.inf
@@ -80,6 +89,13 @@ class InlineAttempt:
             case ReportProgress(progress):
                 self.reports.append(progress)
                 return ProgressKept()
+            case FindStep():
+                return StepFound(None)
+            case KeepStep(record):
+                self.steps.append(record)
+                return StepKept()
+            case Wait():
+                return WaitOver()  # nobody sleeps here
             case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                 return RequestRefused(NO_FLOW)
         assert_never(request)

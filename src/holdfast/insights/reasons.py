@@ -92,7 +92,11 @@ def about_suspended(job: Job, now: datetime) -> list[Reason]:
     resume = _on_job(Verb.RESUME, job)
     if job.due_at is None:
         return [Reason("suspended", "it waits to be resumed", Who.OPERATOR, "resume it", resume)]
-    fact = f"it sleeps for another {span_text(job.due_at, now)}"
+    left = span_text(job.due_at, now)
+    if job.reason in (None, "suspended"):
+        fact = f"it sleeps for another {left}"
+    else:
+        fact = f"{job.reason} until {job.due_at:%Y-%m-%d %H:%M:%S} UTC, for another {left}"
     return [Reason("suspended", fact, Who.TIME, "resume it now instead", resume)]
 
 

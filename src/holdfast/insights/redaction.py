@@ -19,6 +19,7 @@ from holdfast.insights.life import Life, Moment
 from holdfast.insights.overview import Overview
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
+from holdfast.job.step import Step
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.operations import Operation
@@ -59,6 +60,12 @@ class Redaction:
         redactor = await self.redactor_of(life.job)
         moments = tuple([_shown_moment(one, redactor) for one in life.moments])
         return msgspec.structs.replace(life, job=await self.job(life.job), moments=moments)
+
+    async def steps(self, job: Job, steps: Sequence[Step]) -> list[Step]:
+        """Steps of a job. Their results are shown as the checkpoint of a job is: no annotation
+        marks what is secret in them, so names and patterns do."""
+        redactor = await self.redactor_of(job)
+        return [_shown_step(step, redactor) for step in steps]
 
     async def nodes(self, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
         """A node whose reason may quote what its job carries is shown as the job is."""
@@ -139,6 +146,15 @@ def _shown_moment(moment: Moment, redactor: Redactor) -> Moment:
         moment,
         note=None if note is None else redactor.text(note),
         error=None if error is None else _shown_error(error, redactor),
+    )
+
+
+def _shown_step(step: Step, redactor: Redactor) -> Step:
+    result, message = step.result_json, step.message
+    return msgspec.structs.replace(
+        step,
+        result_json=None if result is None else redactor.json(result),
+        message=None if message is None else redactor.text(message),
     )
 
 

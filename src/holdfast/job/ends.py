@@ -95,6 +95,17 @@ class Suspend(AttemptEnd):
         super().__init__("suspended" if seconds is None else f"suspended for {self.seconds:g} s")
 
 
+class Suspending(BaseException):
+    """By this a handler is left that sleeps. It is no `Exception`, so that no `except Exception` on
+    the way swallows it; whoever must catch it raises it again. `finally` is run as ever."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the handler is left while its job sleeps, and called again afterwards: let this pass, "
+            "and catch Exception, not BaseException"
+        )
+
+
 def _asked(what: str, wait: object) -> float:
     """The seconds a handler asks for; a text here is most often a reason in the wrong place.
 
@@ -148,7 +159,13 @@ class WasThrottled(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
+ASLEEP = "sleeps"
+"""Why a handler was left that did not say for how long: its worker knows."""
+
+
 class WasSuspended(msgspec.Struct, frozen=True, tag=True):
+    """`reason` says what the job waits for, if more than a time is known."""
+
     seconds: float | None
     reason: str = "suspended"
 

@@ -38,8 +38,9 @@ from holdfast.job.policy import DAY, Policy, decode_policy, readable_part
 from holdfast.job.record import Claimed, ErrorEntry, Job, Live, times_taken
 from holdfast.job.retry import UniformRandom, exception_names
 from holdfast.job.state import JobState, require_legal
+from holdfast.job.step import StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, TRACEBACK_LIMIT, clean, describe
-from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.ties import BINDING, NO_TIES, Tie
 from holdfast.job.what import OF_ENDED, What
 
 LEFT = "left for a worker that can read it"
@@ -58,7 +59,8 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     newer fence. A move to scheduled is due after `delay` by the store's clock, or at `run_at`. An
     ended job is kept for `keep_for` seconds, None for ever. `ties` are those of the job: a store
     takes a shorter way only for a job without any. `why` is the word for a move to a live state.
-    `by` names the operator who asked for the move.
+    `by` names the operator who asked for the move. `steps` are records of the attempt that are
+    written with its end.
     """
 
     id: JobId
@@ -78,6 +80,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
     ties: int = NO_TIES
     why: What | None = None
     by: str | None = None
+    steps: tuple[StepRecord, ...] = ()
 
     @property
     def what(self) -> What:
@@ -99,7 +102,7 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         """Whether an untied job returned and nothing else has to be written. Nearly all ends are
         like this, and a store may have a shorter way for them."""
         return (
-            not self.ties
+            not self.ties & BINDING
             and self.to is JobState.SUCCEEDED
             and self.source is JobState.RUNNING
             and self.spend == 1
@@ -107,12 +110,13 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
             and self.reason is None
             and self.error is None
             and self.cool is None
+            and not self.steps
         )
 
     @property
     def is_plain_success_of_node(self) -> bool:
         """The same of a job that is tied to nothing but its flow."""
-        if self.ties != Tie.NODE:
+        if self.ties & BINDING != Tie.NODE:
             return False
         return msgspec.structs.replace(self, ties=NO_TIES).is_plain_success
 
@@ -167,7 +171,7 @@ def decide(  # noqa: C901 - one arm per line of the table it states
             wait, reason = _wait(retry_after), clean(f"throttled: {message}", MESSAGE_LIMIT)
             return move.waiting(JobState.SCHEDULED, wait, reason, What.THROTTLED, cool=wait)
         case WasSuspended(seconds, reason):
-            wake = None if seconds is None else _wait(seconds)
+            wake, reason = None if seconds is None else _wait(seconds), clean(reason, MESSAGE_LIMIT)
             return move.waiting(JobState.SUSPENDED, wake, reason, What.SUSPENDED)
         case HandedBack():
             return move.waiting(JobState.READY, None, "handed back", What.HANDED_BACK)

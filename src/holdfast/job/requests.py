@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.record import Progress
+from holdfast.job.step import Step, StepRecord
 
 
 class ReportProgress(msgspec.Struct, frozen=True, tag=True):
@@ -44,7 +45,29 @@ class StartChild(msgspec.Struct, frozen=True, tag=True):
     flow: str
 
 
-Request = ReportProgress | FindNodes | ExtendFlow | FindChild | StartChild
+class FindStep(msgspec.Struct, frozen=True, tag=True):
+    """Say what an earlier attempt recorded under this name."""
+
+    name: str
+
+
+class KeepStep(msgspec.Struct, frozen=True, tag=True):
+    """Write this record down before the answer. A `lazy` record is written with the next one, or
+    with the end of the attempt."""
+
+    record: StepRecord
+    lazy: bool = False
+
+
+class Wait(msgspec.Struct, frozen=True, tag=True):
+    """The handler wants to wait for as long as this record says, without its slot."""
+
+    record: StepRecord
+
+
+Request = (
+    ReportProgress | FindStep | KeepStep | Wait | FindNodes | ExtendFlow | FindChild | StartChild
+)
 
 
 class ProgressKept(msgspec.Struct, frozen=True, tag=True):
@@ -73,6 +96,30 @@ class ChildFound(msgspec.Struct, frozen=True, tag=True):
     end: Returned | Raised | Cancelled | None = None
 
 
+class StepFound(msgspec.Struct, frozen=True, tag=True):
+    """What was recorded, or None."""
+
+    step: Step | None
+
+
+class StepKept(msgspec.Struct, frozen=True, tag=True):
+    """The record is written, or will be."""
+
+
+class RecordRefused(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done: the record is over a limit of the program."""
+
+    message: str
+
+
+class WaitOver(msgspec.Struct, frozen=True, tag=True):
+    """The handler may go on at once."""
+
+
+class LeaveHandler(msgspec.Struct, frozen=True, tag=True):
+    """The handler is to be left. It is called again when the wait is over."""
+
+
 class AttemptGone(msgspec.Struct, frozen=True, tag=True):
     """Nothing was done: the attempt is no longer this worker's own. It may answer any request."""
 
@@ -83,4 +130,16 @@ class RequestRefused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Answer = ProgressKept | NodesFound | FlowGrown | ChildFound | AttemptGone | RequestRefused
+Answer = (
+    ProgressKept
+    | StepFound
+    | StepKept
+    | RecordRefused
+    | WaitOver
+    | LeaveHandler
+    | NodesFound
+    | FlowGrown
+    | ChildFound
+    | AttemptGone
+    | RequestRefused
+)

@@ -18,6 +18,10 @@ class Tie(IntFlag):
     RESERVATION = 4  # it has reserved a part of a budget, which its end settles
     WATCHED = 8  # everything that happens to it is written down
     PARENT = 16  # it has started a flow, which its end cancels
+    STEPS = 32  # it has recorded steps, which are removed with it
 
 
 NO_TIES = 0
+BINDING = ~int(Tie.STEPS)
+"""All ties for which something has to be settled when a job ends. A job with other ties only
+succeeds by the shorter way."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -266,21 +266,6 @@ def _require_no_autocommit(connection: Any) -> None:
     _require_postgresql(connection.dialect)
     if getattr(connection.connection.dbapi_connection, "autocommit", False):
         raise NoTransaction.not_begun('another isolation_level than "AUTOCOMMIT"')
-
-
-# Running without a loop ------------------------------------------------------------------
-
-
-def run_without_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run a coroutine to its end that never waits, because all it awaits is a connection from
-    `recognise_sync`. So the steps of a verb are written once, for both kinds of drivers."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-    work.close()
-    raise RuntimeError("a connection that needs no loop has waited for one")
 
 
 # Translating placeholders, rows and errors -------------------------------------------------

@@ -8,7 +8,7 @@ from functools import partial
 from typing import assert_never
 
 from holdfast.enqueue.batcher import Batcher
-from holdfast.errors import BadFlow, BadOption, PayloadTooLarge, RowRefused
+from holdfast.errors import BadFlow, BadOption, HoldfastError, PayloadTooLarge, RowRefused
 from holdfast.job.ends import Returned
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.requests import (
@@ -17,16 +17,20 @@ from holdfast.job.requests import (
     ExtendFlow,
     FindChild,
     FindNodes,
+    FindStep,
+    KeepStep,
     ProgressKept,
     ReportProgress,
     Request,
     RequestRefused,
     StartChild,
+    Wait,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.flow_answers import FlowAnswers
 from holdfast.worker.setup import WorkerSetup
+from holdfast.worker.step_answers import StepAnswers
 
 PROGRESS = "report_progress"
 FLOWS = "flows"
@@ -38,6 +42,7 @@ class Answering:
     def __init__(self, setup: WorkerSetup) -> None:
         self._jobs = setup.store.jobs
         self._flows = FlowAnswers(setup.store)
+        self._steps = StepAnswers(setup, self._at_last)
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
@@ -51,6 +56,8 @@ class Answering:
                 case ReportProgress(progress):
                     report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
                     return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
+                case FindStep() | KeepStep() | Wait():
+                    return await self._steps.answer(attempt, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)
                     return await self._at_last(attempt, FLOWS, asked)
@@ -61,6 +68,11 @@ class Answering:
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
         """The same for a handler in a thread, which waits for the answer."""
+        if asyncio._get_running_loop() is self._loop:
+            raise HoldfastError(
+                "a method whose name ends in _sync was called in a coroutine, where it would wait "
+                "for itself: await the one without _sync"
+            )
         return asyncio.run_coroutine_threadsafe(self.answer(attempt, request), self._loop).result()
 
     async def finish_within(self, attempt: Attempt, connection: object, result: object) -> bool:
@@ -79,22 +91,24 @@ class Answering:
         )
 
     def _success(self, attempt: Attempt, result: object) -> Transition:
-        if not attempt.policy.keep_result:
-            return decide(attempt.job, Returned(None))
-        text = attempt.handler.signature.encode_result(result)
-        if (size := len(text.encode())) > self._max_result:
-            what = f"task {attempt.job.task!r}: the result"
-            raise PayloadTooLarge(what, size, self._max_result)
-        return decide(attempt.job, Returned(text))
+        text = None
+        if attempt.policy.keep_result:
+            text = attempt.handler.signature.encode_result(result)
+            if (size := len(text.encode())) > self._max_result:
+                what = f"task {attempt.job.task!r}: the result"
+                raise PayloadTooLarge(what, size, self._max_result)
+        move = decide(attempt.job, Returned(text))
+        return move if attempt.journal is None else attempt.journal.complete(move)
 
     async def aclose(self) -> None:
         await self._batcher.aclose()
+        await self._steps.aclose()
 
     async def _at_last(
         self, attempt: Attempt, verb: str, ask: Callable[[], Awaitable[Answer]]
     ) -> Answer:
         """The store's answer. An outage is waited out: a handler must not fail because it said how
-        far it is."""
+        far it is, or what it has done."""
         try:
             while attempt.stop is not Stop.LOST:
                 try:

@@ -16,6 +16,7 @@ from holdfast.job.record import Claimed
 from holdfast.job.requests import Answer, Request
 from holdfast.job.sealed import MARK, require_open
 from holdfast.worker.job_events import Observed
+from holdfast.worker.journal import Journal
 
 NEVER = math.inf
 
@@ -60,7 +61,7 @@ class Attempt:
     resources around it are, on the loop. `observed` is there only while somebody subscribes to job
     events. `taken` is the end that the handler itself has written in a transaction of its own,
     which may be open still. `error` is what the handler raised in this process, until its failure
-    is reported.
+    is reported. `journal` is there once the handler has asked for a step.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class Attempt:
         "error",
         "handler",
         "job",
+        "journal",
         "observed",
         "on_loop",
         "over_at",
@@ -105,6 +107,7 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         self.observed: Observed | None = None
         self.error: BaseException | None = None
+        self.journal: Journal | None = None
         timeout = self.policy.timeout
         self.ends_by = NEVER if timeout is None else now + timeout
         if job.deadline_at is not None and not self._is_past_its_start:

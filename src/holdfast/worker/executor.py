@@ -197,11 +197,16 @@ def settle(attempt: Attempt, end: End) -> Transition | None:
     None when the attempt is no longer this worker's to end."""
     if attempt.stop is Stop.LOST:
         return None
+    journal = attempt.journal
+    if journal is not None:
+        end = journal.end(end)
     if attempt.taken is not None and isinstance(end, Returned):
         end = NOT_COMMITTED  # refused by the store, which has the end already, if it was committed
     if isinstance(end, Returned):  # it stands, also if a stop came too late for it
-        return decide(attempt.job, end)
-    return decided(attempt, _given_stop(attempt, end))
+        move = decide(attempt.job, end)
+    else:
+        move = decided(attempt, _given_stop(attempt, end))
+    return move if journal is None or attempt.taken is not None else journal.complete(move)
 
 
 def decided(attempt: Attempt, end: End) -> Transition:

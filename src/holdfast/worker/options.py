@@ -54,6 +54,8 @@ class WorkerOptions:
     batch: int = 500
     max_unwritten: int = 5_000
     max_payload: int = 256 * 1024
+    max_steps: int = 10_000
+    max_steps_size: int = 16 * 1024 * 1024
     imports: tuple[str, ...] = ()
     max_jobs: int | None = None
     max_memory: int | None = None
@@ -80,7 +82,7 @@ class WorkerOptions:
         if self.max_block is not None and self.max_block != math.inf:
             checks.seconds("max_block", self.max_block, least=0.1)
         checks.share("stuck_share", self.stuck_share)
-        for name in ("batch", "max_unwritten", "max_payload"):
+        for name in ("batch", "max_unwritten", "max_payload", "max_steps", "max_steps_size"):
             checks.count(name, getattr(self, name))
         for name in ("threads", "processes", "max_jobs", "max_memory"):
             if getattr(self, name) is not None:

@@ -15,6 +15,7 @@ from contextvars import copy_context
 from holdfast.job.ends import End, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
+from holdfast.job.state import JobState
 from holdfast.worker.attempt import NEVER, Attempt, Stop
 from holdfast.worker.executor import Executor, settle
 from holdfast.worker.finisher import Finisher
@@ -49,6 +50,7 @@ class Runner:
     ) -> None:
         self.on_failure: Callable[[Attempt, Transition], None] = _nobody
         self._patience = setup.options.patience
+        self._events = setup.events
         self._permits = permits
         self._finisher = finisher
         self._loop = asyncio.get_running_loop()
@@ -219,12 +221,24 @@ class Runner:
             self._finisher.add(attempt, transition)
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)
-            if transition.error is not None and attempt.taken is None:
-                self.on_failure(attempt, transition)
+            self._report(attempt, transition)
         if attempt.error is not None and attempt.observed is None:
             attempt.error = None  # its frames hold the attempt: neither would be freed
         if not self.running:
             self.quiet.set()
+
+    def _report(self, attempt: Attempt, transition: Transition) -> None:
+        """Tell of what is unusual about the end. A job that succeeds without steps that it had
+        recorded was most often changed by a deploy."""
+        if transition.error is not None and attempt.taken is None:
+            self.on_failure(attempt, transition)
+        journal, job = attempt.journal, attempt.job
+        if journal is None or transition.to is not JobState.SUCCEEDED:
+            return
+        if unused := journal.unused:
+            self._events.warning(
+                "job.steps_unused", job_id=job.id, task=job.task, queue=job.queue, steps=unused
+            )
 
     def _returned_late(self, attempt: Attempt) -> None:
         """A handler returned whose attempt was ended before. If it was stuck, its slot is free

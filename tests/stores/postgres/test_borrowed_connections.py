@@ -29,6 +29,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import BadOption, NoTransaction
 from holdfast.job.ends import Raised, Returned
 from holdfast.job.ids import JobId
+from holdfast.job.loopless import run_without_loop
 from holdfast.job.outcome import decide
 from holdfast.job.record import Inserted, NewJob
 from holdfast.job.state import JobState
@@ -38,7 +39,6 @@ from holdfast.store.borrowing import (
     as_pyformat,
     recognise,
     recognise_sync,
-    run_without_loop,
 )
 from holdfast.store.contract.filters import JobFilter
 from holdfast.store.contract.joining import JobsWithin, Work

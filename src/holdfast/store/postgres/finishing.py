@@ -31,6 +31,7 @@ from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
 from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, orphan, settle
+from holdfast.store.postgres.steps import record
 
 LEASE_TRY_SECONDS = 0.1
 """How long a plain success waits for its lease. Workers and sweeps lock a lease only for one
@@ -155,6 +156,8 @@ class PostgresFinishing(JobVerbs):
             steps.append(self._lock_flows)
         elif asked.nodes:
             steps.append(self._succeed_nodes)
+        if any(move.steps for move in asked.others):
+            steps.append(self._record)
         if asked.plain:
             steps.append(self._succeed)
         if asked.others:
@@ -168,6 +171,10 @@ class PostgresFinishing(JobVerbs):
         if any(move.cool is not None for move in asked.others):
             steps.append(self._throttle)
         return steps
+
+    async def _record(self, session: Session, asked: Asked, moved: Moved) -> None:
+        """Steps that are written with the ends of their attempts, under the same guard."""
+        await record(session, [one for move in asked.others for one in move.steps])
 
     async def _lock_flows(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Lock the flows of all nodes that are to end. A node whose flow is passed by is not

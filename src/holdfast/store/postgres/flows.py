@@ -22,6 +22,7 @@ from holdfast.flow.model import (
     Reopening,
 )
 from holdfast.job.ids import JobId
+from holdfast.job.loopless import run_without_loop
 from holdfast.job.state import JobState
 from holdfast.store import borrowing
 from holdfast.store.borrowing import Borrowed
@@ -59,7 +60,7 @@ class PostgresFlows(PostgresFlowReading):
 
     def start_within_sync(self, connection: object, flows: Sequence[NewFlow]) -> list[Started]:
         borrowed = borrowing.recognise_sync(connection)
-        return borrowing.run_without_loop(self._start_lent(borrowed, flows))
+        return run_without_loop(self._start_lent(borrowed, flows))
 
     async def _start_lent(self, borrowed: Borrowed, flows: Sequence[NewFlow]) -> list[Started]:
         own = await lent(borrowed, self._connections)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 from holdfast.errors import KeyHeld, SchemaMissing
 from holdfast.job.ids import JobId
+from holdfast.job.loopless import run_without_loop
 from holdfast.job.record import Inserted, NewJob
 from holdfast.store import borrowing
 from holdfast.store.borrowing import Borrowed, sqlstate_of
@@ -40,7 +41,7 @@ class PostgresJoining(JobVerbs):
 
     def within_sync(self, connection: object, work: Work[T]) -> T:
         borrowed = borrowing.recognise_sync(connection)
-        return borrowing.run_without_loop(self._lent(borrowed, work))
+        return run_without_loop(self._lent(borrowed, work))
 
     async def _lent(self, borrowed: Borrowed, work: Work[T]) -> T:
         return await work(PostgresJobsWithin(await lent(borrowed, self._connections)))

@@ -19,6 +19,7 @@ from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, Progress
 from holdfast.job.sealed import HELD, MARK, altered, is_sealed, read_envelope, shown
 from holdfast.job.state import JobState
+from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.job.what import What
 from holdfast.store.contract.matching import scheduled_by
@@ -77,6 +78,8 @@ class Records:
         return self.sealing.of(f"holder {key}")
 
     def transition(self, move: Transition) -> Transition:
+        if move.steps:
+            move = _replace(move, steps=tuple([self.step_record(one) for one in move.steps]))
         result, reason, error = move.result, move.reason, move.error
         if reason is None and error is None and (result is None or result == NULL):
             return move
@@ -89,6 +92,17 @@ class Records:
             if error is not None:
                 error = _with_texts(error, lambda field, text: owner.seal(field, text))
         return _replace(move, result=result, reason=reason, error=error)
+
+    def step_record(self, record: StepRecord) -> StepRecord:
+        result, message = record.result, record.message
+        if (result is None or result == NULL) and message is None:
+            return record
+        owner = self.owner(record.id)
+        if result is not None and result != NULL:
+            result = owner.seal(_step_field(record.name), result)
+        if message is not None and self.hides_errors:
+            message = owner.seal(_step_field(record.name), message)
+        return _replace(record, result=result, message=message)
 
     def report(self, report: ProgressReport) -> ProgressReport:
         said, owner = report.progress, self.owner(report.id)
@@ -143,6 +157,13 @@ class Records:
         message = self._opened(owner, field, happening.message)
         traceback = self._opened(owner, f"traceback {number}", happening.traceback)
         return _replace(happening, message=message, traceback=traceback)
+
+    def step(self, job_id: str, step: Step) -> Step:
+        if not (is_sealed(step.result_json) or is_sealed(step.message)):
+            return step
+        owner, field = self.owner(job_id), _step_field(step.name)
+        result = self._opened(owner, field, step.result_json)
+        return _replace(step, result_json=result, message=self._opened(owner, field, step.message))
 
     def page(self, page: Page) -> Page:
         return _replace(page, jobs=tuple([self.job(job) for job in page.jobs]))
@@ -200,6 +221,10 @@ def _is_worded_by_users(move: Transition) -> bool:
     """Whether the reason may quote an exception or what a handler said. `left for a worker that can
     read it` and its like are worded by Holdfast, and `doctor` looks for them."""
     return move.error is not None or move.to in _WORDED_BY_USERS or move.why is What.THROTTLED
+
+
+def _step_field(name: str) -> str:
+    return f"step {name}"
 
 
 def _with_texts(error: ErrorEntry, change: Hide) -> ErrorEntry:

@@ -25,6 +25,7 @@ from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import settle_successes
+from holdfast.store.sqlite.steps import record
 from holdfast.store.sqlite.transaction import MINUTE, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -65,6 +66,8 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
         else:
             others.append(transition)
     _require_legal(others)
+    if with_steps := [one for transition in others for one in transition.steps]:
+        record(tx, with_steps)
     if not _are_distinct(transitions):
         return _apply(tx, transitions, _find(tx, transitions))
     if plain and not _succeed(tx, plain.values()):

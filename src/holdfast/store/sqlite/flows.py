@@ -29,10 +29,10 @@ from holdfast.flow.model import (
     is_bad_end,
 )
 from holdfast.job.ids import JobId
+from holdfast.job.loopless import run_without_loop
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
-from holdfast.store.borrowing import run_without_loop
 from holdfast.store.borrowing_sqlite import run_on
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Started
 from holdfast.store.sqlite import happenings
@@ -49,6 +49,7 @@ from holdfast.store.sqlite.rows import (
 )
 from holdfast.store.sqlite.scripts import script, steps
 from holdfast.store.sqlite.settling import end_flow, judge_flows, left_over, owe, release, settle
+from holdfast.store.sqlite.steps import begun_anew
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import Row, Transaction, Values
 from holdfast.store.sqlite.writer import Verbs
@@ -351,10 +352,9 @@ def _revive(
     ready: list[Narrow] = []
     waiting: list[Narrow] = []
     told: list[NewHappening] = []
-    for *columns, state, _, _ in rows:
-        ended = Narrow._make(columns)
-        told.append(happenings.waiting(ended, What.REQUEUED, by, state))
-        row = ended._replace(attempts=0, crashes=0)
+    ended = [Narrow._make(columns) for *columns, _, _, _ in rows]
+    for row, before, (*_, state, _, _) in zip(begun_anew(tx, ended), ended, rows, strict=True):
+        told.append(happenings.waiting(before, What.REQUEUED, by, state))
         to = JobState.BLOCKED if row.job_id in blocked else JobState.READY
         (waiting if row.job_id in blocked else ready).append(row)
         tx.count(row.queue, row.task, state, to, What.REQUEUED)

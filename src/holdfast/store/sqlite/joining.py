@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from holdfast.store.borrowing import run_without_loop
+from holdfast.job.loopless import run_without_loop
 from holdfast.store.borrowing_sqlite import Lent, run_on
 from holdfast.store.contract.joining import Work
 from holdfast.store.sqlite.borrowing import borrow, lacks_schema, reading, transaction

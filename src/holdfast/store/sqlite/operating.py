@@ -26,6 +26,7 @@ from holdfast.store.sqlite.places import (
 )
 from holdfast.store.sqlite.rows import after, to_json, to_micros
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.steps import STEPS, begun_anew, end_waits
 from holdfast.store.sqlite.sweeping import remove
 from holdfast.store.sqlite.transaction import MANY, NOWHERE, Transaction
 from holdfast.store.sqlite.writer import Verbs
@@ -83,6 +84,8 @@ class SqliteOperating(Verbs):
 def resume(tx: Transaction, ids: Sequence[JobId], by: str | None) -> list[JobId]:
     jobs = in_places(tx.rows(script("jobs/resume"), (to_json(ids),)), order=ids)
     make_ready(tx, jobs, What.RESUMED)
+    if with_steps := [row.job_id for _, row in jobs if row.ties & STEPS]:
+        end_waits(tx, with_steps)
     tell(tx, [waiting(row, What.RESUMED, by) for _, row in jobs])
     return [JobId(row.job_id) for _, row in jobs]
 
@@ -132,7 +135,7 @@ def requeue(tx: Transaction, ids: Iterable[JobId], by: str | None) -> list[JobId
             continue
         tx.run(sql["drop outcome"], (row.job_id,))
         tx.run(sql["drop deadline"], (row.job_id,))
-        line_up(tx, [row._replace(attempts=0, crashes=0)])
+        line_up(tx, begun_anew(tx, [row]))
         tx.run(steps("schedules/record")["restart"], (row.job_id,))
         tx.count(row.queue, row.task, state, JobState.READY, What.REQUEUED)
         requeued.append(row)

@@ -12,6 +12,7 @@ from holdfast.store.sqlite.places import in_places, make_ready
 from holdfast.store.sqlite.reading import live, to_live
 from holdfast.store.sqlite.rows import SECOND, seconds_until, to_json
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.steps import STEPS, forget
 from holdfast.store.sqlite.transaction import NOWHERE, Row, Transaction
 from holdfast.store.sqlite.version import Remembered
 from holdfast.store.sqlite.writer import Verbs, Writer
@@ -127,11 +128,13 @@ def prune(tx: Transaction, limit: int) -> int:
 
 def remove(tx: Transaction, ended: Sequence[Row], what: What) -> None:
     """Remove ended jobs with all that belongs to them. `ended` has the id of each job, its unique
-    key or None, its queue, its task and its state."""
+    key or None, its ties, its queue, its task and its state."""
     sql = steps("parts/remove")
     ids = [(job_id,) for job_id, *_ in ended]
     for table in ("outcome", "happening", "progress", "deadline", "job"):
         tx.each(sql[table], ids)
     tx.each(sql["key"], [(key, job_id) for job_id, key, *_ in ended if key is not None])
+    if with_steps := [job_id for job_id, _, ties, *_ in ended if ties & STEPS]:
+        forget(tx, with_steps)
     for *_, queue, task, state in ended:
         tx.count(queue, task, state, NOWHERE, what)

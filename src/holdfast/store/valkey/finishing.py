@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
-from holdfast.job.state import UNTIMED, JobState
-from holdfast.job.ties import NO_TIES, Tie
+from holdfast.job.state import UNTIMED
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.valkey.connection import ValkeyVerbs, batches, gathered
@@ -25,6 +22,7 @@ from holdfast.store.valkey.layout import MoveRow
 from holdfast.store.valkey.moments import finite, to_micros
 from holdfast.store.valkey.rows import STATES, error_row, nested, to_worker_row
 from holdfast.store.valkey.spread import with_spread
+from holdfast.store.valkey.steps import new_step_row
 from holdfast.store.valkey.workers import HOME
 
 MOVE_BATCH = 1_000
@@ -124,10 +122,7 @@ class ValkeyFinishing(ValkeyVerbs):
 
 def _way(move: Transition) -> str:
     """The script for a move that is no plain success."""
-    if move.ties != Tie.NODE or move.to is not JobState.SUCCEEDED:
-        return FINISH
-    untied = msgspec.structs.replace(move, ties=NO_TIES)
-    return SUCCEED_NODES if untied.is_plain_success else FINISH
+    return SUCCEED_NODES if move.is_plain_success_of_node else FINISH
 
 
 def _short(verb: str, moves: Sequence[Placed]) -> dict[str, object]:
@@ -174,6 +169,7 @@ def _row(n: int, move: Transition) -> MoveRow:
         cool=finite(move.cool),
         what=move.what,
         index=n,
+        steps=[new_step_row(one) for one in move.steps],
     )
 
 

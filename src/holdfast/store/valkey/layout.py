@@ -85,6 +85,20 @@ class ProgressRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     at: Time
 
 
+class StepRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One step of a job, in a hash by its name."""
+
+    n: int
+    fence: int
+    tries: int
+    result: str | Maybe
+    kind: str | Maybe
+    message: str | Maybe
+    version: str | Maybe
+    until: Time | Maybe
+    at: Time
+
+
 class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One thing that happened to a job. `n` orders those of a job. Behind that of an error stands
     an ErrorRow."""
@@ -331,9 +345,25 @@ class LineRow(msgspec.Struct, array_like=True):
     jobs: list[object]
 
 
+class NewStepRow(msgspec.Struct, array_like=True, gc=False):
+    """One step to write. `seconds`: how long it waits from now."""
+
+    id: str
+    fence: int
+    name: str
+    n: int
+    tries: int
+    result: str | Maybe
+    kind: str | Maybe
+    message: str | Maybe
+    version: str | Maybe
+    seconds: float | Maybe | None
+
+
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
     """One guarded move. `keep_for`: seconds, None for ever. `error` is a packed ErrorRow. `index`:
-    its place in the call, which orders the arrival of released jobs."""
+    its place in the call, which orders the arrival of released jobs. `steps` are written with the
+    move."""
 
     id: str
     fence: int
@@ -354,6 +384,7 @@ class MoveRow(msgspec.Struct, array_like=True, gc=False):
     cool: float | None
     what: str
     index: int
+    steps: list[NewStepRow]
 
 
 class NewGateRow(msgspec.Struct, array_like=True, gc=False):
@@ -471,6 +502,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "": Record,
     "BODY_": Body,
     "PROGRESS_": ProgressRow,
+    "STEP_": StepRow,
     "HAPPENING_": HappeningRow,
     "ERROR_": ErrorRow,
     "FAILURE_": FailureRow,
@@ -487,6 +519,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "GATE_": GateRow,
     "JOB_": JobRow,
     "LINE_": LineRow,
+    "NEW_STEP_": NewStepRow,
     "MOVE_": MoveRow,
     "REPORT_": ReportRow,
     "PLAN_": PlanRow,

@@ -6,7 +6,7 @@ with nodes as (
 ),
 gone as (
     delete from {{schema}}.outcome where job_id = any (array(select job_id from nodes))
-    returning job_id, queue, task, state
+    returning job_id, ties, queue, task, state
 ),
 {{removed}},
 gates as (

@@ -93,12 +93,16 @@ undated as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~32, {{now}}
     from again where not waits order by job_id
 ),
 to_blocked as (
     insert into {{schema}}.blocked (job_id, queue, priority, task, fence, ties)
-    select job_id, queue, priority, task, fence, ties from again where waits
+    select job_id, queue, priority, task, fence, ties & ~32 from again where waits
+),
+no_steps as (
+    delete from {{schema}}.step
+    where job_id = any (array(select job_id from again where ties & 32 <> 0))
 ),
 counting as (
     select queue, task, state as source, case when waits then 'blocked' else 'ready' end as target,

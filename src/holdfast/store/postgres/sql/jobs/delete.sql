@@ -3,7 +3,7 @@
 with gone as (
     delete from {{schema}}.outcome
     where job_id = any ($2::uuid[]) and ties & 1 = 0 -- no nodes
-    returning job_id, queue, task, state
+    returning job_id, ties, queue, task, state
 ),
 {{removed}},
 counting as (

@@ -9,7 +9,7 @@ with over as materialized (
 ),
 gone as (
     delete from {{schema}}.outcome where ctid = any (array(select ctid from over))
-    returning job_id, queue, task, state
+    returning job_id, ties, queue, task, state
 ),
 {{removed}},
 counting as (

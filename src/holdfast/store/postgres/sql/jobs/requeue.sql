@@ -76,8 +76,12 @@ no_deadline as (
 ),
 to_ready as (
     insert into {{schema}}.ready (job_id, queue, priority, task, fence, ties, since)
-    select job_id, queue, priority, task, fence, ties, {{now}}
+    select job_id, queue, priority, task, fence, ties & ~32, {{now}}
     from chosen order by job_id
+),
+no_steps as (
+    delete from {{schema}}.step
+    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
 ),
 restarted as (
     -- the job of a plan is live again: its schedule has to find it among its unfinished jobs

@@ -19,6 +19,11 @@ to_ready as (
     select job_id, queue, priority, task, attempts, crashes, fence, ties, {{now}}
     from gone order by job_id
 ),
+awake as (
+    -- whatever it slept for is over
+    update {{schema}}.step set until = {{now}}
+    where job_id = any (array(select job_id from gone where ties & 32 <> 0)) and until > {{now}}
+),
 counting as (
     select queue, task, 'suspended' as source, 'ready' as target, 'resumed' as what from gone
 ),

@@ -1,4 +1,5 @@
--- Removes everything that belongs to ended jobs. Expects `gone` (job_id), the outcomes just deleted.
+-- Removes everything that belongs to ended jobs. Expects `gone` (job_id, ties), the outcomes just
+-- deleted.
 ids as materialized (
     select array_agg(job_id) as list from gone
 ),
@@ -11,6 +12,10 @@ happenings as (
 ),
 reports as (
     delete from {{schema}}.progress where job_id = any ((select list from ids)::uuid[])
+),
+steps as (
+    delete from {{schema}}.step
+    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
 ),
 deadlines as (
     delete from {{schema}}.deadline where job_id = any ((select list from ids)::uuid[])

@@ -7,7 +7,7 @@ order by f.expires_at
 limit ?
 
 -- name: jobs
-select o.job_id, j.unique_key, o.queue, o.task, o.state
+select o.job_id, j.unique_key, o.ties, o.queue, o.task, o.state
 from holdfast_node as n
 cross join holdfast_outcome as o on o.job_id = n.job_id
 left join holdfast_job as j on j.id = o.job_id

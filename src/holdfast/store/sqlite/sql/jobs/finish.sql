@@ -27,7 +27,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 select name, settings from holdfast_queue where settings <> '{}'
 
 -- name: succeed
--- The outcomes of plain successes are their leases and results. A lease with ties is left out:
+-- The outcomes of plain successes are their leases and results. A lease with ties that bind is left out:
 -- the count of what was copied then tells that the batch has to take the long way.
 insert into holdfast_outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
@@ -45,7 +45,7 @@ select
     ),
     ended.value
 from json_each(?) as ended
-cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = 0
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties & -33 = 0 -- no ties but steps
 left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
 

@@ -1,7 +1,7 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
--- uses: time arrival record counts changes names places queues moves failed release
+-- uses: unrefused time arrival record counts changes names places queues moves failed release steps
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
 -- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
@@ -92,6 +92,9 @@ end
 -- A job with ties has more to settle. `make_ended` notes the nodes of flows that end here; what their
 -- ends release is written with the moves themselves.
 local function apply(move, record)
+    for _, given in ipairs(move[MOVE_STEPS]) do
+        record_step(move[MOVE_ID], record, given)
+    end
     local row = move[MOVE_TO] ~= 'succeeded' and seen(record)
     spend(move, record)
     go(move, record)

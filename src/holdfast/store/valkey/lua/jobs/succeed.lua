@@ -1,10 +1,10 @@
--- End attempts of jobs without ties that returned. What is refused changes nothing.
+-- End attempts of jobs without ties, or with steps only, that returned. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now moves
 -- uses: time record names counts queues
 --
 -- `moves`: id, fence, keep_for or false (for ever), result or false, … Answers the refused as finish.lua does, which
--- knows all other moves; or 0, and nothing is changed, when one of the jobs has ties: then
+-- knows all other moves; or 0, and nothing is changed, when one of the jobs has other ties: then
 -- finish.lua has to end them.
 --
 -- Nearly all moves are these, and all of them are alike: so each set is changed once for all jobs
@@ -63,7 +63,7 @@ load(ids)
 for n = 1, #ids do
     local at = VALUES * (n - 1)
     local record = records[ids[n]]
-    if record and record[TIES] ~= 0 then
+    if record and record[TIES] ~= 0 and record[TIES] ~= TIE_STEPS then
         return 0
     elseif record and record[STATE] == 'running' and record[FENCE] == batch[at + 2] then
         succeed(ids[n], record, batch[at + 3], batch[at + 4])

@@ -40,7 +40,7 @@ end
 load(ids)
 for n = 1, #ids do
     local record = records[ids[n]]
-    if record and record[TIES] ~= TIE_NODE then
+    if record and record[TIES] ~= TIE_NODE and record[TIES] ~= TIE_NODE + TIE_STEPS then
         return 0
     end
 end

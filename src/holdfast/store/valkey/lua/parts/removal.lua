@@ -1,5 +1,6 @@
 -- Remove a job with all that belongs to it, and its unique key if no other job has taken it.
 -- `record` is false for a job that was put aside.
+-- uses: steps
 local function remove(id, record, what)
     if record then
         note(what, record)
@@ -16,6 +17,9 @@ local function remove(id, record, what)
     put('deadlines', id, false)
     for _, kind in ipairs({':b:', ':s:', ':e:', ':h:', ':p:'}) do
         removed[#removed + 1] = partition .. kind .. id
+    end
+    if not record or has_steps(record) then
+        removed[#removed + 1] = steps_key(id)
     end
     records[id], changed[id] = nil, nil
 end

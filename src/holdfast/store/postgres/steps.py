@@ -1,0 +1,70 @@
+"""Steps on Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.job.checks import LONGEST_WAIT
+from holdfast.job.ids import JobId
+from holdfast.job.step import Step, StepRecord
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.pool import Record
+
+
+class PostgresSteps:
+    """See `holdfast.store.contract.steps.Steps` for what each verb promises."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def record(self, records: Sequence[StepRecord]) -> list[bool]:
+        return await record(self._connections, records) if records else []
+
+    async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
+        found: dict[JobId, list[Step]] = {}
+        if ids:
+            for row in await self._connections.fetch("steps/load", list(ids)):
+                found.setdefault(JobId(row[0]), []).append(_step(row))
+        return found
+
+
+async def record(on: Connections | Session, records: Sequence[StepRecord]) -> list[bool]:
+    """Write records on a connection of the store, or within the transaction of a session."""
+    first = _first_of_each(records)
+    rows = await on.timed(
+        "steps/record",
+        [one.id for one in first],
+        [one.fence for one in first],
+        [one.name for one in first],
+        [one.n for one in first],
+        [one.tries for one in first],
+        [one.result for one in first],
+        [one.kind for one in first],
+        [one.message for one in first],
+        [one.version for one in first],
+        [None if one.seconds is None else min(one.seconds, LONGEST_WAIT) for one in first],
+    )
+    held = {(str(row["job_id"]), row["fence"]) for row in rows}
+    return [(one.id, one.fence) in held for one in records]
+
+
+def _first_of_each(records: Sequence[StepRecord]) -> Sequence[StepRecord]:
+    """One record for each name of an attempt: a statement cannot write one row twice."""
+    first = {(one.id, one.fence, one.name): one for one in reversed(records)}
+    return records if len(first) == len(records) else list(first.values())
+
+
+def _step(row: Record) -> Step:
+    _, name, n, fence, tries, result, kind, message, version, until, at = row
+    return Step(
+        name=name,
+        n=n,
+        fence=fence,
+        tries=tries,
+        at=at,
+        result_json=result,
+        kind=kind,
+        message=message,
+        version=version,
+        until=until,
+    )

@@ -1,0 +1,31 @@
+-- name: held
+select l.job_id, l.fence, l.ties
+from json_each(?) as wanted
+cross join holdfast_lease as l on l.job_id = wanted.value
+
+-- name: keep
+insert into holdfast_step (
+    job_id, name, n, fence, tries, result, kind, message, version, until, at
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (job_id, name) do update set
+    n = excluded.n,
+    fence = excluded.fence,
+    tries = excluded.tries,
+    result = excluded.result,
+    kind = excluded.kind,
+    message = excluded.message,
+    version = excluded.version,
+    until = excluded.until,
+    at = excluded.at
+where fence < excluded.fence
+
+-- name: tie
+update holdfast_lease set ties = ties | 32 where job_id in (select value from json_each(?))
+
+-- name: end waits
+update holdfast_step set until = :now
+where job_id in (select value from json_each(:ids)) and until > :now
+
+-- name: forget
+delete from holdfast_step where job_id in (select value from json_each(?))

@@ -1,0 +1,92 @@
+"""Steps on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.job.ids import JobId
+from holdfast.job.step import Step, StepRecord
+from holdfast.job.ties import Tie
+from holdfast.store.sqlite.places import Narrow
+from holdfast.store.sqlite.rows import after, to_datetime, to_json, to_optional_datetime
+from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.transaction import Row, Transaction
+from holdfast.store.sqlite.writer import Verbs
+
+SMALL_BATCH = 64
+"""So many records are written in less than a millisecond."""
+STEPS = int(Tie.STEPS)
+
+
+class SqliteSteps(Verbs):
+    """See `holdfast.store.contract.steps.Steps` for what each verb promises."""
+
+    async def record(self, records: Sequence[StepRecord]) -> list[bool]:
+        if not records:
+            return []
+        return await self._writer.write(
+            lambda tx: record(tx, records), small=len(records) <= SMALL_BATCH
+        )
+
+    async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
+        if not ids:
+            return {}
+        wanted = (to_json(dict.fromkeys(ids)),)
+        rows = await self._writer.read(lambda tx: tx.rows(script("steps/load"), wanted))
+        found: dict[JobId, list[Step]] = {}
+        for row in rows:
+            found.setdefault(JobId(row[0]), []).append(_step(row))
+        return found
+
+
+def record(tx: Transaction, records: Sequence[StepRecord]) -> list[bool]:
+    """A job gets its tie with its first record, so that only jobs with steps are asked for them."""
+    sql = steps("steps/record")
+    ids = to_json({one.id for one in records})
+    held = {job: (fence, ties) for job, fence, ties in tx.rows(sql["held"], (ids,))}
+    kept = [one.id in held and held[one.id][0] == one.fence for one in records]
+    rows = [_row(one, tx.now) for one, ours in zip(records, kept, strict=True) if ours]
+    if rows:
+        tx.each(sql["keep"], rows)
+    if new := {job for job, *_ in rows if not held[job][1] & STEPS}:
+        tx.run(sql["tie"], (to_json(new),))
+    return kept
+
+
+def end_waits(tx: Transaction, ids: Iterable[str]) -> None:
+    """Let the waits of these jobs be over now."""
+    tx.run(steps("steps/record")["end waits"], {"now": tx.now, "ids": to_json(ids)})
+
+
+def forget(tx: Transaction, ids: Iterable[str]) -> None:
+    """Remove the steps of these jobs."""
+    tx.run(steps("steps/record")["forget"], (to_json(ids),))
+
+
+def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
+    """Ended jobs as they begin again: without attempts, crashes and steps."""
+    if with_steps := [row.job_id for row in rows if row.ties & STEPS]:
+        forget(tx, with_steps)
+    return [row._replace(attempts=0, crashes=0, ties=row.ties & ~STEPS) for row in rows]
+
+
+def _row(one: StepRecord, now: int) -> Row:
+    until = None if one.seconds is None else after(now, one.seconds)
+    said = (one.result, one.kind, one.message, one.version)
+    return (one.id, one.name, one.n, one.fence, one.tries, *said, until, now)
+
+
+def _step(row: Row) -> Step:
+    _, name, n, fence, tries, result, kind, message, version, until, at = row
+    return Step(
+        name=name,
+        n=n,
+        fence=fence,
+        tries=tries,
+        at=to_datetime(at),
+        result_json=result,
+        kind=kind,
+        message=message,
+        version=version,
+        until=to_optional_datetime(until),
+    )

@@ -1,0 +1,60 @@
+-- The steps of jobs: a hash for each job that has some, by name. Records are written at once, so that
+-- a script which goes on reads them.
+local function steps_key(id)
+    return partition .. ':st:' .. id
+end
+
+local function has_steps(record)
+    return bit.band(record[TIES], TIE_STEPS) ~= 0
+end
+
+local function step_row(given)
+    local row = {}
+    row[STEP_N], row[STEP_FENCE] = given[NEW_STEP_N], given[NEW_STEP_FENCE]
+    row[STEP_TRIES], row[STEP_RESULT] = given[NEW_STEP_TRIES], given[NEW_STEP_RESULT]
+    row[STEP_KIND], row[STEP_MESSAGE] = given[NEW_STEP_KIND], given[NEW_STEP_MESSAGE]
+    row[STEP_VERSION] = given[NEW_STEP_VERSION]
+    row[STEP_UNTIL] = given[NEW_STEP_SECONDS] and after(given[NEW_STEP_SECONDS])
+    row[STEP_AT] = moment
+    return row
+end
+
+-- Write one record of the attempt that runs. Of the records of one attempt for one name the first
+-- stands. A job gets its tie with its first record.
+local function record_step(id, record, given)
+    local key, name, row = steps_key(id), given[NEW_STEP_NAME], cmsgpack.pack(step_row(given))
+    if redis.call('HSETNX', key, name, row) == 0 then
+        local there = cmsgpack.unpack(redis.call('HGET', key, name))
+        if there[STEP_FENCE] < given[NEW_STEP_FENCE] then
+            redis.call('HSET', key, name, row)
+        end
+    end
+    if not has_steps(record) then
+        record[TIES] = record[TIES] + TIE_STEPS
+        changed[id] = true
+    end
+end
+
+-- Let the waits of a job be over now.
+local function end_waits(id, record)
+    if not has_steps(record) then
+        return
+    end
+    local fields = redis.call('HGETALL', steps_key(id))
+    for n = 1, #fields, 2 do
+        local row = cmsgpack.unpack(fields[n + 1])
+        if row[STEP_UNTIL] and row[STEP_UNTIL] > moment then
+            row[STEP_UNTIL] = moment
+            redis.call('HSET', steps_key(id), fields[n], cmsgpack.pack(row))
+        end
+    end
+end
+
+-- Let a job begin without its steps.
+local function forget_steps(id, record)
+    if has_steps(record) then
+        removed[#removed + 1] = steps_key(id)
+        record[TIES] = record[TIES] - TIE_STEPS
+        changed[id] = true
+    end
+end

@@ -1,0 +1,84 @@
+"""Steps on Valkey: a hash for each job that has some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.job.ids import JobId
+from holdfast.job.step import Step, StepRecord
+from holdfast.store.valkey.connection import ValkeyVerbs
+from holdfast.store.valkey.layout import NewStepRow, StepRow
+from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
+from holdfast.store.valkey.rows import known, readable
+
+_to_step_row = msgspec.msgpack.Decoder(StepRow).decode
+
+
+class ValkeySteps(ValkeyVerbs):
+    """See `holdfast.store.contract.steps.Steps` for what each verb promises."""
+
+    async def record(self, records: Sequence[StepRecord]) -> list[bool]:
+        places: dict[int, list[int]] = {}
+        for n, one in enumerate(records):
+            places.setdefault(self._connections.partition_of(one.id), []).append(n)
+        calls = [
+            ("steps/record", partition, {"chosen": [new_step_row(records[n]) for n in mine]})
+            for partition, mine in places.items()
+        ]
+        kept = [False] * len(records)
+        answers = await self._connections.call_each(calls) if calls else []
+        for mine, answer in zip(places.values(), answers, strict=True):
+            for n, is_ours in zip(mine, answer, strict=True):
+                kept[n] = bool(is_ours)
+        return kept
+
+    async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
+        wanted = list(dict.fromkeys(ids))
+        to = self._connections
+        reads = [("HGETALL", to.key(to.partition_of(job), f"st:{job}")) for job in wanted]
+        answers = await to.commands(reads) if reads else []
+        found: dict[JobId, list[Step]] = {}
+        for job, fields in zip(wanted, answers, strict=True):
+            names, rows = fields[::2], fields[1::2]
+            steps = [readable(_step, name, row) for name, row in zip(names, rows, strict=True)]
+            if steps:
+                there = [step for step in steps if step is not None]
+                found[job] = sorted(there, key=lambda step: (step.n, step.name))
+        return found
+
+
+def new_step_row(one: StepRecord) -> NewStepRow:
+    return NewStepRow(
+        one.id,
+        one.fence,
+        one.name,
+        one.n,
+        one.tries,
+        _or_false(one.result),
+        _or_false(one.kind),
+        _or_false(one.message),
+        _or_false(one.version),
+        False if one.seconds is None else finite(one.seconds),
+    )
+
+
+def _or_false(text: str | None) -> str | bool:
+    return False if text is None else text
+
+
+def _step(name: bytes, blob: bytes) -> Step:
+    row = _to_step_row(blob)
+    return Step(
+        name=name.decode(),
+        n=row.n,
+        fence=row.fence,
+        tries=row.tries,
+        at=to_datetime(row.at),
+        result_json=known(row.result),
+        kind=known(row.kind),
+        message=known(row.message),
+        version=known(row.version),
+        until=to_optional_datetime(row.until),
+    )

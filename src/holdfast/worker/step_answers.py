@@ -1,0 +1,120 @@
+"""Answers what handlers ask about their steps. Records of many attempts share one round trip."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import assert_never
+
+from holdfast.enqueue.batcher import Batcher
+from holdfast.errors import RowRefused
+from holdfast.job.ids import JobId
+from holdfast.job.requests import (
+    Answer,
+    AttemptGone,
+    FindStep,
+    KeepStep,
+    LeaveHandler,
+    RecordRefused,
+    StepFound,
+    StepKept,
+    Wait,
+)
+from holdfast.job.step import Step, StepRecord
+from holdfast.job.ties import Tie
+from holdfast.worker.attempt import Attempt
+from holdfast.worker.journal import Journal, TooMuch
+from holdfast.worker.setup import WorkerSetup
+
+RECORD, LOAD = "record", "load"
+STEPS = int(Tie.STEPS)
+_GONE, _KEPT, _NOTHING_FOUND = AttemptGone(), StepKept(), StepFound(None)
+
+AtLast = Callable[[Attempt, str, Callable[[], Awaitable[Answer]]], Awaitable[Answer]]
+"""Asks the store until it answers (`Answering`)."""
+
+
+class StepAnswers:
+    """Knows the journal of each attempt, and writes what is to be written now."""
+
+    def __init__(self, setup: WorkerSetup, at_last: AtLast) -> None:
+        self._steps = setup.store.steps
+        self._options = setup.options
+        self._at_last = at_last
+        self._records: Batcher[Sequence[StepRecord], bool] = Batcher(self._record)
+        self._loads: Batcher[JobId, list[Step]] = Batcher(self._load)
+
+    async def answer(self, attempt: Attempt, request: FindStep | KeepStep | Wait) -> Answer:
+        match request:
+            case FindStep(name):
+                return await self._find(attempt, name)
+            case KeepStep(record, lazy):
+                return await self._keep(attempt, record, lazy)
+            case Wait(record):
+                return self._leave(attempt, record)
+        assert_never(request)
+
+    async def aclose(self) -> None:
+        await self._records.aclose()
+        await self._loads.aclose()
+
+    async def _find(self, attempt: Attempt, name: str) -> Answer:
+        """The steps of a job are loaded once in an attempt, and only if it has any."""
+        journal = attempt.journal
+        if journal is None:
+            journal = attempt.journal = Journal(loaded=not attempt.job.ties & STEPS)
+        if not journal.loaded:
+            async with journal.lock:
+                answer = await self._at_last(attempt, LOAD, partial(self._fill, attempt, journal))
+            if isinstance(answer, AttemptGone):
+                return answer
+        found = journal.find(name)
+        return _NOTHING_FOUND if found is None else StepFound(found)
+
+    async def _fill(self, attempt: Attempt, journal: Journal) -> Answer:
+        """Another step of the attempt may have done it while this one waited for the lock."""
+        if not journal.loaded:
+            journal.fill(await self._loads.submit(attempt.job.id))
+        return _KEPT
+
+    async def _keep(self, attempt: Attempt, record: StepRecord, lazy: bool) -> Answer:
+        if attempt.is_over or (journal := attempt.journal) is None:
+            return _GONE
+        try:
+            journal.add(record, attempt.job, self._options)
+        except TooMuch as error:
+            return RecordRefused(str(error))
+        if lazy:
+            return _KEPT
+        records = journal.take()
+        try:
+            return await self._at_last(attempt, RECORD, partial(self._written, records))
+        except asyncio.CancelledError:
+            journal.give_back(records)  # the handler was stopped: they are written with its end
+            raise
+
+    def _leave(self, attempt: Attempt, record: StepRecord) -> Answer:
+        if attempt.is_over or attempt.journal is None:
+            return _GONE
+        attempt.journal.wait(record)
+        return LeaveHandler()
+
+    async def _written(self, records: Sequence[StepRecord]) -> Answer:
+        """If the store refuses a batch, the records of each attempt are sent alone: one of them is
+        at fault, and only its own handler may hear of that."""
+        try:
+            kept = await self._records.submit(records)
+        except RowRefused:
+            kept = all(await self._steps.record(records))
+        return _KEPT if kept else _GONE
+
+    async def _record(self, many: Sequence[Sequence[StepRecord]]) -> list[bool]:
+        """Write the records of several attempts. All records of an attempt have one fence."""
+        kept = iter(await self._steps.record([one for some in many for one in some]))
+        return [all(list(islice(kept, len(some)))) for some in many]
+
+    async def _load(self, ids: Sequence[JobId]) -> list[list[Step]]:
+        found = await self._steps.load(ids)
+        return [found.get(job, []) for job in ids]
