@@ -103,7 +103,7 @@ def run(script: Path | str, folder: Path, *words: str) -> subprocess.CompletedPr
 
 SAID = {
     "flow.py": [
-        "waiting: publish, thumbnail",
+        "waiting: thumbnail, publish",
         "summer, by ann: summer-1.jpg@200, summer-2.jpg@200, summer-3.jpg@200, summer-4.jpg@200",
         "thorough: cancelled",
         "nodes: 9, flow: succeeded",
