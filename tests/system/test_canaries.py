@@ -68,6 +68,10 @@ class Place:
         return ran.stdout + ran.stderr
 
 
+def charged(token: str, seen: str) -> dict[str, str]:
+    return {"token": token, "said": seen}
+
+
 def program_of(url: str) -> App:
     app = App(url)
 
@@ -82,6 +86,7 @@ def program_of(url: str) -> App:
     ) -> dict[str, str]:
         """Charge a customer."""
         seen = f"{token} {hint!r} {customer['email']} {cards[0].number} {ctx.job.headers} {URL}"
+        await ctx.step(f"charge {how}", charged, token, seen)
         await ctx.progress(0.5, f"paying with {seen}", checkpoint={"token": token, "seen": seen})
         match how:
             case "fails":
@@ -188,6 +193,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "jobs retry": ("{fails}", "{waits}"),
     "jobs cancel": ("--all", "--queue", "ghosts", "--dry-run"),
     "jobs resume": ("{waits}",),
+    "jobs steps": ("{succeeds}",),
     "jobs run-now": ("--all", "--state", "scheduled", "--dry-run"),
     "jobs delete": ("--all", "--state", "cancelled", "--dry-run"),
     "jobs move": ("{waits}", "--to", "mail"),
@@ -288,6 +294,7 @@ async def test_no_command_shows_a_canary(place: Place, more: tuple[str, ...]) ->
         told = await asyncio.to_thread(place.run, "jobs", "show", place.jobs[state], *more)
         assert state == "unknown" or "Ada" in told, told
         assert hits(told) == []
+    assert "charge succeeds" in await asked(place, "jobs steps", *more)
     for command in SHOWN:
         assert hits(await asked(place, command, *more)) == [], command
 
