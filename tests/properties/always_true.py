@@ -13,15 +13,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from holdfast.clock import ManualClock
+from holdfast.flow.errands import do_errand
+from holdfast.flow.model import FLOW_LIVE
 from holdfast.job.ends import DeadlinePassed, Released, Returned, TimedOut, WorkerLost
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
 from holdfast.store.contract.filters import JobFilter
+from holdfast.store.contract.flows import FlowFilter
 from holdfast.store.contract.measures import Grain, Point, Step
 from holdfast.store.contract.queues import EVERY_QUEUE, QueueInfo
 from holdfast.store.contract.records import Verdict, Want
@@ -221,7 +225,7 @@ def check_all(seen: Snapshot, record: Record) -> None:
 
 async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:
     """With a good worker, sweeps and time, every job ends; suspended ones are resumed, and blocked
-    ones released."""
+    ones of no flow released. F14: so does every flow."""
     worker = new_worker()
     await store.workers.register(worker, 1e9)
     live: list[Job] = []
@@ -230,10 +234,14 @@ async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualC
         seen = await Snapshot.of(store)
         live = [job for job in seen.jobs.values() if job.state in LIVE]
         if not live:
+            counts = await store.flows.count()
+            assert not FLOW_LIVE & counts.keys(), f"F14: {counts}"
             return
         await store.queues.resume([EVERY_QUEUE, *seen.queues])
         await store.jobs.resume([job.id for job in live])
-        await _release(store, [job.id for job in live if job.state is JobState.BLOCKED])
+        blocked = [job for job in live if job.state is JobState.BLOCKED]
+        await _release(store, [job.id for job in blocked if not job.ties & Tie.NODE])
+        await _let_flows_go_on(store)
         await mend(store)
         wants = [Want(queue, 1_000) for queue in sorted({job.queue for job in live})]
         claimed = await store.jobs.claim(worker.id, wants, sorted({job.task for job in live}))
@@ -243,6 +251,14 @@ async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualC
 
 async def _release(store: Store, blocked: list[JobId]) -> None:
     await store.jobs.finish([decide(one, Released()) for one in await store.jobs.live(blocked)])
+
+
+async def _let_flows_go_on(store: Store) -> None:
+    """Nodes are released by what they wait for, in flows that are not paused."""
+    flows = (await store.flows.page(FlowFilter(states=FLOW_LIVE), 1_000)).flows
+    await store.flows.resume([flow.id for flow in flows])
+    for errand in await store.flows.errands(1_000):
+        await do_errand(store, errand)
 
 
 async def mend(store: Store) -> list[Verdict]:

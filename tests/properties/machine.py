@@ -234,6 +234,10 @@ class StoreMachine(RuleBasedStateMachine):
             truth = (twin.state, twin.fence) if twin else (None, None)
             assert (verdict.state, verdict.fence) == truth
         self.record.saw_end(verdict, move)
+        self.settle_flows()
+
+    def settle_flows(self) -> None:
+        """What ended jobs do to their flows. Here there are none."""
 
     # Time, and what mends what it breaks
 
@@ -259,6 +263,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert verdict.accepted
             assert self.model.apply(move, only_if_lost=True)
             self.record.saw_end(verdict, move)
+        self.settle_flows()
 
     def _end_overdue(self) -> None:
         found = self.do(self.store.jobs.overdue_attempts(1_000))
@@ -291,6 +296,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert verdict.accepted
             assert self.model.apply(move)
             self.record.saw_end(verdict, move)
+        self.settle_flows()
 
     # An operator
 

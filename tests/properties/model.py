@@ -41,6 +41,8 @@ class ModelJob:
     cancel: bool = False
     kept_until: float | None = None
     ties: int = 0
+    is_node: bool = False
+    """It belongs to a flow, which alone keeps it, removes it or lets it run again."""
     edited: bool = False
     life: list[tuple[What, bool]] = field(default_factory=list)
     """What happened, and whether it was an error."""
@@ -64,6 +66,7 @@ class Model:
     paused: set[str] = field(default_factory=set)
     cooling: dict[str, float] = field(default_factory=dict)
     arrivals: itertools.count[int] = field(default_factory=itertools.count)
+    released: int = 0
 
     # Enqueueing
 
@@ -132,6 +135,7 @@ class Model:
         what = What.CANCELLED if job.cancel and move.to not in ENDED else move.what
         if what is not What.SUCCEEDED:
             job.tell(what, error=move.error is not None)
+        self.released += what is What.RELEASED
         assert move.run_at is None, "the machine makes no move to an absolute time"
         due = None if move.delay is None else self.now + move.delay
         if move.to in ENDED:
@@ -139,13 +143,18 @@ class Model:
         elif job.cancel:
             self._end(job, S.CANCELLED, job.policy.retention.other)
         elif job.state is S.BLOCKED and move.to is S.READY:
-            self._line_up(job)
+            self.line_up(job)
         else:
             self._wait(job, move.to, due)
 
+    def end(self, job: ModelJob, state: JobState) -> None:
+        """End a job that is kept for ever, or as long as its flow."""
+        self._end(job, state, None)
+
     def _end(self, job: ModelJob, state: JobState, keep_for: float | None) -> None:
         self._wait(job, state, None)
-        job.kept_until = math.inf if keep_for is None else self.now + keep_for
+        kept = math.inf if keep_for is None or job.is_node else self.now + keep_for
+        job.kept_until = kept
 
     def _wait(self, job: ModelJob, state: JobState, due: float | None) -> None:
         job.state, job.due = state, due
@@ -160,10 +169,10 @@ class Model:
             and job.due <= self.now
         ]
         for job in sorted(due, key=lambda job: (job.due or 0.0, job.id)):
-            self._line_up(job)
+            self.line_up(job)
         return len(due)
 
-    def _line_up(self, job: ModelJob) -> None:
+    def line_up(self, job: ModelJob) -> None:
         job.state, job.due, job.seq = S.READY, None, next(self.arrivals)
 
     # An operator's verbs; each says whether it did something
@@ -173,7 +182,7 @@ class Model:
         if job is None or job.state is not S.SUSPENDED:
             return False
         job.tell(What.RESUMED)
-        self._line_up(job)
+        self.line_up(job)
         return True
 
     def request_cancel(self, id_: JobId) -> bool:
@@ -187,12 +196,14 @@ class Model:
 
     def requeue(self, id_: JobId) -> bool:
         job = self.jobs.get(id_)
-        if job is None or job.state not in ENDED or self._holder(job.key) is not None:
+        if job is None or job.is_node or job.state not in ENDED:
+            return False
+        if self._holder(job.key) is not None:
             return False
         job.tell(What.REQUEUED)
         job.attempts = job.crashes = 0
         job.deadline = job.kept_until = None
-        self._line_up(job)
+        self.line_up(job)
         if job.key is not None:
             self.holders[job.key] = id_
         return True
@@ -207,7 +218,7 @@ class Model:
         if due is not None:
             job.state, job.due = S.SCHEDULED, due
         elif job.state is S.SCHEDULED:
-            self._line_up(job)
+            self.line_up(job)
         return True
 
     def change(self, id_: JobId, *, queue: str | None = None, priority: int | None = None) -> bool:
@@ -233,7 +244,7 @@ class Model:
 
     def remove(self, id_: JobId) -> bool:
         job = self.jobs.get(id_)
-        if job is None or job.state not in ENDED:
+        if job is None or job.is_node or job.state not in ENDED:
             return False
         del self.jobs[id_]
         return True

@@ -9,7 +9,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.properties.machine import StoreMachine
+from tests.properties.flow_machine import FlowMachine
 from tests.support.backends import Backend, SqliteMemory
 
 # The store in memory is the quick one: it explores, the others confirm.
@@ -19,7 +19,7 @@ STEPS = {"default": 40, "chaos": 100}
 
 
 def test_what_is_always_true_stays_true_whatever_happens(backend: Backend) -> None:
-    class Machine(StoreMachine):
+    class Machine(FlowMachine):
         pass
 
     Machine.backend = backend

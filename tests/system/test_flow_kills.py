@@ -7,7 +7,7 @@ from tests.support import flow_load
 from tests.support.killing import kill_one_every
 from tests.support.processes import Fleet
 
-FLOWS = 10
+FLOWS = 20
 LEASE = 1.5
 SLOTS = 4
 
