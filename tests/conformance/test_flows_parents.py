@@ -168,6 +168,19 @@ async def test_the_end_of_a_running_parent_owes_the_cancel_of_its_live_flow(scen
     assert await errands(scene) == [(trip.id, ErrandKind.ORPHAN, parent.id)]
 
 
+async def test_an_end_that_was_decided_before_the_start_owes_the_cancel_of_the_flow_too(
+    scene: Scene,
+) -> None:
+    """Whoever times an attempt out may have read the job before it was tied to its flow."""
+    await scene.enqueue()
+    parent = await scene.claim_one()
+    before = await scene.live(parent.id)
+    trip = await begin(scene, parent)
+    assert not before.ties & Tie.PARENT
+    assert (await scene.finish(before, FAILED)).accepted
+    assert await errands(scene) == [(trip.id, ErrandKind.ORPHAN, parent.id)]
+
+
 async def test_a_cancel_that_was_asked_of_a_parent_before_it_waits_owes_the_cancel_of_its_flow(
     scene: Scene,
 ) -> None:

@@ -60,11 +60,13 @@ class Asked:
 
 @dataclass(slots=True)
 class Moved:
-    """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
-    of each job that the guarded moves took from its place."""
+    """What the steps of one batch have done so far: the verdicts of accepted moves, the queue of
+    each job that the guarded moves took from its place, and the parents of flows among those that
+    they ended."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
+    parents: list[JobId] = field(default_factory=list)
 
 
 Step = Callable[[Session, Asked, Moved], Awaitable[None]]
@@ -137,7 +139,10 @@ class PostgresFinishing(JobVerbs):
 
         # Not repeated here: the worker repeats it, and recognises its own success.
         try:
-            return await self._connections.run(take, transaction=len(steps) > 1, again=False)
+            moved = await self._connections.run(take, transaction=len(steps) > 1, again=False)
+            if moved.parents:  # they were tied to their flows after their moves were decided
+                await self._connections.run(lambda session: self._orphan(session, asked, moved))
+            return moved
         except StoreUnavailable as error:
             if asked.pass_by or not waited_in_vain(error):
                 raise
@@ -215,14 +220,9 @@ class PostgresFinishing(JobVerbs):
 
     async def _orphan(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Owe the cancel of the flows of parents that have ended."""
-        ended = [
-            move.id
-            for move in asked.others
-            if move.ties & Tie.PARENT
-            and (verdict := moved.verdicts.get(move.id))
-            and verdict.state in ENDED
-        ]
-        await orphan(session, self._connections.clock.override(), self._channel, ended)
+        now, ended = self._connections.clock.override(), moved.parents
+        await orphan(session, now, self._channel, ended)
+        moved.parents = []
 
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
@@ -276,6 +276,8 @@ class PostgresFinishing(JobVerbs):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
+            if row["ties"] & Tie.PARENT and moved.verdicts[job].state in ENDED:
+                moved.parents.append(job)
 
     async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Let the queues of throttled jobs cool down, each for the longest time asked."""

@@ -166,5 +166,5 @@ now_timed as (
     select from closed where state = 'scheduled' or (state = 'suspended' and due_at is not null)
 ),
 {{woken}}
-select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.calls
+select closed.job_id::text, closed.state, closed.fence, closed.queue, closed.ties, woken.calls
 from closed cross join woken
