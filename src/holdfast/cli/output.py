@@ -48,7 +48,7 @@ class Verbatim(str):
 
 
 def harmless(text: str) -> str:
-    """The text without characters that a terminal would obey. Everything that users wrote goes
+    r"""The text without characters that a terminal would obey. Everything that users wrote goes
     through here before it is printed: names, arguments, results, reasons and errors.
 
     >>> harmless("a\x1b[2J\r\n\tb")
