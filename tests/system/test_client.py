@@ -378,6 +378,23 @@ async def test_a_filter_of_words_and_a_text_narrow_together(client: Client, scen
         ({"worker": "ann"}, "worker must be the id of a worker"),
         ({"task": "*"}, "the beginning of a name and a star"),
         ({"task": "a*b"}, "the beginning of a name and a star"),
+        ({"queue": 5}, "filter queues must be one text or a list of them"),
+        ({"tags": {"vip": 1}}, "filter tags must be one text or a list of them"),
+        ({"tags": ["vip", None]}, "filter tags must be 1 to 4096 characters of text"),
+        ({"queue": "a\0"}, "filter queues must be 1 to 4096 characters of text"),
+        ({"error_text": "\ud800"}, "filter error_text must be 1 to 4096 characters of text"),
+        ({"args": {"x": "\0"}}, "filter args must be values by their paths"),
+        ({"args": {"\0": 1}}, "filter args must be values by their paths"),
+        ({"where": "queue:a\0"}, "the value of 'queue:a.x00' must be text"),
+        ({"where": "args.a\0:1"}, "the path of 'args.a.x00:1' must be text"),
+        ({"priority": True}, "filter priority must be a whole number"),
+        ({"priority_over": float("nan")}, "filter priority_over must be a whole number"),
+        ({"attempts_over": -1}, "filter attempts_over must be a whole number"),
+        (
+            {"created_before": datetime(2026, 1, 1)},  # noqa: DTZ001 - the point
+            "filter created_before must be a datetime with a time zone",
+        ),
+        ({"finished_after": "2h"}, "filter finished_after must be a datetime with"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_refused(which: dict[str, Any], named: str) -> None:

@@ -110,6 +110,7 @@ def test_with_an_app_a_call_that_does_not_fit_writes_nothing(
     ("arguments", "said"),
     [
         (["greet", "{oops"], "must be JSON"),
+        (["greet", "[" * 100_000], "must be JSON"),
         (["greet", "[1]"], "a list needs --app"),
         (["greet", "{}", "-a", "a=1"], "not both"),
         (["greet", "-a", "novalue"], "--arg must be NAME=VALUE"),
@@ -224,6 +225,15 @@ def test_workers_are_listed_and_shown_with_what_they_say(desk: Desk) -> None:
     missing = desk.on_store("workers", "show", "nobody")
     assert missing.code == 1
     assert "no worker has the id or the name 'nobody'; registered: clerk, worker" in missing.err
+
+
+def test_a_narrow_terminal_shows_workers_below_each_other(desk: Desk) -> None:
+    desk.seed(lambda scene: scene.hire(name="clerk"))
+    lines = desk.on_store("workers", "list", width=80).out.splitlines()
+    [head] = [number for number, line in enumerate(lines) if line.startswith("clerk  alive, ")]
+    assert lines[head + 1].startswith("  default 0/")
+    assert "heartbeat" in lines[head + 2]
+    assert max(map(len, lines)) <= 80
 
 
 def test_ages_of_workers_are_by_the_stores_clock(

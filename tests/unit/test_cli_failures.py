@@ -138,3 +138,25 @@ def test_acts_on_failures_are_in_the_audit(desk: Desk) -> None:
 def test_a_job_names_the_fingerprint_of_its_error(desk: Desk) -> None:
     [job, *_] = desk.json("jobs", "list", "--where", f"fingerprint:{MAIL}")["jobs"]
     assert f"fingerprint {MAIL}" in desk.on_store("jobs", "show", job["id"]).out
+
+
+def test_no_text_of_a_job_or_a_person_reaches_the_terminal_as_an_order(desk: Desk) -> None:
+    orders = "\x1b[2J\x1b]0;owned\x07\x9b31m\b\r\u202e"
+
+    async def seed(scene: Scene) -> JobId:
+        job = await scene.enqueue(tags=(f"vip{orders}",))
+        [claimed] = await scene.claim(1)
+        await scene.finish(claimed, Raised("MailError", f"gone{orders}", TRACEBACK, final=True))
+        return job
+
+    job = desk.seed(seed)
+    desk.on_store("failures", "note", MAIL, f"ticket{orders}")
+    commands = ["jobs list", "failures list", "audit list", "doctor"]
+    commands += [f"jobs {verb} {job}" for verb in ("show", "life", "explain")]
+    for command in commands:
+        for width in (80, 200):
+            out = desk.on_store(*command.split(), width=width).out
+            assert not set(out) & set(orders) - set("[]20J;owned31m"), command
+    assert "gone·[2J·]0;owned" in desk.on_store("jobs", "explain", job).out
+    refused = desk.on_store("jobs", "list", "--where", f"queue{orders}")
+    assert "\x1b" not in refused.err

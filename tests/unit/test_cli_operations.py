@@ -131,3 +131,12 @@ def test_what_is_not_there_and_what_goes_with_all_is_said(desk: Desk) -> None:
     assert (wrong.code, "go with --all, not with ids" in wrong.err) == (2, True)
     wrong = desk.on_store("operations", "list", "-s", "gone")
     assert (wrong.code, "state must be one of running, waiting" in wrong.err) == (2, True)
+
+
+def test_a_narrow_terminal_shows_operations_below_each_other(desk: Desk) -> None:
+    retry(desk, "--canary", "2")
+    [operation] = desk.json("operations", "list")["operations"]
+    lines = desk.on_store("operations", "list", width=80).out.splitlines()
+    assert lines[0] == f"{operation['id']}  waiting  2 of 5 done"
+    assert lines[1].startswith(f"  requeue states=failed queues={QUEUE} · ")
+    assert max(map(len, lines)) <= 80

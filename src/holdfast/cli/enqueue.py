@@ -172,7 +172,7 @@ def read_arguments(
         return dict(_pair(pair, _takes_text(task)) for pair in pairs)
     try:
         given = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UsageProblem(f"the arguments must be JSON: {error}") from None
     match given:
         case dict():
@@ -196,7 +196,7 @@ def _pair(pair: str, takes_text: Callable[[str], bool]) -> tuple[str, Any]:
         return name, value
     try:
         return name, msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return name, value
 
 

@@ -15,9 +15,9 @@ from holdfast.cli.life_view import draw_life, life_document
 from holdfast.cli.output import (
     ago_text,
     counted,
+    has_room_for_tables,
     indented,
     job_document,
-    make_console,
     make_table,
     make_text,
     most_text,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     from holdfast.insights.explain import Explanation
     from holdfast.insights.reasons import Reason
-
-TABLE_WIDTH = 110
-"""Columns that a terminal needs for a table of jobs."""
 
 job_id_argument = click.argument("job_id", metavar="ID")
 
@@ -83,7 +80,7 @@ def _draw_page(
         advice = "without their keys (HOLDFAST_KEYS) the filter cannot see into them"
         yield make_text(f"{closed}: {advice}", "yellow")
     if page.jobs:
-        yield from _as_table(page) if make_console().width >= TABLE_WIDTH else _stacked(page)
+        yield from _as_table(page) if has_room_for_tables() else _stacked(page)
     elif page.complete:
         yield "no jobs match" if is_first else "no more jobs"
         return

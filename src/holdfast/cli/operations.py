@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.following import document_of, follow, left_lines, lines_of
-from holdfast.cli.output import ago_text, counted, make_table, make_text
+from holdfast.cli.output import (
+    ago_text,
+    counted,
+    has_room_for_tables,
+    indented,
+    make_table,
+    make_text,
+)
 from holdfast.cli.program import operations_group
 from holdfast.cli.target import CommandSession
 from holdfast.cli.words import JOB_COMMANDS
@@ -52,7 +59,11 @@ def _draw_list(found: list[Operation]) -> Iterator[RenderableType]:
     if not found:
         yield "no operations"
         return
-    table = make_table("=id", "verb", "jobs", "=state", ">done", ">left", "=begun", "by")
+    yield from _as_table(found) if has_room_for_tables() else _stacked(found)
+
+
+def _as_table(found: list[Operation]) -> Iterator[RenderableType]:
+    table = make_table("=id", "=verb", "jobs", "=state", ">done", ">left", "=begun", "by")
     for one in found:
         table.add_row(
             one.id,
@@ -65,6 +76,18 @@ def _draw_list(found: list[Operation]) -> Iterator[RenderableType]:
             one.request.by or "",
         )
     yield table
+
+
+def _stacked(found: list[Operation]) -> Iterator[RenderableType]:
+    """Operations below each other, for a terminal so narrow that a table would break every word."""
+    from rich.text import Text
+
+    for one in found:
+        done = f"{one.progress.changed:,} of {one.request.matched:,} done"
+        yield Text.assemble(one.id, "  ", (one.state.value, COLOURS[one.state]), f"  {done}")
+        left = f"{one.progress.failed:,} left" if one.progress.failed else ""
+        facts = (f"{_word(one)} {_meant(one)}", left, ago_text(one.begun_at), one.request.by)
+        yield indented(" · ".join(filter(None, facts)), "dim")
 
 
 @operations_group.command("show")

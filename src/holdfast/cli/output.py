@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 200
 _UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """What a terminal might obey although JSON allows it in a string as it is."""
+TABLE_WIDTH = 110
+"""Columns that a terminal needs for a table with many of them."""
 
 STATE_STYLES = {
     JobState.READY: "cyan",
@@ -81,8 +83,7 @@ def _json_text(document: object) -> str:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console without markup: names and error messages of jobs are shown as they are, never
-    interpreted.
+    """A console without markup: names and error messages of jobs are never interpreted.
 
     Output to a pipe gets a fixed width, because there is no terminal whose width could cut it.
     """
@@ -97,6 +98,12 @@ def make_console(*, stderr: bool = False) -> Console:
         emoji=False,
         width=PIPED_WIDTH if piped else None,
     )
+
+
+def has_room_for_tables() -> bool:
+    """Whether tables with many columns are readable here. Elsewhere their rows stand below each
+    other: a narrow table would break every word, and lose columns without a sign."""
+    return make_console().width >= TABLE_WIDTH
 
 
 def make_table(*columns: str, **options: Any) -> Table:
@@ -144,9 +151,15 @@ def duration_text(seconds: float | None) -> str:
 
     >>> [duration_text(s) for s in (None, 0.0123, 5, 90, 7200, 400_000)]
     ['–', '12 ms', '5.0 s', '90 s', '2.0 h', '4.6 d']
+    >>> [duration_text(s) for s in (0, 0.000_002, 0.0004)]
+    ['0 ms', '<0.1 ms', '0.4 ms']
     """
     if seconds is None:
         return "–"
+    if 0 < abs(seconds) < 0.000_05:
+        return "<0.1 ms"
+    if 0 < abs(seconds) < 0.000_95:
+        return f"{seconds * 1000:.1f} ms"
     if abs(seconds) < 1:
         return f"{seconds * 1000:.0f} ms"
     if abs(seconds) < 120:

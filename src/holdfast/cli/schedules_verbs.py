@@ -173,7 +173,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 def _json_object(text: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UsageProblem(f"--args must be a JSON object: {error}") from None
     if not isinstance(found, dict):
         raise UsageProblem(f"--args must be a JSON object, got {type(found).__name__}")

@@ -87,7 +87,7 @@ def _timeline(stats: Stats) -> Iterator[str]:
     width = -(-bars // MOST_BARS)
     step = timedelta(seconds=stats.step * width)
     each = duration_text(step.total_seconds())
-    for name, words in (("ended", ENDS), ("failed", (What.FAILED, *TRIED_AGAIN))):
+    for name, words in (("ended", ENDS), ("errors", (What.FAILED, *TRIED_AGAIN))):
         numbers = _numbers(stats.timeline, stats.since, stats.until, step, words)
         if any(numbers):
             yield f"{name:>7} {sparkline(numbers)}  most {max(numbers):,} in {each}"

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.output import ago_text, counted, duration_text, make_table, make_text
+from holdfast.cli.output import (
+    ago_text,
+    counted,
+    duration_text,
+    has_room_for_tables,
+    indented,
+    make_table,
+    make_text,
+)
 from holdfast.cli.program import workers_group
 from holdfast.cli.sizes import size_text
 from holdfast.cli.target import CommandSession
@@ -75,6 +83,11 @@ def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
     if not workers:
         yield "no workers"
         return
+    yield from _as_table(workers) if has_room_for_tables() else _stacked(workers)
+    yield make_text(_sum(workers), "dim")
+
+
+def _as_table(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
     table = make_table(
         *("worker", "queues", ">running", ">cpu", ">memory", ">loop lag", "=release", "=started"),
         *("=heartbeat", "=state"),
@@ -83,7 +96,7 @@ def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
         facts = worker.facts
         table.add_row(
             worker.name,
-            ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items()),
+            _slots_of_queues(worker),
             _running_text(worker),
             cpu_text(facts.cpu),
             size_text(facts.memory),
@@ -94,7 +107,30 @@ def _draw(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
             standing_text(worker),
         )
     yield table
-    yield make_text(_sum(workers), "dim")
+
+
+def _stacked(workers: list[WorkerInfo]) -> Iterator[RenderableType]:
+    """Workers below each other, for a terminal so narrow that a table would break every word."""
+    from rich.text import Text
+
+    for worker in workers:
+        facts = worker.facts
+        yield Text.assemble(worker.name, "  ", standing_text(worker))
+        parts = (
+            _slots_of_queues(worker),
+            f"{_running_text(worker)} running",
+            f"cpu {cpu_text(facts.cpu)}",
+            f"memory {size_text(facts.memory)}",
+            f"loop lag {duration_text(facts.loop_lag)}",
+            f"release {worker.version}",
+            f"started {ago_text(worker.started_at, worker.read_at)}",
+            f"heartbeat {duration_text(worker.heartbeat_age)} ago",
+        )
+        yield indented(" · ".join(parts), "dim")
+
+
+def _slots_of_queues(worker: WorkerInfo) -> str:
+    return ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items())
 
 
 def _sum(workers: list[WorkerInfo]) -> str:
@@ -142,7 +178,7 @@ def draw_worker(worker: WorkerInfo) -> Iterator[RenderableType]:
         "release": f"holdfast {worker.version}, Python {facts.python or '–'}",
         "started": ago_text(worker.started_at, worker.read_at),
         "heartbeat": f"{duration_text(worker.heartbeat_age)} ago",
-        "slots": ", ".join(slots_text(choice, one) for choice, one in slots_of(worker).items()),
+        "slots": _slots_of_queues(worker),
         "jobs": _jobs_text(worker),
         "process": f"cpu {cpu_text(facts.cpu)}, memory {size_text(facts.memory)}, "
         f"{facts.threads or '–'} threads, loop lag {duration_text(facts.loop_lag)}",

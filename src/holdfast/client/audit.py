@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.client.acting import LONGEST_NAME
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.checks import check_job_id
@@ -43,9 +44,9 @@ class AuditVerbs:
             raise BadOption("verb", f"one of {', '.join(known)}", verb)
         checks.count("limit", limit, most=AUDIT_PAGE_LIMIT)
         which = AuditFilter(
-            by=by,
+            by=None if by is None else checks.text("by", by, LONGEST_NAME),
             verb=verb,
-            target=target,
+            target=None if target is None else checks.text("target", target, LONGEST_NAME),
             after=None if since is None else checks.moment("since", since),
             before=None if until is None else checks.moment("until", until),
         )

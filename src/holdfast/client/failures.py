@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from holdfast.client.acting import Acts
+from holdfast.client.acting import LONGEST_NAME, Acts
 from holdfast.client.operations import OperationVerbs, Preview
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import BadOption, UnknownFailure
@@ -57,9 +57,9 @@ class FailureVerbs:
         that were seen at or after this moment. `cursor` is `next_cursor` of the page before."""
         checks.count("limit", limit, most=FAILURE_PAGE_LIMIT)
         found = await self._store.failures.find(
-            tasks=() if task is None else (task,),
+            tasks=() if task is None else (checks.text("task", task, LONGEST_NAME),),
             since=None if since is None else checks.moment("since", since),
-            muted=muted,
+            muted=checks.flag("muted", muted),
             limit=limit,
             behind=None if cursor is None else _read_cursor(cursor),
         )
@@ -150,7 +150,7 @@ def _write_cursor(last: Failure) -> str:
 
 
 def _read_cursor(cursor: str) -> Behind:
-    moment, _, fingerprint = cursor.partition("/")
+    moment, _, fingerprint = str(cursor).partition("/")
     try:
         return Behind(
             checks.moment("cursor", datetime.fromisoformat(moment)), check_fingerprint(fingerprint)

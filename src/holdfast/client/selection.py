@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
+from uuid import UUID
 
 import msgspec
 
 from holdfast.client.searching import require_searchable
 from holdfast.errors import BadOption
 from holdfast.job import checks
-from holdfast.job.checks import check_fingerprint, check_job_id
+from holdfast.job.checks import PRIORITY_LIMIT, check_fingerprint, check_job_id
 from holdfast.job.state import JobState
 from holdfast.operations.rows import JobVerb
 from holdfast.store.contract.filters import JobFilter, Scalar, is_any
@@ -20,6 +21,8 @@ from holdfast.store.contract.jobs import Jobs
 
 PAGE_LIMIT = 1_000
 """The most jobs that one page holds, and that one step of a bulk verb changes."""
+LONGEST_TEXT = 4_096
+"""The longest name or text that a word of a filter takes."""
 OnProgress = Callable[[int, int], None]
 """Is called with how many jobs are done, and of how many."""
 
@@ -147,8 +150,8 @@ def job_filter(**which: Unpack[FilterWords]) -> JobFilter:
     if unknown:
         known = ", ".join((*JobFilter.__struct_fields__, *PLURAL, "where"))
         raise BadOption("filter", f"one of {known}", ", ".join(sorted(unknown)))
-    read = {word: READERS[word](value) for word, value in words.items() if word in READERS}
-    meant = JobFilter(**(words | read))
+    read = {word: READERS[word](f"filter {word}", value) for word, value in words.items()}
+    meant = JobFilter(**read)
     return meant if where is None else _narrowed(meant, where)
 
 
@@ -174,15 +177,32 @@ def _narrowed(meant: JobFilter, where: str) -> JobFilter:
     return msgspec.structs.replace(meant, **changes)
 
 
-def _many(value: str | Iterable[str]) -> Iterable[str]:
-    return (value,) if isinstance(value, str) else value
+def _many(option: str, value: object) -> Iterable[Any]:
+    """One value or several. Of what is no text, only a collection has several."""
+    if isinstance(value, str | UUID):
+        return (value,)
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
+        raise BadOption(option, "one text or a list of them", value)
+    return value
 
 
-def _state(state: str) -> JobState:
+def _ids(option: str, value: object) -> tuple[str, ...]:
+    return tuple(map(check_job_id, _many(option, value)))
+
+
+def _states(option: str, value: object) -> frozenset[JobState]:
+    return frozenset(map(_state, _many(option, value)))
+
+
+def _state(state: object) -> JobState:
     try:
-        return JobState(state)
+        return JobState(state)  # type: ignore[arg-type]  # whatever is no state is refused here
     except ValueError:
         raise BadOption("state", f"one of {', '.join(JobState)}", state) from None
+
+
+def _names(option: str, value: object) -> tuple[str, ...]:
+    return tuple(_name(_text(option, one)) for one in _many(option, value))
 
 
 def _name(name: str) -> str:
@@ -191,33 +211,71 @@ def _name(name: str) -> str:
     raise BadOption("filter", "a name, or the beginning of a name and a star", name)
 
 
-def _args(args: object) -> dict[str, Scalar]:
+def _tags(option: str, value: object) -> tuple[str, ...]:
+    return tuple(_text(option, one) for one in _many(option, value) if one != "")
+
+
+def _text(option: str, value: object) -> str:
+    return checks.text(option, value, LONGEST_TEXT)
+
+
+def _args(option: str, args: object) -> dict[str, Scalar]:
     """Values by their paths."""
     expected = "values by their paths, such as {'order.id': 7}: texts, numbers, True, False or None"
     if not isinstance(args, Mapping):
-        raise BadOption("filter args", expected, args)
+        raise BadOption(option, expected, args)
     for path, value in args.items():
-        is_number = isinstance(value, float) and not math.isfinite(value)
-        if not isinstance(path, str) or not isinstance(value, Scalar) or is_number:
-            raise BadOption("filter args", expected, args)
+        if not checks.is_storable(path) or not _is_scalar(value):
+            raise BadOption(option, expected, args)
     return dict(args)
 
 
-def _worker(worker: str) -> str:
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return checks.is_storable(value) if isinstance(value, str) else isinstance(value, Scalar)
+
+
+def _worker(option: str, worker: object) -> str:
     try:
         return check_job_id(worker)
     except BadOption:
         raise BadOption("worker", "the id of a worker, a UUID", worker) from None
 
 
-READERS: Mapping[str, Callable[[Any], Any]] = {
-    "ids": lambda ids: tuple(map(check_job_id, _many(ids))),
-    "states": lambda states: frozenset(map(_state, _many(states))),
-    "queues": lambda queues: tuple(map(_name, _many(queues))),
-    "tasks": lambda tasks: tuple(map(_name, _many(tasks))),
-    "tags": lambda tags: tuple(filter(None, _many(tags))),
+def _priority(option: str, value: object) -> int:
+    """A bound may lie one beyond the priorities that a job can have."""
+    return checks.count(option, value, least=-PRIORITY_LIMIT - 1, most=PRIORITY_LIMIT + 1)
+
+
+def _attempts(option: str, value: object) -> int:
+    return checks.count(option, value, least=0)
+
+
+def _fingerprint(option: str, value: object) -> str:
+    return check_fingerprint(value)
+
+
+READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "ids": _ids,
+    "states": _states,
+    "queues": _names,
+    "tasks": _names,
+    "tags": _tags,
     "args": _args,
     "worker": _worker,
-    "fingerprint": check_fingerprint,
+    "fingerprint": _fingerprint,
+    "schedule": _text,
+    "priority": _priority,
+    "priority_over": _priority,
+    "priority_under": _priority,
+    "attempts_over": _attempts,
+    "created_after": checks.moment,
+    "created_before": checks.moment,
+    "finished_after": checks.moment,
+    "finished_before": checks.moment,
+    "error_text": _text,
 }
-"""How the value of a word is read, where it is not taken as it is."""
+"""How the value of each word is read. A value that no store could compare with is refused here: one
+store would call it an error, another would find nothing, and a third would take it for something
+else."""

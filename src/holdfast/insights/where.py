@@ -124,7 +124,7 @@ def _put(given: Given, field: str, term: Term, value: Any) -> None:
 def _name(term: Term) -> str:
     if "*" in term.value[:-1] or term.value == "*":
         raise term.refused("a name, or the beginning of a name and one star at its end")
-    return term.value
+    return _text(term)
 
 
 def _state(term: Term) -> JobState:
@@ -135,7 +135,7 @@ def _state(term: Term) -> JobState:
 
 
 def _text(term: Term, now: datetime | None = None) -> str:
-    if not term.value or "\x00" in term.value or not checks.is_encodable(term.value):
+    if not term.value or not checks.is_storable(term.value):
         raise term.refused("text")
     return term.value
 
@@ -189,6 +189,8 @@ def _attempts(given: Given, term: Term, now: datetime) -> None:
 
 def _argument(given: Given, term: Term, now: datetime) -> None:
     args = given.setdefault("args", {})
+    if not checks.is_storable(term.path):
+        raise BadOption(f"where: the path of {term.shown!r}", "text", term.path)
     if term.path in args:
         raise BadOption(f"where: 'args.{term.path}'", "given once", term.shown)
     args[term.path] = _text(term) if term.quoted else _scalar(term)

@@ -96,7 +96,7 @@ def replacements(option: str, value: object) -> None:
 
 def text(option: str, value: object, longest: int) -> str:
     """Text that every store can keep."""
-    if isinstance(value, str) and 0 < len(value) <= longest and _is_storable(value):
+    if isinstance(value, str) and 0 < len(value) <= longest and is_storable(value):
         return value
     raise BadOption(option, f"1 to {longest} characters of text", value)
 
@@ -108,8 +108,9 @@ def shown_text(option: str, value: object) -> str:
     raise BadOption(option, "text", value)
 
 
-def _is_storable(value: str) -> bool:
-    return "\x00" not in value and is_encodable(value)
+def is_storable(value: object) -> bool:
+    """Whether the value is text that every store can keep."""
+    return isinstance(value, str) and "\x00" not in value and is_encodable(value)
 
 
 def is_encodable(value: str) -> bool:
