@@ -9,8 +9,10 @@ as its sinks say), F7 (no loser that an open gate needs is cancelled), F12 (a st
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from holdfast.flow.model import (
     SUCCESS,
     CloseWhat,
     FlowState,
+    Grown,
     Losers,
 )
 from holdfast.flow.reopening import plan_retry
@@ -34,6 +37,7 @@ from holdfast.job.outcome import decide
 from holdfast.job.state import ENDED, JobState
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, RETURNED, Scene
+from tests.conformance.test_flows_extend import grown
 from tests.support.backends import Backend, opened
 from tests.support.flows import Trip, Waits, Wanted, new_flow
 from tests.support.formula import FlowModel
@@ -68,6 +72,7 @@ def graphs(draw: st.DrawFn) -> dict[str, Waits]:
 STEPS = st.one_of(
     st.tuples(st.sampled_from(sorted(ENDS)), st.integers(0, 8)),
     st.tuples(st.sampled_from(["pause", "resume", "retry", "close", "errands"]), st.just(0)),
+    st.tuples(st.just("grow"), st.integers(0, 1_000)),
 )
 
 
@@ -139,6 +144,8 @@ async def _step(trip: Trip, model: FlowModel, word: str, number: int) -> None:
             await _retry(trip, model)
         case "errands":
             await _errands(trip, model)
+        case "grow":
+            await _grow(trip, model, number)
         case _:
             await _end(trip, model, word, number)
 
@@ -162,6 +169,48 @@ async def _end(trip: Trip, model: FlowModel, word: str, number: int) -> None:
     model.end(name, state)
 
 
+async def _grow(trip: Trip, model: FlowModel, number: int) -> None:
+    """A running node adds one that waits for up to two others, perhaps before a blocked one. The
+    same growth is sent twice."""
+    await trip.claim()
+    live = await trip.scene.store.jobs.live(list(trip.ids.values()))
+    running = sorted((job for job in live if job.state is S.RUNNING), key=lambda job: job.id)
+    if not running:
+        return
+    pick = random.Random(number)
+    blocked = sorted(name for name, state in model.states.items() if state is S.BLOCKED)
+    before = pick.choice([None, *blocked])
+    free = sorted(set(model.graph) - (_behind(model, before) if before else set()))
+    some = tuple(pick.sample(free, min(len(free), pick.randint(0, 2))))
+    wants = pick.choice([SUCCESS, FAILURE, ANY_END])
+    gates = [Wanted(pick.randint(1, len(some)), some, wants)] if some else []
+    name = f"g{len(model.graph)}"
+    further: dict[str, Waits] = {} if before is None else {before: [Wanted(1, (name,))]}
+    growth = grown(trip, pick.choice(running), {name: gates}, **further)
+    nodes = tuple(msgspec.structs.replace(node, is_sink=before is None) for node in growth.nodes)
+    growth = msgspec.structs.replace(growth, nodes=nodes)
+    how = await trip.scene.store.flows.extend([growth, growth])
+    if model.flow is FlowState.CANCELLING:
+        assert how == [Grown.OVER, Grown.OVER]
+        del trip.ids[name]
+        return
+    assert how == [Grown.GROWN, Grown.GROWN]
+    model.grow({name: gates}, further)
+
+
+def _behind(model: FlowModel, name: str) -> set[str]:
+    """This node, all that wait for it, and for those."""
+    found, ahead = {name}, [name]
+    while ahead:
+        one = ahead.pop()
+        waiting = {
+            other for other in model.graph if any(one in gate.names for gate in model.gates(other))
+        }
+        ahead += waiting - found
+        found |= waiting
+    return found
+
+
 async def _retry(trip: Trip, model: FlowModel) -> None:
     info, nodes = await trip.info(), list((await trip.nodes()).values())
     graph = Graph(await trip.scene.store.flows.graph(trip.id))
@@ -169,7 +218,8 @@ async def _retry(trip: Trip, model: FlowModel) -> None:
     if not plan.again:
         return
     if not await trip.scene.store.flows.reopen([plan.reopening]):
-        assert model.flow is FlowState.CANCELLING
+        owes_cancels = info.finished_at is None and await trip.scene.store.flows.errands(1)
+        assert model.flow is FlowState.CANCELLING or owes_cancels
         return
     model.reopen(set(plan.again), set(plan.wait))
 
