@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from holdfast.store.contract.operations import (
+    UNREADABLE,
     Advance,
     Operation,
     OperationId,
@@ -193,3 +194,27 @@ async def test_old_operations_are_pruned_unless_they_run(scene: Scene) -> None:
     assert await scene.store.operations.prune(10, 100.0) == 1
     assert await found(scene) == [young, runs]
     assert await scene.store.operations.kept(old, 0, 10) == []
+
+
+class NewerRequest(OperationRequest, frozen=True, kw_only=True):
+    """What a later release might write."""
+
+    dearest_first: bool = True
+
+
+class NewerProgress(OperationProgress, frozen=True):
+    """What a later release might write."""
+
+    skipped: int = 1
+
+
+async def test_what_only_a_newer_release_can_read_is_listed_and_spoils_no_other(
+    scene: Scene,
+) -> None:
+    known = await begun(scene)
+    asked = await begun(scene, NewerRequest(verb="move", dearest_first=False))
+    went = await begun(scene)
+    assert await moved(scene, went, progress=NewerProgress(changed=5, skipped=2))
+    listed = {one.id: one.request.verb for one in await scene.store.operations.find()}
+    assert listed == {known: "move", asked: UNREADABLE, went: UNREADABLE}
+    assert await scene.store.operations.stop([asked, went]) == sorted([asked, went])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import App, BadOption, Refused, StoreUnavailable, UnknownOperation
+from holdfast import App, BadOption, Refused, StoreUnavailable, UnknownOperation, Unreadable
 from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
@@ -24,7 +24,12 @@ from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.service import OperationService
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.audit import ActOutcome, AuditFilter
-from holdfast.store.contract.operations import Operation, OperationState
+from holdfast.store.contract.operations import (
+    Operation,
+    OperationRequest,
+    OperationState,
+    new_operation_id,
+)
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, QUEUE, Scene
 from tests.support.backends import opened
@@ -506,3 +511,26 @@ async def test_work_that_breaks_off_is_reported_and_goes_on(
     await working.stop()
     assert (await client.operations.get(operation.id)).progress.changed == 3
     await client.aclose()
+
+
+async def test_an_operation_of_a_newer_release_is_left_for_its_workers(
+    client: Client, scene: Scene
+) -> None:
+    """Read without the word that narrows it further, its filter would mean every job."""
+    jobs = await failed(scene, 3)
+    operations = scene.store.operations
+    filters = {"requeue": '{"colours":["red"]}', "repaint": "{}"}
+    newer = [new_operation_id() for _ in filters]
+    for operation, (verb, which) in zip(newer, filters.items(), strict=True):
+        await operations.begin(operation, OperationRequest(verb=verb, which=which, by="ann"))
+    service = OperationService(scene.store, Events())
+    assert await service.run_once() == 0
+    assert set(await states(scene.store, jobs)) == {JobState.FAILED}
+    known = await client.operations.begin("requeue", queue=QUEUE)
+    assert await service.run_once() == 1
+    assert (await client.operations.get(known.id)).state is DONE
+    for operation in newer:
+        with pytest.raises(Unreadable, match="this version of holdfast cannot read its"):
+            await client.operations.follow(operation)
+        await client.operations.stop(operation, by="ann")
+        assert (await client.operations.get(operation)).state is STOPPED

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.store.contract.audit import Act, new_act_id
+from tests.conformance.builders import Scene
 from tests.unit.cli import Desk, desk_in
 
 
@@ -72,3 +74,19 @@ def test_a_verb_that_is_none_is_named(desk: Desk) -> None:
     answer = desk.on_store("audit", "list", "--verb", "jobs.explode")
     assert answer.code == 2
     assert "verb must be one of books.correct, failures.mute, failures.note" in answer.err
+
+
+def test_a_damaged_act_spoils_its_own_line_alone(desk: Desk) -> None:
+    async def act(scene: Scene) -> None:
+        whole = Act(
+            id=new_act_id(), by="ann", verb="jobs.cancel", target="a", which='{"ids":["a"]}'
+        )
+        await scene.store.audit.begin(whole)
+        damaged = Act(id=new_act_id(), by="bob", verb="jobs.cancel", target="b", which="{oops")
+        await scene.store.audit.begin(damaged)
+
+    desk.seed(act)
+    shown = desk.on_store("audit", "list", width=200).out
+    assert "bob  jobs.cancel {oops" in shown
+    assert "ann  jobs.cancel ids=a" in shown
+    assert [one["which"] for one in desk.json("audit", "list")["acts"]] == ["{oops", {"ids": ["a"]}]

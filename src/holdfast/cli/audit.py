@@ -13,6 +13,7 @@ from holdfast.cli.filters import moment_option
 from holdfast.cli.output import ago_text, indented, make_text
 from holdfast.cli.program import audit_group
 from holdfast.cli.target import CommandSession
+from holdfast.job.json_text import shown_value
 from holdfast.job.redaction import redact, redact_value
 from holdfast.operations.verbs import VERBS
 from holdfast.store.contract.audit import ActOutcome, AuditEntry, AuditPage
@@ -73,7 +74,7 @@ def _document(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _value(text: str | None) -> Any:
-    return None if text is None else redact_value(msgspec.json.decode(text))
+    return redact_value(shown_value(text))
 
 
 def _draw(page: AuditPage) -> Iterator[RenderableType]:
@@ -106,7 +107,10 @@ def _aim(entry: AuditEntry) -> str:
 
 def _words(text: str) -> str:
     """A JSON object as `name=value` words."""
-    return " ".join(f"{name}={_word(value)}" for name, value in _value(text).items())
+    words = _value(text)
+    if not isinstance(words, dict):
+        return str(words)  # damaged: it spoils its own line alone
+    return " ".join(f"{name}={_word(value)}" for name, value in words.items())
 
 
 def _word(value: object) -> str:

@@ -11,7 +11,7 @@ from holdfast.cli.target import CommandSession
 from holdfast.client.client import Client
 from holdfast.errors import Refused
 from holdfast.job.redaction import redact, redact_value
-from holdfast.operations.pages import row_of, words_of
+from holdfast.operations.pages import is_readable, row_of, words_of
 from holdfast.store.contract.operations import Operation, OperationState
 
 
@@ -97,8 +97,9 @@ def left_lines(operation: Operation) -> list[str]:
 
 def can_undo(operation: Operation) -> bool:
     request = operation.request
-    undoable = row_of(request).undo is not None and request.keeps and request.undoes is None
-    return undoable and operation.progress.changed > 0
+    if not is_readable(request) or not request.keeps or request.undoes is not None:
+        return False
+    return row_of(request).undo is not None and operation.progress.changed > 0
 
 
 def _so_far(operation: Operation) -> str:

@@ -27,7 +27,7 @@ from holdfast.job.state import JobState
 from holdfast.operations.auditing import OperationAudit, act_of
 from holdfast.operations.job_verbs import JOB_VERBS
 from holdfast.operations.leg import OnOperation
-from holdfast.operations.pages import plain
+from holdfast.operations.pages import is_readable, plain
 from holdfast.operations.rows import JobVerb
 from holdfast.operations.runner import OperationRunner
 from holdfast.operations.undoing import MOST_UNDOABLE, undo_id, undo_request
@@ -200,7 +200,8 @@ class OperationVerbs:
                 raise await self._refused(operation.id, "it does not run")
             act.changed = 1
         stopped = await self.get(operation_id)
-        await OperationAudit(self._store, stopped).close(stopped)
+        if is_readable(stopped.request):
+            await OperationAudit(self._store, stopped).close(stopped)
 
     async def go_on(self, operation_id: str, *, by: str | None = None) -> None:
         """Let an operation run that was stopped, or that waits after its canary."""

@@ -32,7 +32,15 @@ def _ills(operation: Operation, now: datetime) -> Iterator[Diagnosis]:
     verb, done = operation.request.verb, operation.progress.changed
     so_far = f"({verb}, {done:,} of {operation.request.matched:,} jobs)"
     pace = timedelta(seconds=1 / (operation.request.pace or 1_000))
-    if operation.state is OperationState.RUNNING and still > UNATTENDED + pace:
+    if verb not in set(Verb):
+        yield Diagnosis(
+            "operations",
+            WARNING,
+            f"{name} ({verb}) cannot be read by this release",
+            "start a worker of the release that began it, or stop it",
+            (START_WORKER, Action(Noun.OPERATIONS, Verb.STOP, operation.id)),
+        )
+    elif operation.state is OperationState.RUNNING and still > UNATTENDED + pace:
         yield Diagnosis(
             "operations",
             WARNING,

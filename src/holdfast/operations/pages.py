@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.errors import Unreadable
 from holdfast.insights.actions import Verb
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
@@ -91,7 +92,20 @@ class MatchingPages:
 
 
 def row_of(request: OperationRequest) -> JobVerb:
-    return JOB_VERBS[Verb(request.verb)]
+    """Raises `Unreadable` if only a newer release knows the verb."""
+    try:
+        return JOB_VERBS[Verb(request.verb)]
+    except (KeyError, ValueError):
+        raise Unreadable("request", f"its verb is {request.verb!r}") from None
+
+
+def is_readable(request: OperationRequest) -> bool:
+    """Whether this release knows what the operation is to do, and to which jobs."""
+    try:
+        row_of(request)
+        return is_sealed(request.which) or filter_of(request) is not None
+    except Unreadable:
+        return False
 
 
 def value_of(request: OperationRequest) -> Any:
@@ -103,6 +117,9 @@ def value_of(request: OperationRequest) -> Any:
 def filter_of(request: OperationRequest) -> JobFilter:
     which = request.which or "{}"
     require_open(which)  # read as a filter, an encrypted text would mean every job
+    if unknown := msgspec.json.decode(which).keys() - set(JobFilter.__struct_fields__):
+        # without the words of a newer release the filter would mean more jobs
+        raise Unreadable("filter", f"it does not know {', '.join(sorted(unknown))}")
     return msgspec.json.decode(which, type=JobFilter)
 
 

@@ -14,6 +14,7 @@ from holdfast.background.options import ReconcileOptions
 from holdfast.background.replicas import Replicas
 from holdfast.background.woken_service import WokenService
 from holdfast.events import Events
+from holdfast.operations.pages import is_readable
 from holdfast.operations.runner import OperationRunner
 from holdfast.store.contract.operations import OperationId, OperationState
 from holdfast.store.contract.store import Store
@@ -67,8 +68,9 @@ class OperationLoop:
                 self._legs[operation_id] = leg
 
     async def _running(self) -> list[OperationId]:
+        """Oldest first. What only a newer release can read is left to its workers."""
         found = await self._store.operations.find(states=[OperationState.RUNNING])
-        return [operation.id for operation in found[::-1]]
+        return [operation.id for operation in found[::-1] if is_readable(operation.request)]
 
     async def _leg(self, operation_id: OperationId, stop: asyncio.Event) -> None:
         try:

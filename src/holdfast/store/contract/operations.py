@@ -30,7 +30,9 @@ class OperationState(StrEnum):
     DONE = "done"
 
 
-class OperationRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OperationRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """What an operation is to do. It never changes.
 
     `verb` is a verb on jobs, `value` what it takes beside them, as JSON. `which` is a `JobFilter`
@@ -52,7 +54,9 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     keeps: bool = True
 
 
-class OperationProgress(msgspec.Struct, frozen=True, omit_defaults=True):
+class OperationProgress(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """How far an operation has come: the cursor behind the last page, how many jobs it changed,
     how many it left as they were or failed on, and the first of the reasons."""
 
@@ -132,8 +136,23 @@ class Operations(Protocol):
         ...
 
 
-decode_request = msgspec.json.Decoder(OperationRequest).decode
-decode_progress = msgspec.json.Decoder(OperationProgress).decode
+UNREADABLE = "unreadable"
+"""The verb of an operation that this release cannot read. Nobody can run it."""
+
+_decode_request = msgspec.json.Decoder(OperationRequest).decode
+_decode_progress = msgspec.json.Decoder(OperationProgress).decode
+
+
+def read_parts(
+    request: str | bytes, progress: str | bytes
+) -> tuple[OperationRequest, OperationProgress]:
+    """A request and a progress as a store keeps them. If one of them is damaged, or a newer release
+    wrote it, the operation is listed among the others and cannot be run: without its progress it
+    would begin anew, and without a part of its request it would do something else."""
+    try:
+        return _decode_request(request), _decode_progress(progress)
+    except (msgspec.MsgspecError, UnicodeError):
+        return OperationRequest(verb=UNREADABLE), OperationProgress()
 
 
 def encode(part: OperationRequest | OperationProgress) -> str:

@@ -11,9 +11,8 @@ from holdfast.store.contract.operations import (
     OperationProgress,
     OperationRequest,
     OperationState,
-    decode_progress,
-    decode_request,
     encode,
+    read_parts,
 )
 from holdfast.store.postgres.connection import Connections
 from holdfast.store.postgres.pool import Record
@@ -69,12 +68,13 @@ class PostgresOperations:
 
 
 def _operation(row: Record) -> Operation:
+    request, progress = read_parts(row["request"], row["progress"])
     return Operation(
         id=OperationId(str(row["id"])),
-        request=decode_request(row["request"]),
+        request=request,
         state=OperationState(row["state"]),
         revision=row["revision"],
-        progress=decode_progress(row["progress"]),
+        progress=progress,
         hand=row["hand"],
         begun_at=row["begun_at"],
         advanced_at=row["advanced_at"],

@@ -11,9 +11,8 @@ from holdfast.store.contract.operations import (
     OperationProgress,
     OperationRequest,
     OperationState,
-    decode_progress,
-    decode_request,
     encode,
+    read_parts,
 )
 from holdfast.store.sqlite.rows import SECOND, to_datetime, to_json
 from holdfast.store.sqlite.scripts import script, steps
@@ -107,12 +106,13 @@ def _advance(tx: Transaction, operation_id: OperationId, revision: int, move: Ad
 
 def _operation(row: Row) -> Operation:
     operation_id, request, state, revision, progress, hand, begun_at, advanced_at = row
+    known, so_far = read_parts(request, progress)
     return Operation(
         id=OperationId(operation_id),
-        request=decode_request(request),
+        request=known,
         state=OperationState(state),
         revision=revision,
-        progress=decode_progress(progress),
+        progress=so_far,
         hand=hand,
         begun_at=to_datetime(begun_at),
         advanced_at=to_datetime(advanced_at),

@@ -11,9 +11,8 @@ from holdfast.store.contract.operations import (
     OperationProgress,
     OperationRequest,
     OperationState,
-    decode_progress,
-    decode_request,
     encode,
+    read_parts,
 )
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import OperationRow
@@ -88,12 +87,13 @@ class ValkeyOperations(ValkeyVerbs):
 
 
 def _operation(operation_id: str, row: OperationRow) -> Operation:
+    request, progress = read_parts(row.request, row.progress)
     return Operation(
         id=OperationId(operation_id),
-        request=decode_request(row.request),
+        request=request,
         state=OperationState(row.state),
         revision=row.revision,
-        progress=decode_progress(row.progress),
+        progress=progress,
         hand=known(row.hand),
         begun_at=to_datetime(row.begun_at),
         advanced_at=to_datetime(row.advanced_at),
