@@ -7,26 +7,32 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from holdfast import App, BadOption, Refused, StoreUnavailable, UnknownOperation, Unreadable
+from holdfast.background.leader import Leadership
 from holdfast.client.client import Client
 from holdfast.clock import ManualClock
 from holdfast.events import Event, Events
-from holdfast.job.ids import JobId
+from holdfast.job.ids import JobId, new_worker_id
 from holdfast.job.state import JobState
-from holdfast.operations import leg, service, undoing
+from holdfast.operations import leg, runner, service, undoing
 from holdfast.operations.job_verbs import JOB_VERBS
+from holdfast.operations.runner import OperationRunner
 from holdfast.operations.service import OperationService
 from holdfast.schedule.providers import Providers
 from holdfast.store.contract.audit import ActOutcome, AuditFilter
 from holdfast.store.contract.operations import (
+    Advance,
     Operation,
+    OperationId,
     OperationRequest,
+    Operations,
     OperationState,
     new_operation_id,
 )
@@ -534,3 +540,48 @@ async def test_an_operation_of_a_newer_release_is_left_for_its_workers(
             await client.operations.follow(operation)
         await client.operations.stop(operation, by="ann")
         assert (await client.operations.get(operation)).state is STOPPED
+
+
+class Slow:
+    """Operations whose writer is held up once, right after it wrote down its page."""
+
+    def __init__(self, operations: Operations, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._operations = operations
+        self._meanwhile: Callable[[], Awaitable[None]] | None = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operations, name)
+
+    async def advance(self, operation_id: OperationId, revision: int, move: Advance) -> bool:
+        moved = await self._operations.advance(operation_id, revision, move)
+        if move.hand is not None and self._meanwhile is not None:
+            meanwhile, self._meanwhile = self._meanwhile, None
+            await meanwhile()
+        return moved
+
+
+async def test_a_runner_that_was_held_up_touches_no_job_that_another_has_done(
+    client: Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, passed = await failed(scene, 3), 0.0
+    real = time.monotonic
+    monkeypatch.setattr(
+        Leadership.__init__, "__kwdefaults__", {"monotonic": lambda: real() + passed}
+    )
+    operation = await client.operations.begin("requeue", queue=QUEUE)
+
+    async def another_does_it() -> None:
+        nonlocal passed
+        passed = runner.LEAD_SECONDS
+        scene.clock.advance(runner.LEAD_SECONDS)
+        assert (await client.operations.follow(operation.id)).state is DONE
+        for claimed in await scene.claim(3):
+            await scene.finish(claimed, FAILED)
+
+    late = OperationRunner(scene.store, Events(), new_worker_id())
+    slow: Any = Slow(scene.store.operations, another_does_it)
+    monkeypatch.setattr(scene.store, "operations", slow)
+    done = await late.work(operation.id)
+    assert done is not None
+    assert (done.state, done.progress.changed, done.progress.failed) == (DONE, 3, 0)
+    assert set(await states(scene.store, jobs)) == {JobState.FAILED}

@@ -67,11 +67,12 @@ class Leg:
 
     async def run(self) -> Operation:
         await self._audit.goes_on()
-        if self.operation.hand is not None:
-            await self.take_over()
         while await self._may_go_on():
-            began = time.monotonic()
-            worked = await self._page()
+            began, worked = time.monotonic(), 0
+            if self.operation.hand is not None:
+                await self.take_over()
+            else:
+                worked = await self._page()
             await self._audit.goes_on()
             await self._keep_pace(began, worked)
         if self.operation.state is not OperationState.RUNNING:
@@ -113,8 +114,9 @@ class Leg:
             return 0
         hand = Hand.of(page).to_text()
         progress = self.operation.progress
-        if not await self._advance(OperationState.RUNNING, progress, hand=hand):
-            return 0
+        written = await self._advance(OperationState.RUNNING, progress, hand=hand)
+        if not written or not self._leadership.held:
+            return 0  # a runner that was held up for so long may have been replaced
         changed, left = await self._change(page.items)
         done = [(item.job.id, item.was) for item in page.items if item.job.id in changed]
         await self._settle(done, (*page.left, *left), page.next_cursor)
@@ -140,9 +142,13 @@ class Leg:
 
     async def take_over(self, *, change: bool = True) -> None:
         """Bring the page in hand to its end. A job that is still as it was written down has not
-        been changed: it is changed now, unless `change` is False."""
-        assert self.operation.hand is not None
-        hand = Hand.from_text(self.operation.hand)
+        been changed: it is changed now, unless `change` is False. The revision rises first, so
+        that of two runners who know of the page only one takes it."""
+        operation = self.operation
+        assert operation.hand is not None
+        if not await self._advance(operation.state, operation.progress, hand=operation.hand):
+            return
+        hand = Hand.from_text(operation.hand)
         found = {job.id: job for job in await self._store.jobs.get([one.id for one in hand.jobs])}
         same = [one for one in hand.jobs if _is_same(one, found.get(one.id))]
         items = [Item(found[one.id], self._value(one), one.was) for one in same if change]
