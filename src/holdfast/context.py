@@ -34,6 +34,7 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
 )
+from holdfast.job.sealed import told_apart
 from holdfast.job.text import MESSAGE_LIMIT, clean
 from holdfast.job.ties import Tie
 
@@ -487,6 +488,6 @@ def _duration(seconds: float | timedelta, minutes: float, hours: float, days: fl
 def _progress(fraction: float | None, message: str | None, checkpoint: object) -> ReportProgress:
     if fraction is not None and not (math.isfinite(fraction) and 0 <= fraction <= 1):
         raise BadOption("progress", "a fraction between 0 and 1", fraction)
-    saved = None if checkpoint is None else msgspec.json.encode(checkpoint).decode()
+    saved = None if checkpoint is None else told_apart(msgspec.json.encode(checkpoint).decode())
     shown = None if message is None else clean(message, MESSAGE_LIMIT)
     return ReportProgress(Progress(fraction, shown, saved))

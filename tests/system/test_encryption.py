@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from holdfast import App, Job, JobFailed, NoKey, Refused, UniqueBy
+from holdfast import App, Context, Job, JobFailed, NoKey, Refused, Retry, Snooze, UniqueBy
 from holdfast.contrib.otel import instrument
 from holdfast.encryption.keyring import Keyring
 from holdfast.job.ids import JobId, new_job_id
@@ -181,6 +181,32 @@ async def test_jobs_older_than_the_keys_run_on(url: str) -> None:
         job = await one(plain, "rest").enqueue("old")
         await drain(app)
         assert await one(app, "rest").job(job.id).result() == {"song": "old"}
+
+
+@pytest.mark.parametrize("keys", [FIRST, None])
+async def test_a_value_of_a_user_is_never_taken_for_an_encrypted_one(
+    url: str, keys: Keyring | None
+) -> None:
+    """A function may save and return whatever it was sent, also what looks encrypted."""
+    app, alike = App(url, keys=keys), {"$enc": 1, "kid": "2099-01", "n": "", "c": ""}
+
+    @app.task(name="echo", retry=Retry.never())
+    async def echo(ctx: Context, given: dict[str, object]) -> dict[str, object]:
+        if ctx.checkpoint is None:
+            await ctx.progress(0.5, checkpoint=given)
+            raise Snooze(0)
+        assert ctx.checkpoint == given
+        return given
+
+    async with app, App(url, keys=keys) as elsewhere:
+        job = await echo.enqueue(alike)
+        other = await elsewhere.task_named("echo").using(retry=Retry.never()).enqueue(**alike)
+        async with app.worker():
+            assert await job.result(timeout=30) == alike
+            with pytest.raises(JobFailed, match=r"it takes no '\$enc'"):
+                await other.result(timeout=30)
+        shown_job = await app.client.shown.job(await job.get())
+        assert "encrypted" not in (shown_job.result_json or "encrypted")
 
 
 # Unique keys, transactions, edits --------------------------------------------------------------

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.codec.messages import NO_NAN, clean, unwritable
 from holdfast.codec.types import encode_custom, has_nan, plain
 from holdfast.errors import BadArguments
+from holdfast.job.sealed import told_apart
 
 ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 
@@ -57,7 +58,7 @@ class UntypedCalls:
             raise BadArguments(self._task, unwritable(exc)) from exc
         if b"null" in text and has_nan(plain(kwargs)):
             raise BadArguments(self._task, NO_NAN)
-        return text.decode()
+        return told_apart(text.decode())
 
     def encode_some(self, known: Mapping[str, Any], holed: Mapping[str, Any]) -> str:
         return self.encode((), {**known, **holed})

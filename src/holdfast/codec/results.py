@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from holdfast.codec.messages import NO_NAN, clean, unwritable
 from holdfast.codec.types import Adapter, decode_custom, encode_custom, has_nan, plain
+from holdfast.job.sealed import told_apart
 
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 
@@ -38,7 +39,7 @@ class ResultType:
             raise Misfit(f"{unwritable(exc)}: return plain data") from exc
         if lost:
             raise Misfit(NO_NAN)
-        return text.decode()
+        return told_apart(text.decode())
 
     def decode(self, text: str | bytes) -> Any:
         """A stored result, as the annotation types it."""
