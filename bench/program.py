@@ -27,6 +27,7 @@ BESIDE = "beside"  # another queue of the same worker
 LINES = tuple(f"line-{number}" for number in range(20))
 BURNT = 0.0005
 FAILS_ONCE = 20  # one job in so many
+CHARGE: dict[str, str | int] = {"id": "ch_1234567890", "amount": 4200, "currency": "EUR"}
 
 Mark = Callable[[int], object]
 
@@ -106,6 +107,22 @@ def node(url: str, mark: Mark) -> Program:
     return Program(app, node, (QUEUE, BESIDE))
 
 
+def steps(url: str, mark: Mark) -> Program:
+    """So many steps in sequence, each of which returns a small document."""
+    app = App(url)
+
+    async def charge() -> dict[str, str | int]:
+        return CHARGE
+
+    @app.task(name="steps", queue=QUEUE)
+    async def steps(ctx: Context, number: int, count: int) -> None:
+        mark(number)
+        for n in range(count):
+            await ctx.step(f"step {n}", charge)
+
+    return Program(app, steps)
+
+
 def traced(url: str, mark: Mark) -> Program:
     """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
     sqlite_statements_marked(mark)
@@ -113,7 +130,7 @@ def traced(url: str, mark: Mark) -> Program:
 
 
 ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
-    role.__name__: role for role in (noop, busy, waiting, realistic, node, traced)
+    role.__name__: role for role in (noop, busy, waiting, realistic, node, steps, traced)
 }
 
 

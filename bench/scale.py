@@ -22,6 +22,9 @@ class Scale:
     lone_ends: int = 4_000
     large: int = 10_000
     skips: int = 5_000
+    ten_steps: int = 4_000
+    one_step: int = 20_000
+    in_sequence: int = 3_000
 
 
 USUAL = Scale()

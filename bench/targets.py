@@ -100,6 +100,11 @@ TARGETS: Sequence[Target] = (
     *_on_each_store("large flow", 1, 1, 1, figure="explain", at_most=True),
     *_on_each_store("large flow", 1, 1, 1, figure="graph", at_most=True),
     *_on_each_store("large flow", 2, 2, 2, figure="grown_mib", at_most=True),
+    *_on_each_store("ten steps", 0.15, 0.10, 0.12, over=FLOOR),
+    *_on_each_store("ten steps", 20, None, 20, over=FASTEST_PEER),
+    *_on_each_store("one step", 15, None, 40, over=FASTEST_PEER),
+    *_on_each_store("steps in sequence", 0.5, 0.5, 0.5, over=FLOOR),
+    *_on_each_store("steps in sequence", 4, None, None, over=FASTEST_PEER),
 )
 
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from bench.floors import postgres, postgres_flows, sqlite, sqlite_flows, valkey, valkey_flows
+from bench.floors import (
+    postgres,
+    postgres_flows,
+    postgres_steps,
+    sqlite,
+    sqlite_flows,
+    sqlite_steps,
+    valkey,
+    valkey_flows,
+    valkey_steps,
+)
 from bench.floors.graphs import Graph, chain, diamonds
 from bench.measure import Sample
 from bench.places import Place, bare_url
@@ -53,12 +63,30 @@ class FlowFloor(Protocol):
         ...
 
 
+class StepFloor(Protocol):
+    async def record(self, url: str, jobs: int, steps: int, batch: int) -> Sample:
+        """Steps per second: the same step of so many jobs at a time, if the job's fence holds."""
+        ...
+
+
 FLOORS: dict[str, Floor] = {"postgres": postgres, "sqlite": sqlite, "valkey": valkey}
 FLOW_FLOORS: dict[str, FlowFloor] = {
     "postgres": postgres_flows,
     "sqlite": sqlite_flows,
     "valkey": valkey_flows,
 }
+
+
+STEP_FLOORS: dict[str, StepFloor] = {
+    "postgres": postgres_steps,
+    "sqlite": sqlite_steps,
+    "valkey": valkey_steps,
+}
+
+
+async def record(place: Place, jobs: int, steps: int, batch: int) -> Sample:
+    async with bare_url(place) as url:
+        return await STEP_FLOORS[place.name].record(url, jobs, steps, batch)
 
 
 async def single(place: Place, jobs: int) -> Sample:

@@ -21,6 +21,7 @@ from bench.workloads.pickup import pickup
 from bench.workloads.realistic import realistic
 from bench.workloads.single import single
 from bench.workloads.snapshot import snapshot
+from bench.workloads.steps import steps
 from bench.workloads.sustained import sustained
 from bench.workloads.two_workers import two_workers
 
@@ -41,4 +42,5 @@ WORKLOADS: Mapping[str, Callable[[Place, Scale], Sequence[Workload]]] = {
     "map": map_and_join,
     "lone ends": lone_ends,
     "large flow": large_flow,
+    "steps": steps,
 }

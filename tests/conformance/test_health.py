@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.clock import ManualClock
+from holdfast.job.step import StepRecord
 from holdfast.store.contract.health import Severity
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import FAILED, REACHABLE, Scene
@@ -81,3 +82,20 @@ async def test_a_happening_without_a_job_is_a_problem(
         await inspectable.query(url, f"delete from {jobs}")
         [problem] = await problems(store)
         assert "happenings without a job" in problem
+
+
+async def test_a_step_without_a_job_is_a_problem(
+    inspectable: Inspectable, clock: ManualClock
+) -> None:
+    url = await inspectable.empty()
+    async with opened(url, clock) as store:
+        scene = await Scene.on(store, clock)
+        claimed = await scene.running()
+        await store.steps.record([StepRecord(claimed.id, claimed.fence, "pay", 1, result="1")])
+        await scene.finish(claimed)
+        jobs, outcomes = await table(inspectable, url, "job", "outcome")
+        assert await problems(store) == []
+        await inspectable.query(url, f"delete from {outcomes}")
+        await inspectable.query(url, f"delete from {jobs}")
+        [problem] = await problems(store)
+        assert "steps without a job" in problem

@@ -21,6 +21,7 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, Job
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.step import Step as JobStep
 from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.failures import Failure
@@ -51,6 +52,7 @@ class Snapshot:
     lives: dict[JobId, list[What]]
     totals: Counter[What]
     timeline: Counter[What]
+    steps: dict[JobId, list[JobStep]]
     now: datetime
 
     @classmethod
@@ -79,6 +81,7 @@ class Snapshot:
             lives,
             _summed({total.what: total.jobs} for total in await store.telemetry.totals()),
             _summed(point.counts for point in await _days(store)),
+            await store.steps.load(list(jobs)),
             await store.now(),
         )
 
@@ -218,9 +221,28 @@ def check_all(seen: Snapshot, record: Record) -> None:
     line_5_attempts_and_crashes_stay_within_bounds(seen)
     line_6_every_waiting_job_has_something_that_will_wake_it(seen)
     line_12_the_tally_equals_a_recount(seen)
+    f8_at_most_one_result_is_recorded_for_each_step(seen)
+    f10_a_job_that_sleeps_has_a_timer_and_a_recorded_wait(seen)
     the_timeline_equals_the_books(seen)
     failures_count_every_accepted_error(seen, record)
     dead_jobs_are_those_that_failed(seen)
+
+
+def f8_at_most_one_result_is_recorded_for_each_step(seen: Snapshot) -> None:
+    """And only jobs that say so have steps; the fence of a step is never newer than its job's."""
+    for job, steps in seen.steps.items():
+        names = [step.name for step in steps]
+        assert len(names) == len(set(names)), job
+        assert all(step.fence <= seen.jobs[job].fence for step in steps), job
+    tied = {job.id for job in seen.jobs.values() if job.ties & Tie.STEPS}
+    assert tied == set(seen.steps), "a job is tied to its steps, and no other is"
+
+
+def f10_a_job_that_sleeps_has_a_timer_and_a_recorded_wait(seen: Snapshot) -> None:
+    for job in seen.jobs.values():
+        if job.state is JobState.SUSPENDED and (job.reason or "").startswith("sleeps"):
+            assert job.due_at is not None, job.id
+            assert job.due_at in {step.until for step in seen.steps[job.id]}, job.id
 
 
 async def line_11_when_faults_stop_the_queue_drains(store: Store, clock: ManualClock) -> None:

@@ -88,8 +88,7 @@ class FlowsModel:
         for name in sorted(again | wait):
             job = self.jobs.jobs[flow.ids[name]]
             job.tell(What.REQUEUED)
-            job.attempts = job.crashes = 0
-            job.kept_until = None
+            job.begin_anew()
             job.state = S.BLOCKED if name in wait else S.READY
             if name in again:
                 self.jobs.line_up(job)

@@ -10,8 +10,10 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
+import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -31,12 +33,14 @@ from holdfast.job.ends import (
     Released,
     Skipped,
     TimedOut,
+    WasSuspended,
     WorkerLost,
 )
 from holdfast.job.ids import JobId, WorkerId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState as S
+from holdfast.job.step import StepRecord
 from holdfast.store.contract.facts import WorkerFacts
 from holdfast.store.contract.queues import EVERY_QUEUE, QueueSettings
 from holdfast.store.contract.records import Want
@@ -50,6 +54,8 @@ from tests.properties.orders import END, QUEUES, Order, ends, orders, queues
 from tests.support.backends import Backend
 
 T = TypeVar("T")
+steps = st.sampled_from(["pay", "mail"])
+naps = st.sampled_from(["nap", "doze"])
 LEASE = 30.5
 SWEEPS = [
     "reclaim_lost",
@@ -208,6 +214,28 @@ class StoreMachine(RuleBasedStateMachine):
         """By its own worker or by a zombie: any attempt there ever was may be ended again."""
         for attempt in chosen:
             self._finish(attempt, how, heard=heard)
+
+    @rule(chosen=st.lists(attempts, min_size=1, max_size=3), names=st.lists(steps, min_size=1))
+    def record_steps(self, chosen: list[Claimed], names: list[str]) -> None:
+        """By an attempt that runs or by a zombie, once or again."""
+        records = [self._record(attempt, name) for attempt in chosen for name in names]
+        kept = self.do(self.store.steps.record(records))
+        assert kept == [self.model.record(one) for one in records]
+
+    @rule(attempt=attempts, name=naps, seconds=st.sampled_from([2, 10, 40]))
+    def sleep(self, attempt: Claimed, name: str, seconds: int) -> None:
+        """A sleep is recorded by the move that suspends its job, or not at all."""
+        nap = self._record(attempt, name, seconds=float(seconds))
+        move = decide(attempt, WasSuspended(seconds, f"sleeps {name!r}"))
+        move = msgspec.structs.replace(move, steps=(nap,))
+        [verdict] = self.do(self.store.jobs.finish([move]))
+        assert verdict.accepted == self.model.apply(move)
+        self.record.saw_end(verdict, move)
+
+    def _record(self, attempt: Claimed, name: str, **said: Any) -> StepRecord:
+        n = next(self.numbers)
+        said = said or {"result": str(n)}
+        return StepRecord(attempt.id, attempt.fence, name, n, **said)
 
     @rule(attempt=attempts, how=ends)
     def cancel_behind_the_workers_back(self, attempt: Claimed, how: str) -> None:
@@ -387,3 +415,26 @@ class StoreMachine(RuleBasedStateMachine):
             assert (job.queue, job.priority, job.ties) == (twin.queue, twin.priority, twin.ties)
             assert job.worker_id == twin.worker or job.ended
             assert seen.lives.get(job.id, []) == [what for what, _ in twin.life]
+        self._steps_are_those_of_the_model(seen)
+
+    def _steps_are_those_of_the_model(self, seen: Snapshot) -> None:
+        """F8: at most one result is recorded for each step, and none by an old fence."""
+        recorded = {
+            job.id: {
+                name: (one.n, one.fence, one.result, job.waits.get(name))
+                for name, one in job.steps.items()
+            }
+            for job in self.model.jobs.values()
+            if job.steps
+        }
+        began = self.clock.now - timedelta(seconds=self.model.now)
+        assert recorded == {
+            job: {
+                one.name: (
+                    *(one.n, one.fence, one.result_json),
+                    None if one.until is None else (one.until - began).total_seconds(),
+                )
+                for one in some
+            }
+            for job, some in seen.steps.items()
+        }

@@ -16,6 +16,8 @@ from holdfast.job.outcome import Transition
 from holdfast.job.policy import Policy
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, WAITING, JobState
+from holdfast.job.step import StepRecord
+from holdfast.job.ties import Tie
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE
 
@@ -43,9 +45,17 @@ class ModelJob:
     ties: int = 0
     is_node: bool = False
     """It belongs to a flow, which alone keeps it, removes it or lets it run again."""
+    steps: dict[str, StepRecord] = field(default_factory=dict)
+    waits: dict[str, float] = field(default_factory=dict)
     edited: bool = False
     life: list[tuple[What, bool]] = field(default_factory=list)
     """What happened, and whether it was an error."""
+
+    def begin_anew(self) -> None:
+        """Without attempts, crashes and steps."""
+        self.attempts = self.crashes = 0
+        self.steps, self.waits, self.ties = {}, {}, self.ties & ~int(Tie.STEPS)
+        self.kept_until = None
 
     def tell(self, what: What, *, error: bool = False) -> None:
         """The newest errors are kept; of the others the first and the newest."""
@@ -122,6 +132,8 @@ class Model:
             return False
         if only_if_lost and self.alive(job.worker):
             return False
+        for one in move.steps:
+            self.record(one)
         job.attempts += move.spend
         job.crashes += move.crash
         job.fence += move.bump
@@ -129,6 +141,20 @@ class Model:
             until = self.now + max(move.cool, 0.3)
             self.cooling[job.queue] = max(self.cooling.get(job.queue, until), until)
         self._settle(job, move)
+        return True
+
+    def record(self, record: StepRecord) -> bool:
+        """Of one attempt the first record of a name stands, of several the newest attempt's."""
+        job = self.jobs.get(record.id)
+        if job is None or (job.state, job.fence) != (S.RUNNING, record.fence):
+            return False
+        known = job.steps.get(record.name)
+        if known is None or known.fence < record.fence:
+            job.steps[record.name] = record
+            job.waits.pop(record.name, None)
+            if record.seconds is not None:
+                job.waits[record.name] = self.now + record.seconds
+        job.ties |= Tie.STEPS
         return True
 
     def _settle(self, job: ModelJob, move: Transition) -> None:
@@ -183,6 +209,8 @@ class Model:
             return False
         job.tell(What.RESUMED)
         self.line_up(job)
+        job.waits = {name: min(until, self.now) for name, until in job.waits.items()}
+        self.line_up(job)
         return True
 
     def request_cancel(self, id_: JobId) -> bool:
@@ -201,8 +229,8 @@ class Model:
         if self._holder(job.key) is not None:
             return False
         job.tell(What.REQUEUED)
-        job.attempts = job.crashes = 0
-        job.deadline = job.kept_until = None
+        job.begin_anew()
+        job.deadline = None
         self.line_up(job)
         if job.key is not None:
             self.holders[job.key] = id_

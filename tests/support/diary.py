@@ -20,7 +20,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `what`: `ready`, `left` (a worker) · `claimed` · `started`, `returned` (a
     handler) · `finish`, `reclaim`, `progress` (a verdict) · `acknowledged`,
-    `error` (an enqueue) · `event` (a warning or worse; `text` is its name).
+    `error` (an enqueue) · `called`, `recorded` (a step; `text` is its number) ·
+    `event` (a warning or worse; `text` is its name).
     """
 
     what: str

@@ -75,6 +75,28 @@ async def brief(ctx: Context, milliseconds: float) -> None:
         await asyncio.sleep(milliseconds / 1_000)
 
 
+STEPS = 10
+
+
+@app.task(retry=SOON, max_crashes=1_000)
+async def stepwise(ctx: Context) -> list[int]:
+    """Ten steps with a sleep in the middle. The diary has each call of a function, and when its
+    record was acknowledged."""
+
+    async def called(n: int) -> int:
+        diary().note("called", job=ctx.job.id, fence=ctx.fence, text=str(n))
+        await asyncio.sleep(0.005)
+        return n
+
+    found = []
+    for n in range(STEPS):
+        if n == STEPS // 2:
+            await ctx.sleep("halfway", seconds=1)
+        found.append(await ctx.step(f"step {n}", called, n))
+        diary().note("recorded", job=ctx.job.id, fence=ctx.fence, text=str(n))
+    return found
+
+
 @app.task(retry=SOON, max_crashes=1_000, keep_result=False)
 def brief_sync(ctx: Context, milliseconds: float) -> None:
     """Waits a moment in a thread."""

@@ -114,6 +114,14 @@ SAID = {
         "acme: fired, succeeded",
         "globex: fired, succeeded",
     ],
+    "steps.py": [
+        "order 7 is charged",
+        "order 7 is shipped, paid by ch_7",
+        "parcel 7",
+        "recorded: pay",
+        "recorded: cooling off",
+        "recorded: ship",
+    ],
     "script.py": [
         "contents of rows.csv",
         "checksum 0a8bf4a1",

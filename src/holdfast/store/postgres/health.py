@@ -43,7 +43,7 @@ class PostgresHealth:
     async def _places(self) -> list[Finding]:
         """A job belongs in exactly one place. The oldest and the newest bodies are checked."""
         found = await self._connections.fetch("health/check_places", BODIES_SAMPLED)
-        [(checked, nowhere, twice, bodiless, lifeless)] = found
+        [(checked, nowhere, twice, bodiless, lifeless, jobless)] = found
         return [
             _judge(
                 "jobs without a place",
@@ -66,6 +66,12 @@ class PostgresHealth:
             _judge(
                 "happenings without a job",
                 lifeless,
+                "among the oldest and newest",
+                "something other than holdfast removed the jobs; remove these rows too",
+            ),
+            _judge(
+                "steps without a job",
+                jobless,
                 "among the oldest and newest",
                 "something other than holdfast removed the jobs; remove these rows too",
             ),

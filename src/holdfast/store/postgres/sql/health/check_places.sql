@@ -19,11 +19,18 @@ lived as materialized (
     (select job_id from {{schema}}.happening order by job_id limit $1::int)
     union
     (select job_id from {{schema}}.happening order by job_id desc limit $1::int)
+),
+stepped as materialized (
+    (select job_id from {{schema}}.step order by job_id limit $1::int)
+    union
+    (select job_id from {{schema}}.step order by job_id desc limit $1::int)
 )
 select count(*)::int, (count(*) filter (where places = 0))::int,
     (count(*) filter (where places > 1))::int,
     (select count(*)::int from placed
      where not exists (select from {{schema}}.job where job.id = placed.job_id)),
     (select count(*)::int from lived
-     where not exists (select from {{schema}}.job where job.id = lived.job_id))
+     where not exists (select from {{schema}}.job where job.id = lived.job_id)),
+    (select count(*)::int from stepped
+     where not exists (select from {{schema}}.job where job.id = stepped.job_id))
 from counted

@@ -47,6 +47,17 @@ from looked
 where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
 limit :shown
 
+-- name: stray step
+with looked as (
+    select job_id from (select job_id from holdfast_step order by job_id limit :looked)
+    union
+    select job_id from (select job_id from holdfast_step order by job_id desc limit :looked)
+)
+select job_id
+from looked
+where not exists (select 1 from holdfast_job as j where j.id = looked.job_id)
+limit :shown
+
 -- name: no worker
 select l.job_id
 from holdfast_lease as l
