@@ -165,7 +165,7 @@ CREATE TABLE holdfast_gate (
     total integer not null,
     won integer not null default 0,
     lost integer not null default 0,
-    is_bad integer not null default 0, -- an edge was lost to a failure
+    is_bad integer not null default 0, -- an edge was lost to a bad end
     losers text not null,
     primary key (job_id, n)
 ) without rowid;
@@ -269,7 +269,7 @@ CREATE TABLE holdfast_node (
     flow_id text not null,
     name text not null,
     is_sink integer not null,
-    is_bad integer not null default 0, -- it was skipped because another node failed or expired
+    is_bad integer not null default 0, -- skipped because another failed, expired or was cancelled
     delay real,
     inputs text
 ) without rowid;

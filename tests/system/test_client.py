@@ -106,10 +106,10 @@ async def test_a_cancel_that_races_with_a_hand_back_ends_the_job(
     jobs = scene.store.jobs
     request_cancel = jobs.request_cancel
 
-    async def handed_back_meanwhile(ids, by):  # type: ignore[no-untyped-def]
+    async def handed_back_meanwhile(ids, *more):  # type: ignore[no-untyped-def]
         monkeypatch.setattr(jobs, "request_cancel", request_cancel)
         await scene.finish(claimed, HandedBack())
-        return await request_cancel(ids, by)
+        return await request_cancel(ids, *more)
 
     monkeypatch.setattr(jobs, "request_cancel", handed_back_meanwhile)
     assert await client.cancel(claimed.id) is JobState.CANCELLED

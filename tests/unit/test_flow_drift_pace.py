@@ -8,7 +8,7 @@ from typing import cast
 
 from holdfast.background.options import ReconcileOptions
 from holdfast.events import Events
-from holdfast.flow.model import FlowId, FlowInfo, FlowState
+from holdfast.flow.model import FLOW_LIVE, FlowId, FlowInfo, FlowState
 from holdfast.reconcile.flow_drift import FLOWS_AT_ONCE, NODES_A_SWEEP, FlowDriftReconciler
 from holdfast.store.contract.flows import FlowFilter, FlowPage
 from holdfast.store.contract.store import Store
@@ -24,6 +24,8 @@ class Flows:
         self.looked_at: list[str] = []
 
     async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
+        if not which.states & FLOW_LIVE:
+            return FlowPage((), None)
         first = 0 if cursor is None else int(cursor)
         some = tuple(map(_flow, range(first, min(LIVE, first + limit))))
         return FlowPage(some, str(first + limit) if first + limit < LIVE else None)
