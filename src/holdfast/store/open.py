@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock, SystemClock
@@ -18,6 +19,13 @@ VALKEY = frozenset(
     name + tail for name in ("valkey", "redis", "valkeys", "rediss") for tail in ("", "+sentinel")
 )
 
+PORTS = (
+    "an address such as postgres://user:password@host:5432/name, in which the signs / ? # @ of a "
+    "password are written %2F %3F %23 %40"
+)
+_PORT = re.compile(r":([^:\]]+)\Z")
+"""What stands behind the colon of a host; an address in brackets has colons of its own."""
+
 KNOWN = VALKEY | {"sqlite", "postgres", "postgresql"}
 
 
@@ -28,6 +36,18 @@ def check_url(url: object) -> None:
     scheme = url.partition("://")[0]
     if scheme not in KNOWN:
         raise BadOption("store URL", f"one of {SCHEMES}{_advice(url, scheme)}", _shown(url))
+    if scheme != "sqlite" and not _is_address(url.partition("://")[2]):
+        raise BadOption("store URL", PORTS, _shown(url))
+
+
+def _is_address(rest: str) -> bool:
+    """Whether every port is a number, and no `@` stands behind the hosts. Otherwise a sign in the
+    password has cut the URL short: a driver would take the password for a port, and say so."""
+    hosts = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in rest[len(hosts) :].partition("?")[0]:
+        return False
+    ports = (_PORT.search(host) for host in hosts.rpartition("@")[2].split(","))
+    return all(port is None or (port[1].isascii() and port[1].isdigit()) for port in ports)
 
 
 def open_store(
