@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from holdfast import errors
 from holdfast.errors import HoldfastError
+from holdfast.job.checks import known_job_id
 
 BRANCH = re.compile(r"^    ((?:│   |    )*)[├└]── (\w+)", re.MULTILINE)
 
@@ -37,3 +40,23 @@ def declared() -> dict[str, str]:
 def test_the_drawing_shows_every_error_under_its_base() -> None:
     assert declared()
     assert drawn() == declared()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.UnknownOperation("x" * 100_000),
+        errors.UnknownFailure("x" * 100_000),
+        errors.UnknownSchedule("x" * 100_000),
+        errors.UnknownWorker("x" * 100_000, []),
+        errors.UnknownTask("x" * 100_000, []),
+    ],
+)
+def test_an_error_repeats_no_more_of_a_name_than_a_person_reads(error: HoldfastError) -> None:
+    assert len(str(error)) < 1_000
+
+
+def test_a_long_text_that_is_no_id_is_cut_in_the_error() -> None:
+    with pytest.raises(errors.UnknownJob) as caught:
+        known_job_id("x" * 100_000)
+    assert len(str(caught.value)) < 1_000

@@ -11,13 +11,13 @@ class BadOption(HoldfastError):
     """An option, name or setting outside its range."""
 
     def __init__(self, option: str, expected: str, got: object) -> None:
-        super().__init__(f"{option} must be {expected}, got {_shown(got)}")
+        super().__init__(f"{option} must be {expected}, got {shown(got)}")
         self.option = option
         self.expected = expected
         self.got = got
 
 
-def _shown(got: object) -> str:
+def shown(got: object) -> str:
     """The value in at most 500 characters. This never raises, although `repr` may: a number may be
     too long to be written, and a class of the user may break in its own `__repr__`."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors.base import HoldfastError
+from holdfast.errors.base import HoldfastError, shown
 
 
 class UnknownTask(HoldfastError):
@@ -10,7 +10,7 @@ class UnknownTask(HoldfastError):
 
     def __init__(self, name: str, known: list[str]) -> None:
         listed = ", ".join(sorted(known)) or "none"
-        super().__init__(f"no task is registered as {name!r}; registered here: {listed}")
+        super().__init__(f"no task is registered as {shown(name)}; registered here: {listed}")
         self.name = name
 
 
@@ -29,8 +29,8 @@ class UnknownSchedule(HoldfastError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"no schedule {name!r}: see 'holdfast schedules list'; one declared in code is there "
-            "once a worker of that code has started"
+            f"no schedule {shown(name)}: see 'holdfast schedules list'; one declared in code is "
+            "there once a worker of that code has started"
         )
         self.name = name
 
@@ -41,7 +41,7 @@ class UnknownWorker(HoldfastError):
     def __init__(self, worker: str, known: list[str]) -> None:
         listed = ", ".join(known) or "none"
         super().__init__(
-            f"no worker has the id or the name {worker!r}; registered: {listed}; "
+            f"no worker has the id or the name {shown(worker)}; registered: {listed}; "
             "see 'holdfast workers list'"
         )
         self.worker = worker
@@ -52,8 +52,8 @@ class UnknownOperation(HoldfastError):
 
     def __init__(self, operation_id: str) -> None:
         super().__init__(
-            f"no operation {operation_id!r}: see 'holdfast operations list'; one that ended a week "
-            "ago is removed"
+            f"no operation {shown(operation_id)}: see 'holdfast operations list'; one that ended a "
+            "week ago is removed"
         )
         self.operation_id = operation_id
 
@@ -63,8 +63,8 @@ class UnknownFailure(HoldfastError):
 
     def __init__(self, fingerprint: str) -> None:
         super().__init__(
-            f"no failure {fingerprint!r}: see 'holdfast failures list --muted'; one that was not "
-            "seen for 90 days is removed"
+            f"no failure {shown(fingerprint)}: see 'holdfast failures list --muted'; one that was "
+            "not seen for 90 days is removed"
         )
         self.fingerprint = fingerprint
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from holdfast.errors import BadOption, UnknownJob
+from holdfast.errors.base import shown
 from holdfast.job.ids import JobId
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -182,7 +183,7 @@ def known_job_id(job_id: object) -> JobId:
     except BadOption:
         if not isinstance(job_id, str):
             raise
-        raise UnknownJob(repr(job_id), "the id of a job is a UUID") from None
+        raise UnknownJob(shown(job_id), "the id of a job is a UUID") from None
 
 
 def check_priority(priority: object) -> None:
