@@ -142,6 +142,17 @@ async def test_a_queue_that_lags_is_worth_a_warning(clock: ManualClock) -> None:
         assert "has waited 600 s" in finding.saw
 
 
+async def test_only_a_live_worker_is_said_to_take_over(clock: ManualClock) -> None:
+    async with opened("sqlite://", clock) as store:
+        scene = await Scene.on(store, clock)
+        await scene.hire(lease=-5.0, name="lost")
+        [beside] = await findings(scene, "workers")
+        assert beside.advice == "a live worker takes its jobs over within seconds"
+        await store.workers.deregister(scene.worker)
+        [alone] = await findings(scene, "workers")
+        assert alone.advice.startswith("start a worker")
+
+
 async def test_a_worker_that_lapsed_with_jobs_is_a_problem_after_a_while(
     clock: ManualClock,
 ) -> None:

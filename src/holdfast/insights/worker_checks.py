@@ -42,7 +42,7 @@ def check_workers(workforce: Workforce) -> Iterator[Diagnosis]:
         yield _no_worker(workforce)
     for worker in workforce.workers:
         if not worker.alive:
-            yield _lapsed(worker)
+            yield _lapsed(worker, is_soon_swept=bool(alive))
         elif worker.facts.stuck:
             yield _stuck(worker)
     if len(workforce.versions) > 1:
@@ -62,16 +62,17 @@ def _no_worker(workforce: Workforce) -> Diagnosis:
     return Diagnosis("workers", OK, "no worker is alive, and nothing waits for one")
 
 
-def _lapsed(worker: WorkerInfo) -> Diagnosis:
+def _lapsed(worker: WorkerInfo, *, is_soon_swept: bool) -> Diagnosis:
+    """Only a live worker takes over what a lapsed one holds."""
     since = -(worker.expires_in or 0.0)
     saw = f"worker {worker.name} lapsed {since:.0f} s ago"
     if worker.running:
         saw += f" and still holds {worker.running} running"
-    if since < OVERDUE_SECONDS:
+    if since < OVERDUE_SECONDS and is_soon_swept:
         return Diagnosis(
             "workers", WARNING, saw, "a live worker takes its jobs over within seconds"
         )
-    severity = PROBLEM if worker.running else WARNING
+    severity = PROBLEM if worker.running and since >= OVERDUE_SECONDS else WARNING
     advice = "start a worker: it takes the jobs over and removes this one from the list"
     return Diagnosis("workers", severity, saw, advice, (START_WORKER,))
 
