@@ -44,8 +44,7 @@ WRITTEN_CHECK_SECONDS = 0.005
 
 
 class Admission:
-    """Takes what the fetcher claimed, and passes on to the runner what may begin.
-    `put_off_until` is when the last suspect that was put off is due again, once that is written."""
+    """Takes what the fetcher claimed, and passes on to the runner what may begin."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Admission:
         self._answers = answers
         self._loop = asyncio.get_running_loop()
         self._apart: set[asyncio.Task[None]] = set()
-        self.put_off_until = 0.0
+        self._put_off_until = 0.0
         self._longest_put_off = 0.0
 
     def receive(self, claimed: Sequence[Claimed]) -> None:
@@ -129,8 +128,14 @@ class Admission:
     def all_is_written(self) -> None:
         """The store counts the wait of a suspect from the write, not from the decision."""
         if self._longest_put_off:
-            self.put_off_until = self._loop.time() + self._longest_put_off
+            due = self._loop.time() + self._longest_put_off
+            self._put_off_until = max(self._put_off_until, due)
             self._longest_put_off = 0.0
+
+    @property
+    def has_put_off(self) -> bool:
+        """Whether a suspect that was put off here may still have to wait for its time."""
+        return self._longest_put_off > 0 or self._loop.time() <= self._put_off_until
 
     def _begin(self, admitted: Admitted) -> None:
         self._permits.reads_ahead = not admitted.careful

@@ -41,7 +41,8 @@ async def drained(pipeline: Pipeline) -> int:
 
     Promoting and counting are two statements. A job that another worker runs at the first may be
     due again at the second, if it failed without a wait, and neither sees it. Both are believed
-    only if the books say that no job was put back meanwhile.
+    only if the books say that no job was put back meanwhile. For the same reason a job that this
+    worker put off must have been due before the promotion.
     """
     store, outage = pipeline.setup.store, pipeline.setup.outage
     tasks = tuple(pipeline.setup.registry)
@@ -52,12 +53,13 @@ async def drained(pipeline: Pipeline) -> int:
             pipeline.admission.all_is_written()
             try:
                 put_back = await _put_back(pipeline, tasks)
+                waits = pipeline.admission.has_put_off
                 promoted = (await store.jobs.promote_due(PROMOTION_BATCH)).count
                 await pipeline.look_for_queues()
-                nothing_left = not promoted and await _done(
-                    pipeline, store, pipeline.permits.slots, tasks
+                work_left = (
+                    waits or promoted or await _work_left(store, pipeline.permits.slots, tasks)
                 )
-                if nothing_left and await _put_back(pipeline, tasks) == put_back:
+                if not work_left and await _put_back(pipeline, tasks) == put_back:
                     break
             except (StoreUnavailable, StoreRefuses) as error:
                 outage.failed("promote_due", error)
@@ -93,13 +95,6 @@ async def _put_back(pipeline: Pipeline, tasks: tuple[str, ...]) -> int:
         for total in await pipeline.setup.store.telemetry.totals()
         if total.what in PUTS_BACK and total.queue in pipeline.permits.slots and total.task in tasks
     )
-
-
-async def _done(
-    pipeline: Pipeline, store: Store, served: Collection[str], tasks: tuple[str, ...]
-) -> bool:
-    put_off = asyncio.get_running_loop().time() <= pipeline.admission.put_off_until
-    return not put_off and not await _work_left(store, served, tasks)
 
 
 async def _work_left(store: Store, served: Collection[str], tasks: tuple[str, ...]) -> bool:
