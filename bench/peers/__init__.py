@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.measure import Contender, Sample
 from bench.peers.once import measured_once
-from bench.peers.roster import FLOWS, PEERS, Peer
+from bench.peers.roster import FLOWS, PEERS, STEPS, Peer
 
 if TYPE_CHECKING:
     from bench.places import Place
@@ -26,13 +26,13 @@ def contenders(
     place: Place, workload: str, names: Collection[str] | None = None
 ) -> list[Contender]:
     """The peers that run on this store; without `names`, those that were fastest at something, or
-    all that have flows."""
-    with_flows = workload in FLOWS
+    all that have flows or steps."""
+    special = workload in FLOWS | STEPS
     return [
         _contender(peer, place, workload)
         for peer in PEERS
-        if peer.store == place.name and (peer.flows or not with_flows)
-        if (peer.fastest or with_flows if names is None else peer.name in names)
+        if peer.store == place.name and peer.meets(workload)
+        if (peer.fastest or special if names is None else peer.name in names)
     ]
 
 

@@ -12,13 +12,15 @@ REDIS = "redis==8.1.0"
 UVLOOP = "uvloop==0.23.0"
 
 FLOWS = frozenset({"flow groups", "flow pipelines"})
+STEPS = frozenset({"ten steps", "one step", "steps in sequence"})
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Slow ones drain fewer jobs: their rate does not depend on the number, and nobody waits for
     them. `fastest`: the ones Holdfast wants to be ahead of. `flows`: it has groups with a callback
-    and pipelines, which a second script measures. `python`: the oldest it runs on."""
+    and pipelines, which a second script measures; `steps`: it records steps, measured by another.
+    `python`: the oldest it runs on."""
 
     name: str
     store: str
@@ -27,6 +29,7 @@ class Peer:
     jobs: int = 20_000
     fastest: bool = False
     flows: bool = False
+    steps: bool = False
     python: tuple[int, int] = (3, 11)
 
     @property
@@ -35,7 +38,12 @@ class Peer:
 
     def module(self, workload: str) -> str:
         """The script that measures it."""
-        return f"bench.peers.scripts.{self.name}{'_flows' if workload in FLOWS else ''}"
+        kind = "_flows" if workload in FLOWS else "_steps" if workload in STEPS else ""
+        return f"bench.peers.scripts.{self.name}{kind}"
+
+    def meets(self, workload: str) -> bool:
+        """Whether it can do what the workload asks for."""
+        return (self.flows or workload not in FLOWS) and (self.steps or workload not in STEPS)
 
 
 PEERS: Sequence[Peer] = (
@@ -51,7 +59,7 @@ PEERS: Sequence[Peer] = (
         (UVLOOP, PSYCOPG),
         jobs=6_000,
     ),
-    Peer("dbos", "postgres", "dbos==3.3.0", (PSYCOPG,), jobs=4_000),
+    Peer("dbos", "postgres", "dbos==3.3.0", (PSYCOPG,), jobs=4_000, steps=True),
     Peer("huey", "valkey", "huey==3.5.4", (REDIS, HIREDIS), fastest=True),
     Peer("dramatiq", "valkey", "dramatiq[redis]==2.2.1", (HIREDIS,), fastest=True, flows=True),
     Peer("rq", "valkey", "rq==2.12.0", (HIREDIS,), jobs=3_000, fastest=True),

@@ -222,6 +222,17 @@ class StoreMachine(RuleBasedStateMachine):
         kept = self.do(self.store.steps.record(records))
         assert kept == [self.model.record(one) for one in records]
 
+    @rule(target=attempts, worker=workers, name=steps)
+    def a_zombie_records(self, worker: WorkerId, name: str) -> Any:
+        """Jobs are handed back and claimed again; then both of their attempts record a step."""
+        self.heartbeat(worker, [], caught_up=True)
+        zombies = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
+        for attempt in zombies:
+            self._finish(attempt, "hand back", heard=False)
+        own = [attempt for queue in QUEUES for attempt in self._claim(worker, queue, 2)]
+        self.record_steps([*zombies, *own], [name])
+        return multiple(*zombies, *own)
+
     @rule(attempt=attempts, name=naps, seconds=st.sampled_from([2, 10, 40]))
     def sleep(self, attempt: Claimed, name: str, seconds: int) -> None:
         """A sleep is recorded by the move that suspends its job, or not at all."""

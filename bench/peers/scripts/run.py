@@ -18,17 +18,19 @@ from typing import Any
 
 from bench.peers.scripts.flow_peer import FlowPeer
 from bench.peers.scripts.peer import Peer, peer_in
+from bench.peers.scripts.step_peer import StepPeer
 from bench.peers.scripts.workers import until_finished, workers_of
 
 SINGLES, WARMING, BULK = 2_000, 20, 20_000
 SAMPLES, GAP, SETTLING = 200, 0.02, 1.5
 GROUPS, GROUP, PIPELINES, PIPELINE = 50, 101, 500, 10
+TEN_STEPS, ONE_STEP, IN_SEQUENCE = 300, 1_500, 1_500
 
 Sample = dict[str, float]
 Start = Callable[[Sequence[int]], Awaitable[None]]
 
 
-async def measured(peer: Peer, workload: str, jobs: int) -> Sample:
+async def measured(peer: Peer, workload: str, jobs: int) -> Sample:  # noqa: C901 - one arm each
     await peer.prepare()
     await peer.open()
     try:
@@ -47,6 +49,12 @@ async def measured(peer: Peer, workload: str, jobs: int) -> Sample:
                 return await whole(peer, peer.start_group, GROUPS, GROUP)
             case "flow pipelines" if isinstance(peer, FlowPeer):
                 return await whole(peer, peer.start_pipeline, PIPELINES, PIPELINE)
+            case "ten steps" if isinstance(peer, StepPeer):
+                return await with_steps(peer, TEN_STEPS, 10)
+            case "one step" if isinstance(peer, StepPeer):
+                return await with_steps(peer, ONE_STEP, 1)
+            case "steps in sequence" if isinstance(peer, StepPeer):
+                return await with_steps(peer, 1, IN_SEQUENCE)
             case _:
                 raise ValueError(f"no peer is measured by the workload {workload!r}")
     finally:
@@ -80,6 +88,18 @@ async def drained(peer: Peer, jobs: int, *, workers: int) -> Sample:
         ended = time.monotonic()
         began = min(started.marks.read().values())
     return {"rate": jobs / (ended - began), "tail_ms": 1000 * (ended - handled)}
+
+
+async def with_steps(peer: StepPeer, jobs: int, steps: int) -> Sample:
+    """Steps a second, from the first handler's call until the store shows every job finished."""
+    await peer.enqueue_steps(range(jobs), steps)
+    await peer.settle()
+    with workers_of(peer) as started:
+        await started.have_run(jobs)
+        await until_finished(lambda: peer.has_finished(jobs))
+        ended = time.monotonic()
+        began = min(started.marks.read().values())
+    return {"rate": jobs * steps / (ended - began)}
 
 
 async def picked_up(peer: Peer) -> Sample:

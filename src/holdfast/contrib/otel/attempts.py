@@ -22,7 +22,7 @@ from holdfast.contrib.otel import names
 from holdfast.contrib.otel.instruments import Instruments, Operation
 from holdfast.errors import ChildRaised
 from holdfast.handlers.registry import Handler
-from holdfast.job.ends import Cancel, Snooze, Suspend, Throttled
+from holdfast.job.ends import Cancel, Snooze, Suspend, Suspending, Throttled
 from holdfast.job.redaction import BY_NAME, Redactor, redact
 from holdfast.logs.formats import add_fields
 from holdfast.schedule.plan_job import SCHEDULE
@@ -31,6 +31,7 @@ WISHES: dict[type[BaseException], str] = {
     Snooze: "snoozed",
     Throttled: "throttled",
     Suspend: "suspended",
+    Suspending: "suspended",
     Cancel: "cancelled",
 }
 """What a handler raises to end its attempt in a way that is no error."""

@@ -24,6 +24,8 @@ class Finishing(Protocol):
         A running job that somebody's open transaction has locked, as `Joining.within` allows, may
         be refused where it is: running, with the fence that was given. Its move may be asked again.
 
+        The records in `steps` are written in the same step, if the fence of the move holds.
+
         To an ended state: an outcome row, kept for `keep_for` or as the queue's tuning
         overrides. To scheduled: due after `delay`. To ready: at its old position in line.
         To suspended: woken after `delay`, or only by `resume`. Every move but a success

@@ -22,7 +22,8 @@ class Operating(Protocol):
         ...
 
     async def resume(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
-        """Make suspended jobs ready now; returns those that were suspended."""
+        """Make suspended jobs ready now; returns those that were suspended. Whatever they slept
+        for is over: the waits among their steps end now."""
         ...
 
     async def request_cancel(
@@ -34,7 +35,7 @@ class Operating(Protocol):
 
     async def requeue(self, ids: Sequence[JobId], by: str | None = None) -> list[JobId]:
         """Make ended jobs ready again: attempts and crashes back to none, error history
-        and fence kept, deadline dropped, outcome removed. A job whose unique key another
+        and fence kept, deadline dropped, outcome and steps removed. A job whose unique key another
         holder has by now stays as it is, and so does a job whose key is in doubt because an open
         transaction has taken it; within such a transaction `KeyHeld` is raised. Of several ended
         jobs with one key the first that is named gets it. Returns those requeued."""
