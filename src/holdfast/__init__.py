@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         BadImport,
         BadOption,
         BadResult,
+        BadSignal,
         BadTask,
         ChildRaised,
         FenceTableMissing,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         SchemaOutdated,
         SchemaTampered,
         SchemaTooNew,
+        SignalsFull,
         SlotsLost,
         StepFailed,
         StepRefused,
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
         UnknownTask,
         UnknownWorker,
         Unreadable,
+        WaitTimedOut,
         WorkerFrozen,
         WorkerStalled,
         WrongLoop,
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from holdfast.job.record import Job
     from holdfast.job.retry import Retry
     from holdfast.job.secret import Secret
+    from holdfast.job.signal import Sent
     from holdfast.job.state import JobState
     from holdfast.job.unique import UniqueBy
     from holdfast.resources import Depends, Shared
@@ -129,6 +133,7 @@ __all__ = [
     "BadImport",
     "BadOption",
     "BadResult",
+    "BadSignal",
     "BadTask",
     "BulkReport",
     "Cancel",
@@ -199,7 +204,9 @@ __all__ = [
     "SchemaTampered",
     "SchemaTooNew",
     "Secret",
+    "Sent",
     "Shared",
+    "SignalsFull",
     "Skip",
     "SlotsLost",
     "Snooze",
@@ -225,6 +232,7 @@ __all__ = [
     "UnknownTask",
     "UnknownWorker",
     "Unreadable",
+    "WaitTimedOut",
     "Who",
     "WorkerFrozen",
     "WorkerStalled",
@@ -261,6 +269,7 @@ _HOMES = {
     "holdfast.job.record": ("Job",),
     "holdfast.job.retry": ("Retry",),
     "holdfast.job.secret": ("Secret",),
+    "holdfast.job.signal": ("Sent",),
     "holdfast.job.state": ("JobState",),
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),

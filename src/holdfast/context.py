@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, MutableMapp
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 import msgspec
 
@@ -40,11 +40,12 @@ from holdfast.job.ties import Tie
 
 if TYPE_CHECKING:
     from holdfast.steps.calling import Stepper, SyncStepper
-    from holdfast.steps.running import StepRunner
+    from holdfast.steps.signals import SignalRunner
 
 logger = logging.getLogger("holdfast.handler")
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)
+V = TypeVar("V")
 
 
 StopReason = Literal["cancel", "timeout", "deadline", "hand_back", "lost"]
@@ -208,7 +209,7 @@ class Context:
         self._job: CurrentJob | None = None
         self._log: JobLog | None = None
         self._flow: GrowsFlow | None = None
-        self._runner: StepRunner | None = None
+        self._runner: SignalRunner | None = None
         self._step: Stepper | None = None
         self._step_sync: SyncStepper | None = None
 
@@ -338,12 +339,49 @@ class Context:
         runner = self._steps(on_loop=False)
         run_without_loop(runner.sleep(runner.named(name), _duration(seconds, minutes, hours, days)))
 
-    def _steps(self, *, on_loop: bool) -> StepRunner:
+    @overload
+    def signal(
+        self, name: str, kind: type[V], *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, V]: ...
+    @overload
+    def signal(
+        self, name: str, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, Any]: ...
+    def signal(
+        self, name: str, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Wait for a signal without a slot: `await ctx.signal("paid", Payment, timeout=…)`. Gives
+        the value that was sent, as the type says.
+
+        A signal that came before is taken at once. Otherwise the handler is left here by a
+        `BaseException`, and called again when the signal has come; no attempt is spent. The value
+        is recorded, so that a later attempt gets it again. Raises `WaitTimedOut` if no signal comes
+        within the timeout, and `BadSignal` if its value does not fit the type."""
+        runner = self._steps(on_loop=True)
+        return runner.signal(runner.named(name), name, kind, _timeout(timeout))
+
+    @overload
+    def signal_sync(
+        self, name: str, kind: type[V], *, timeout: float | timedelta | None = None
+    ) -> V: ...
+    @overload
+    def signal_sync(
+        self, name: str, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Any: ...
+    def signal_sync(
+        self, name: str, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Any:
+        """`signal` for plain functions, in a thread or a process."""
+        runner = self._steps(on_loop=False)
+        return run_without_loop(runner.signal(runner.named(name), name, kind, _timeout(timeout)))
+
+    def _steps(self, *, on_loop: bool) -> SignalRunner:
         """A handler has one runner: it is a coroutine, or a plain function."""
         if self._runner is None:
-            from holdfast.steps.running import InThread, OnLoop, StepRunner  # as above
+            from holdfast.steps.running import InThread, OnLoop  # as above
+            from holdfast.steps.signals import SignalRunner
 
-            self._runner = StepRunner(self._claimed, OnLoop(self) if on_loop else InThread(self))
+            self._runner = SignalRunner(self._claimed, OnLoop(self) if on_loop else InThread(self))
         return self._runner
 
     async def finish_within(self, connection: object, result: object = None) -> None:
@@ -483,6 +521,10 @@ def _duration(seconds: float | timedelta, minutes: float, hours: float, days: fl
         if value:
             found += size * checks.seconds(name, value)
     return checks.seconds("the time to sleep", found)
+
+
+def _timeout(timeout: float | timedelta | None) -> float | None:
+    return None if timeout is None else checks.wait("timeout", timeout)
 
 
 def _progress(fraction: float | None, message: str | None, checkpoint: object) -> ReportProgress:

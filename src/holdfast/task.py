@@ -34,13 +34,14 @@ from holdfast.config import LEAST_MAX_PAYLOAD, Settings
 from holdfast.enqueue.bulk import Calls, write_all, write_all_sync
 from holdfast.enqueue.maker import JobMaker
 from holdfast.enqueue.options import EnqueueOptions, JobOptions, Seconds
-from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge
+from holdfast.errors import BadArguments, BadOption, BadTask, PayloadTooLarge, Refused
 from holdfast.handlers.eager import EagerJobs
 from holdfast.handlers.registry import Handler
 from holdfast.hooks import Enqueue, Hooks
 from holdfast.job.checks import known_job_id
 from holdfast.job.ids import JobId
 from holdfast.job.record import Inserted, Job, NewJob
+from holdfast.job.signal import Sent
 from holdfast.job.state import JobState
 
 if TYPE_CHECKING:
@@ -162,6 +163,12 @@ class JobHandle(Generic[R]):
             return ran.state
         return await self._task.client.cancel(self.id)
 
+    async def signal(self, name: str, value: Any = None, *, key: str | None = None) -> Sent:
+        """Send a signal to the job: see `client.signals.send`."""
+        if (ran := self._ran) is not None:
+            raise _ended_at_once(ran)
+        return await self._task.client.signals.send(self.id, name, value, key=key)
+
     def result_sync(self, timeout: Seconds | None = None) -> R:
         """`result` for programs without an event loop."""
         ran, sync = self._ran, self._task.app.sync
@@ -183,6 +190,12 @@ class JobHandle(Generic[R]):
             return ran.state
         return self._task.app.sync.cancel(self.id)
 
+    def signal_sync(self, name: str, value: Any = None, *, key: str | None = None) -> Sent:
+        """`signal` for programs without an event loop."""
+        if (ran := self._ran) is not None:
+            raise _ended_at_once(ran)
+        return self._task.app.sync.signals.send(self.id, name, value, key=key)
+
     @property
     def _ran(self) -> Job | None:
         """The job, if it ran where it was enqueued (`holdfast.worker.eager`)."""
@@ -193,6 +206,10 @@ def _result_at_once(ran: Job) -> str | None:
     from holdfast.client.results import result_at_once
 
     return result_at_once(ran)
+
+
+def _ended_at_once(ran: Job) -> Refused:
+    return Refused(f"job {ran.id} is {ran.state}: only a live job can be sent a signal")
 
 
 def _life_at_once(ran: Job) -> Life:

@@ -46,6 +46,10 @@ CREATE INDEX holdfast_series_at on holdfast_series (step, grain, at);
 
 CREATE INDEX holdfast_shelf_expiry on holdfast_shelf (expires_at) where expires_at is not null;
 
+CREATE UNIQUE INDEX holdfast_signal_key on holdfast_signal (job_id, key);
+
+CREATE INDEX holdfast_step_awaits on holdfast_step (job_id, awaits) where awaits is not null;
+
 CREATE INDEX holdfast_suspended_wake on holdfast_suspended (wake_at) where wake_at is not null;
 
 CREATE TABLE holdfast_audit (
@@ -416,6 +420,17 @@ CREATE TABLE holdfast_shelf (
     primary key (kind, key)
 ) without rowid;
 
+CREATE TABLE holdfast_signal (
+    job_id text not null,
+    n integer not null,
+    name text not null,
+    value text,
+    key text not null,
+    taken_by text,
+    at integer not null,
+    primary key (job_id, n)
+) without rowid;
+
 CREATE TABLE holdfast_started (
     schedule text not null,
     scope text not null,
@@ -435,7 +450,7 @@ CREATE TABLE holdfast_step (
     message text,
     version text,
     until integer,
-    at integer not null,
+    at integer not null, awaits text,
     primary key (job_id, name)
 ) without rowid;
 

@@ -107,3 +107,12 @@ def steps_and_sleep(ctx: Context, diary: str) -> list[int]:
     if ctx.attempt == 1:
         raise ValueError("again")
     return [first, second]
+
+
+def two_signals(ctx: Context) -> list[int]:
+    """Two waits; the first attempt fails after both of them."""
+    first = ctx.signal_sync("paid", int)
+    second = ctx.signal_sync("paid", int, timeout=3_600)
+    if ctx.attempt == 1:
+        raise ValueError("again")
+    return [first, second]

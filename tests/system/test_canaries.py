@@ -175,6 +175,8 @@ async def _acted(app: App, jobs: dict[str, str]) -> None:
     by, reason = "ann@desk", f"see {URL}"
     client = app.client
     await client.edit(jobs["waits"], args={"token": TOKEN, "hint": HINT}, by=by)
+    said = {"token": TOKEN, "mail": MAIL}
+    await client.signals.send(jobs["waits"], "paid", said, by=by)
     await client.queues.tune("mail", throttle_base=5.0, by=by)
     begun = await client.operations.begin(
         Verb.REQUEUE, args={"token": TOKEN}, state="failed", canary=1, reason=reason, by=by
@@ -194,6 +196,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "jobs cancel": ("--all", "--queue", "ghosts", "--dry-run"),
     "jobs resume": ("{waits}",),
     "jobs steps": ("{succeeds}",),
+    "jobs signal": ("{waits}", "note", json.dumps({"token": TOKEN})),
+    "jobs signals": ("{waits}",),
+    "waits list": (),
     "jobs run-now": ("--all", "--state", "scheduled", "--dry-run"),
     "jobs delete": ("--all", "--state", "cancelled", "--dry-run"),
     "jobs move": ("{waits}", "--to", "mail"),
@@ -295,6 +300,7 @@ async def test_no_command_shows_a_canary(place: Place, more: tuple[str, ...]) ->
         assert state == "unknown" or "Ada" in told, told
         assert hits(told) == []
     assert "charge succeeds" in await asked(place, "jobs steps", *more)
+    assert "paid" in await asked(place, "jobs signals", *more)
     for command in SHOWN:
         assert hits(await asked(place, command, *more)) == [], command
 

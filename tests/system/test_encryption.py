@@ -163,6 +163,31 @@ async def test_a_program_without_the_keys_sees_that_there_is_something(url: str)
                 await client.result(fell.id)
 
 
+async def test_values_of_signals_are_encrypted_for_their_job(url: str) -> None:
+    app = shop(url)
+
+    @app.task()
+    async def waits(ctx: Context) -> str:
+        return await ctx.signal("paid", str)
+
+    async with app:
+        job, other = await waits.enqueue(), await waits.using(delay=3_600).enqueue()
+        for each in (job, other):
+            await each.signal("paid", CANARY)
+        behind = app.store.behind  # type: ignore[attr-defined]
+        [held] = (await behind.signals.of([job.id]))[job.id]
+        assert is_sealed(held.value_json)
+        await drain(app)
+        assert await job.result(timeout=20) == CANARY
+        [step] = (await behind.steps.load([job.id]))[job.id]
+        assert is_sealed(step.result_json)
+        [signal] = await app.client.signals.of(other.id)
+        assert signal.value == CANARY
+    async with shop(url, keys=None) as without:
+        [signal] = await without.client.signals.of(other.id)
+        assert str(signal.value).startswith("encrypted (key ")
+
+
 async def test_what_may_stay_plain_stays_plain(url: str) -> None:
     async with shop(url, unencrypted=("errors", "progress")) as app:
         fell = await one(app, "fall").enqueue(CANARY)

@@ -90,6 +90,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "schedules.cursors"): "one command of the server",
     ("valkey", "schedules.find"): "one command of the server",
     ("valkey", "steps.load"): "one command of the server for each job",
+    ("valkey", "signals.of"): "one command of the server for each job",
 }
 """What a store runs for a verb instead of a script of its name."""
 
@@ -168,6 +169,9 @@ TESTED_IN = {
     "flows.graph": "test_flows_reading",
     "flows.prune": "test_flows_release",
     "steps.load": "test_steps_record",
+    "signals.of": "test_signals_send",
+    "signals.waits": "test_signals_send",
+    "signals.wake": "test_signals_send",
     "wakeups.subscribe": "test_wakeups",
     "wakeups.doze": "test_wakeups",
     "wakeups.tell": "test_wakeups",
@@ -237,6 +241,7 @@ def test_the_contract_is_read_at_all() -> None:
         "queues",
         "schedules",
         "shelf",
+        "signals",
         "steps",
         "store",
         "telemetry",

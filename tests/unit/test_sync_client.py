@@ -16,6 +16,7 @@ from holdfast.client.keys import KeyVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.signals import SignalVerbs
 from holdfast.client.sync import SyncClient
 from holdfast.client.tasks import TaskVerbs
 from holdfast.client.telemetry import TelemetryVerbs
@@ -34,6 +35,7 @@ NOUNS: list[tuple[type, Callable[[SyncClient], object]]] = [
     (KeyVerbs, lambda sync: sync.keys),
     (OperationVerbs, lambda sync: sync.operations),
     (FailureVerbs, lambda sync: sync.failures),
+    (SignalVerbs, lambda sync: sync.signals),
     (TelemetryVerbs, lambda sync: sync.telemetry),
 ]
 
@@ -61,6 +63,7 @@ def test_every_verb_is_there_with_its_parameters_and_a_docstring(
         "keys",
         "operations",
         "failures",
+        "signals",
         "telemetry",
     }
     assert public - nouns == set(verbs(noun))

@@ -39,6 +39,7 @@ class ReconcileOptions:
     errands: float = 5.0
     flow_drift: float = 15.0
     parent_drift: float = 15.0
+    signal_drift: float = 15.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

@@ -52,6 +52,8 @@ def _arguments(action: Action) -> list[str]:
 
 
 def _on_jobs(action: Action) -> list[str]:
+    if action.verb is Verb.SIGNAL:
+        return [action.verb, action.target, str(action.value)]
     command = JOB_COMMANDS[action.verb]
     which = [f"--{word}={value}" for word, value in action.which.items()]
     chosen = [action.target] if action.target else ["--all", *which]

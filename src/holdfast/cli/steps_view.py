@@ -36,6 +36,7 @@ def _step_document(step: Step) -> dict[str, Any]:
         "tries": step.tries,
         "at": step.at,
         "until": step.until,
+        "awaits": step.awaits,
         "result": step.result,
         "kind": step.kind,
         "message": step.message,
@@ -45,7 +46,7 @@ def _step_document(step: Step) -> dict[str, Any]:
 
 
 def how_it_stands(step: Step) -> str:
-    """One word: `returned`, `failed`, `slept`, `sleeps` or `waits` for its next try."""
+    """One word: `returned`, `failed`, `slept`, `sleeps`, or `waits` for a try or a signal."""
     if step.returned:
         return "returned"
     if step.failed:
@@ -76,6 +77,9 @@ def draw_steps(job: Job, steps: Sequence[Step]) -> Iterator[RenderableType]:
 def _note(step: Step) -> str:
     if step.kind is not None:
         note = f"{step.kind}: {step.message}"
+    elif step.awaits is not None:
+        note = f"for signal {step.awaits!r}"
+        note += "" if step.until is None else f" until {time_text(step.until)}"
     elif step.until is not None:
         note = f"until {time_text(step.until)}"
     else:

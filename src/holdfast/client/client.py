@@ -3,7 +3,8 @@
 The verbs on jobs are methods of `Client`. The verbs on queues, tasks, schedules, workers, the
 audit, keys, operations and failures are methods of `client.queues`, `client.tasks`,
 `client.schedules`, `client.workers`, `client.audit`, `client.keys`, `client.operations` and
-`client.failures`. The verbs that change jobs are in `operating.py`.
+`client.failures`, those on flows and signals of `client.flows` and `client.signals`. The verbs that
+change jobs are in `operating.py`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from holdfast.client.flows import FlowVerbs
     from holdfast.client.operations import OperationVerbs
     from holdfast.client.schedules import ScheduleVerbs
+    from holdfast.client.signals import SignalVerbs
     from holdfast.client.telemetry import TelemetryVerbs
     from holdfast.insights.explain import Explanation
     from holdfast.insights.life import Life
@@ -83,6 +85,7 @@ class Client(OperatorVerbs):
         self.keys = KeyVerbs(store)
         self._tasks = tasks
         self._providers = providers
+        self._max_payload = max_payload
         self._inserter = inserter or Inserter(store.jobs)
         self._results = ResultWaiter(store.jobs)
 
@@ -108,6 +111,13 @@ class Client(OperatorVerbs):
         from holdfast.client.flows import FlowVerbs
 
         return FlowVerbs(self._store, self._acts)
+
+    @cached_property
+    def signals(self) -> SignalVerbs:
+        """The verbs on signals, imported with their first use."""
+        from holdfast.client.signals import SignalVerbs
+
+        return SignalVerbs(self._store, self._acts, self._max_payload)
 
     @cached_property
     def operations(self) -> OperationVerbs:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SyncFailureVerbs,
         SyncOperationVerbs,
         SyncScheduleVerbs,
+        SyncSignalVerbs,
         SyncTelemetryVerbs,
     )
 
@@ -146,6 +147,13 @@ class SyncClient(SyncVerbs):
         from holdfast.client.sync_nouns import SyncScheduleVerbs
 
         return SyncScheduleVerbs(self._app, lambda client: client.schedules)
+
+    @cached_property
+    def signals(self) -> SyncSignalVerbs:
+        """The verbs on signals, imported with their first use as `Client.signals` is."""
+        from holdfast.client.sync_nouns import SyncSignalVerbs
+
+        return SyncSignalVerbs(self._app, lambda client: client.signals)
 
     @cached_property
     def operations(self) -> SyncOperationVerbs:

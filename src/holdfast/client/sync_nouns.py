@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.client.failures import FailureVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.signals import SignalVerbs
 from holdfast.client.sync import SyncVerbs, plain
 from holdfast.client.telemetry import TelemetryVerbs
 
@@ -28,6 +29,14 @@ class SyncScheduleVerbs(SyncVerbs):
     preview = plain(ScheduleVerbs.preview)
     history = plain(ScheduleVerbs.history)
     backfill = plain(ScheduleVerbs.backfill)
+
+
+class SyncSignalVerbs(SyncVerbs):
+    """Send signals to jobs, and read who waits for which."""
+
+    send = plain(SignalVerbs.send)
+    of = plain(SignalVerbs.of)
+    waits = plain(SignalVerbs.waits)
 
 
 class SyncOperationVerbs(SyncVerbs):

@@ -33,6 +33,9 @@
     │   └── JobSkipped
     ├── StepFailed            a step of a job has failed, now or in an earlier attempt
     ├── StepRefused           a step that cannot be recorded
+    ├── WaitTimedOut          a signal did not come in the time given
+    ├── BadSignal             a signal's value does not fit the type waited for
+    ├── SignalsFull           a job that can take no more signals
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
@@ -103,7 +106,7 @@ from holdfast.errors.program import (
     WorkerStalled,
     WrongLoop,
 )
-from holdfast.errors.steps import StepFailed, StepRefused
+from holdfast.errors.steps import BadSignal, SignalsFull, StepFailed, StepRefused, WaitTimedOut
 from holdfast.errors.store import (
     AccessRefused,
     NotCapable,
@@ -145,6 +148,7 @@ __all__ = [
     "BadImport",
     "BadOption",
     "BadResult",
+    "BadSignal",
     "BadTask",
     "ChildRaised",
     "FenceTableMissing",
@@ -178,6 +182,7 @@ __all__ = [
     "SchemaOutdated",
     "SchemaTampered",
     "SchemaTooNew",
+    "SignalsFull",
     "SlotsLost",
     "StepFailed",
     "StepRefused",
@@ -194,6 +199,7 @@ __all__ = [
     "UnknownTask",
     "UnknownWorker",
     "Unreadable",
+    "WaitTimedOut",
     "WorkerFrozen",
     "WorkerStalled",
     "WrongLoop",

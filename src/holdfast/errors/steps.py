@@ -24,3 +24,43 @@ class StepFailed(HoldfastError):
 class StepRefused(HoldfastError):
     """A step whose result cannot be recorded: JSON cannot carry it, it is too large, or the job has
     too many steps. Another try would end in the same way, so the job fails for good."""
+
+
+class WaitTimedOut(HoldfastError, TimeoutError):
+    """The signal did not come in the time that the handler gave it, or came after that."""
+
+    def __init__(self, signal: str, seconds: float | None) -> None:
+        within = "in time" if seconds is None else f"within {seconds:g} s"
+        super().__init__(f"signal {signal!r} did not come {within}")
+        self.signal = signal
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[type[WaitTimedOut], tuple[str, float | None]]:
+        return type(self), (self.signal, self.seconds)
+
+
+class BadSignal(HoldfastError):
+    """The value of a signal does not fit the type that the handler waits for. It is recorded: a
+    later attempt gets it again."""
+
+    def __init__(self, signal: str, problem: str) -> None:
+        super().__init__(
+            f"signal {signal!r}: its value does not fit the type waited for: {problem}"
+        )
+        self.signal = signal
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[BadSignal], tuple[str, str]]:
+        return type(self), (self.signal, self.problem)
+
+
+class SignalsFull(HoldfastError):
+    """A job was sent more signals than it may have, or larger ones."""
+
+    def __init__(self, job_id: str, number: int, size: int) -> None:
+        super().__init__(
+            f"job {job_id} can take no more signals: it may be sent {number:,}, and those that it "
+            f"has not waited for yet may take {size:,} bytes; send a reference to the data, or let "
+            "the job end and begin another"
+        )
+        self.job_id = job_id

@@ -32,9 +32,11 @@ from holdfast.job.requests import (
     ReportProgress,
     Request,
     RequestRefused,
+    SignalTaken,
     StartChild,
     StepFound,
     StepKept,
+    TakeSignal,
     Wait,
     WaitOver,
 )
@@ -94,6 +96,8 @@ class InlineAttempt:
             case KeepStep(record):
                 self.steps.append(record)
                 return StepKept()
+            case TakeSignal():
+                return SignalTaken(None)  # nobody can send anything
             case Wait():
                 return WaitOver()  # nobody sleeps here
             case FindNodes() | ExtendFlow() | FindChild() | StartChild():

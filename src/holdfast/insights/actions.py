@@ -51,6 +51,7 @@ class Verb(StrEnum):
     UNDO = "undo"
     CORRECT = "correct"
     REVEAL = "reveal"
+    SIGNAL = "signal"
     MUTE = "mute"
     UNMUTE = "unmute"
     NOTE = "note"
@@ -61,8 +62,8 @@ class Action(msgspec.Struct, frozen=True):
 
     `target` is the id of a job or worker, or the name of a queue, schedule or worker. `which` holds
     words of a job filter. `value` is what the verb takes beside its target: the queue to move to,
-    the new priority, the delay in seconds, the node of a flow. For a worker to start, `target` is
-    the queue that it must serve.
+    the new priority, the delay in seconds, the node of a flow, the name of a signal. For a worker
+    to start, `target` is the queue that it must serve.
     """
 
     noun: Noun

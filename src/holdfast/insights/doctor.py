@@ -33,6 +33,7 @@ from holdfast.insights.drift_checks import Tell, check_flows
 from holdfast.insights.flow_checks import check_parents
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
+from holdfast.insights.signals import check_signals
 from holdfast.insights.worker_checks import check_pauses, check_queues, check_workers
 from holdfast.insights.workforce import read_workforce
 from holdfast.store.contract.audit import Act, ActOutcome, new_act_id
@@ -103,6 +104,7 @@ async def _examine(
         *await check_schedules(store, workforce.workers, workforce.now),
         *await check_operations(store, workforce.now),
         *await check_parents(store),
+        *await check_signals(store),
         *await check_flows(store, deep=deep, fix=fix, by=by, tell=tell),
     ]
 

@@ -6,6 +6,7 @@ with who can remove it: time, a worker, an operator or a developer.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import assert_never
 
 import msgspec
@@ -22,6 +23,7 @@ from holdfast.insights.reasons import (
     about_scheduled,
     about_suspended,
 )
+from holdfast.insights.signals import about_signals
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.store.contract.store import Store
@@ -47,7 +49,7 @@ async def explain(store: Store, job: Job) -> Explanation:
         case JobState.SCHEDULED:
             reasons += about_scheduled(job, now, await store.workers.find())
         case JobState.SUSPENDED:
-            reasons += await about_flow_of_parent(store, job) or about_suspended(job, now)
+            reasons += await _about_suspended(store, job, now)
         case JobState.RUNNING:
             reasons += about_running(job, await store.workers.find())
         case JobState.BLOCKED:
@@ -64,3 +66,11 @@ async def explain(store: Store, job: Job) -> Explanation:
         case _:
             assert_never(job.state)
     return Explanation(job, tuple(reasons), cause)
+
+
+async def _about_suspended(store: Store, job: Job, now: datetime) -> list[Reason]:
+    return (
+        await about_flow_of_parent(store, job)
+        or await about_signals(store, job, now)
+        or about_suspended(job, now)
+    )

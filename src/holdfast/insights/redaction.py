@@ -19,6 +19,7 @@ from holdfast.insights.life import Life, Moment
 from holdfast.insights.overview import Overview
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
+from holdfast.job.signal import Signal
 from holdfast.job.step import Step
 from holdfast.schedule.model import LedgerEntry, Schedule
 from holdfast.store.contract.failures import Failure
@@ -66,6 +67,11 @@ class Redaction:
         marks what is secret in them, so names and patterns do."""
         redactor = await self.redactor_of(job)
         return [_shown_step(step, redactor) for step in steps]
+
+    async def signals(self, job: Job, signals: Sequence[Signal]) -> list[Signal]:
+        """Signals of a job. Their values are shown as the results of its steps."""
+        redactor = await self.redactor_of(job)
+        return [_shown_signal(signal, redactor) for signal in signals]
 
     async def nodes(self, nodes: Sequence[NodeInfo]) -> list[NodeInfo]:
         """A node whose reason may quote what its job carries is shown as the job is."""
@@ -155,6 +161,13 @@ def _shown_step(step: Step, redactor: Redactor) -> Step:
         step,
         result_json=None if result is None else redactor.json(result),
         message=None if message is None else redactor.text(message),
+    )
+
+
+def _shown_signal(signal: Signal, redactor: Redactor) -> Signal:
+    value = signal.value_json
+    return msgspec.structs.replace(
+        signal, value_json=None if value is None else redactor.json(value)
     )
 
 

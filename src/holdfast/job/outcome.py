@@ -45,6 +45,7 @@ from holdfast.job.what import OF_ENDED, What
 
 LEFT = "left for a worker that can read it"
 LEFT_FOR, LEFT_AT_MOST = 2.0, 120.0  # seconds that an unreadable job waits, first and at most
+SIGNAL_IS_THERE = "what it waits for is there already"
 UNWRITABLE = "the store could not take this attempt's end"
 TIMEOUT_NAMES = exception_names(TimeoutError)
 LAST_RESORT_KEPT_FOR = 30 * DAY
@@ -96,6 +97,19 @@ class Transition(msgspec.Struct, frozen=True, gc=False):
         if self.error is not None:
             return self.error.message
         return None if self.reason == self.what.replace("_", " ") else self.reason
+
+    @property
+    def awaits(self) -> frozenset[str]:
+        """The signals that the job is to be suspended for."""
+        if self.to is not JobState.SUSPENDED:
+            return frozenset()
+        return frozenset(one.awaits for one in self.steps if one.awaits is not None)
+
+    def without_wait(self) -> Transition:
+        """The move of a job that is not suspended after all: what it waits for is there."""
+        return msgspec.structs.replace(
+            self, to=JobState.READY, delay=None, reason=SIGNAL_IS_THERE, why=What.RESUMED
+        )
 
     @property
     def is_plain_success(self) -> bool:

@@ -65,8 +65,24 @@ class Wait(msgspec.Struct, frozen=True, tag=True):
     record: StepRecord
 
 
+class TakeSignal(msgspec.Struct, frozen=True, tag=True):
+    """Take the oldest signal of this name that is kept, and record its value under the name of the
+    step."""
+
+    step: str
+    signal: str
+
+
 Request = (
-    ReportProgress | FindStep | KeepStep | Wait | FindNodes | ExtendFlow | FindChild | StartChild
+    ReportProgress
+    | FindStep
+    | KeepStep
+    | Wait
+    | TakeSignal
+    | FindNodes
+    | ExtendFlow
+    | FindChild
+    | StartChild
 )
 
 
@@ -106,6 +122,12 @@ class StepKept(msgspec.Struct, frozen=True, tag=True):
     """The record is written, or will be."""
 
 
+class SignalTaken(msgspec.Struct, frozen=True, tag=True):
+    """The value of the signal, as JSON; None if there is none."""
+
+    value: str | None
+
+
 class RecordRefused(msgspec.Struct, frozen=True, tag=True):
     """Nothing was done: the record is over a limit of the program."""
 
@@ -134,6 +156,7 @@ Answer = (
     ProgressKept
     | StepFound
     | StepKept
+    | SignalTaken
     | RecordRefused
     | WaitOver
     | LeaveHandler

@@ -1,7 +1,8 @@
 """Steps: calls inside a job whose results are written down, so that no later attempt repeats them.
 
 A step belongs to its job and is known by its name. It has *returned* (`result`), *failed* for good
-(`kind` and `message`), or it *waits*: a sleep until a moment, or a failed try until the next one.
+(`kind` and `message`), or it *waits*: a sleep until a moment, a failed try until the next one, or
+the wait for a signal until that comes (`awaits`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from holdfast.job.json_text import shown_value
 
 class StepRecord(msgspec.Struct, frozen=True, gc=False):
     """What an attempt writes of one of its steps. `n` counts the records of a job, so that its
-    steps have an order. A step that waits does so for `seconds` by the store's clock."""
+    steps have an order. A step that waits does so for `seconds` by the store's clock. `awaits`
+    names the signal that it waits for. `takes` is the number of the signal whose value is its
+    result."""
 
     id: JobId
     fence: int
@@ -28,6 +31,8 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
     message: str | None = None
     version: str | None = None
     seconds: float | None = None
+    awaits: str | None = None
+    takes: int | None = None
 
     def __repr__(self) -> str:
         return f"<record of step {self.name!r} of job {self.id}>"
@@ -45,7 +50,8 @@ class StepRecord(msgspec.Struct, frozen=True, gc=False):
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """A step as a store keeps it. `fence` is that of the attempt that wrote it. `tries` is how
-    often its function was called. `until` is the end of its wait."""
+    often its function was called. `until` is the end of its wait, `awaits` the signal that it waits
+    for."""
 
     name: str
     n: int
@@ -57,6 +63,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
     version: str | None = None
     until: datetime | None = None
+    awaits: str | None = None
 
     def __repr__(self) -> str:
         return f"<step {self.name!r}>"
@@ -73,7 +80,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def slept(self) -> bool:
         """Whether it is a sleep, over or not."""
-        return self.until is not None and self.kind is None
+        return self.until is not None and self.kind is None and self.awaits is None
 
     @property
     def result(self) -> object:

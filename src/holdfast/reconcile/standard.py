@@ -18,6 +18,7 @@ from holdfast.reconcile.parent_drift import ParentDriftReconciler
 from holdfast.reconcile.promotion import PromotionReconciler
 from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.rollup import RollupReconciler
+from holdfast.reconcile.signal_drift import SignalDriftReconciler
 from holdfast.reconcile.tally import TallyReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.store import Store
@@ -37,6 +38,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     ErrandsReconciler,
     FlowDriftReconciler,
     ParentDriftReconciler,
+    SignalDriftReconciler,
 )
 
 

@@ -7,12 +7,14 @@ Rules that the end of an attempt has to keep:
 - A failed step is not written if the attempt fails right after it: the handler has not gone on in
   spite of the failure, so the next attempt tries the step again, if the job's `Retry` gives one.
 - A wait is written only with the suspension that it asked for.
+- A signal is taken by one wait.
 - A handler that goes on although it was to be left has failed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -20,6 +22,7 @@ import msgspec
 from holdfast.job.ends import End, Raised, Returned, WasSuspended
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
+from holdfast.job.signal import Signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
@@ -27,8 +30,9 @@ from holdfast.worker.options import WorkerOptions
 
 SWALLOWED = Raised(
     "SuspendingSwallowed",
-    "the handler was left by ctx.sleep(…) or by a step that waits for its next try, and went on "
-    "all the same: it caught BaseException; catch Exception, or raise what was caught again",
+    "the handler was left by ctx.sleep(…), by ctx.signal(…) or by a step that waits for its next "
+    "try, and went on all the same: it caught BaseException; catch Exception, or raise what was "
+    "caught again",
     final=True,
 )
 """The end of an attempt whose handler would not be left."""
@@ -44,7 +48,10 @@ class Journal:
     """What the worker knows of the steps of one attempt. Those that earlier attempts recorded are
     `loaded` before the first step is looked for, by whoever has the `lock`."""
 
-    __slots__ = ("_asked", "_known", "_n", "_pending", "_size", "_waits", "loaded", "lock")
+    __slots__ = (
+        *("_asked", "_known", "_n", "_pending", "_size", "_taken", "_waits"),
+        *("loaded", "lock"),
+    )
 
     def __init__(self, *, loaded: bool) -> None:
         self.loaded = loaded
@@ -53,6 +60,7 @@ class Journal:
         self._asked: set[str] = set()
         self._pending: list[StepRecord] = []
         self._waits: list[StepRecord] = []
+        self._taken: set[int] = set()
         self._n = self._size = 0
 
     def fill(self, known: Sequence[Step]) -> None:
@@ -95,6 +103,15 @@ class Journal:
         """Records that were not written after all."""
         self._pending = records + self._pending
 
+    def take_signal(self, name: str, signals: Sequence[Signal]) -> Signal | None:
+        """The oldest of these signals that has this name, and that no wait has taken: neither as
+        the store says, nor one whose record is under way."""
+        for one in signals:
+            if one.name == name and one.taken_by is None and one.n not in self._taken:
+                self._taken.add(one.n)
+                return one
+        return None
+
     def wait(self, record: StepRecord) -> None:
         """The handler is left: its job is suspended until the first wait is over."""
         self._n += 1
@@ -109,7 +126,7 @@ class Journal:
         if isinstance(end, Returned):
             return SWALLOWED
         if isinstance(end, WasSuspended):
-            first = min(self._waits, key=lambda wait: wait.seconds or 0.0)
+            first = min(self._waits, key=_seconds)
             return WasSuspended(first.seconds, _told(first))
         return end
 
@@ -143,8 +160,14 @@ class Journal:
         return clean(f"recorded and not asked for any more: {listed}", MESSAGE_LIMIT)
 
 
+def _seconds(wait: StepRecord) -> float:
+    return math.inf if wait.seconds is None else wait.seconds
+
+
 def _told(wait: StepRecord) -> str:
     """Names and kinds only: this text is not encrypted."""
+    if wait.awaits is not None:
+        return f"waits for signal {wait.awaits!r}"
     if wait.kind is None:
         return f"sleeps {wait.name!r}"
     return f"step {wait.name!r} is tried again after {wait.kind}"

@@ -18,22 +18,29 @@ from holdfast.job.requests import (
     KeepStep,
     LeaveHandler,
     RecordRefused,
+    RequestRefused,
+    SignalTaken,
     StepFound,
     StepKept,
+    TakeSignal,
     Wait,
 )
+from holdfast.job.sealed import is_sealed, read_envelope, why_closed
+from holdfast.job.signal import Signal
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.ties import Tie
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.journal import Journal, TooMuch
 from holdfast.worker.setup import WorkerSetup
 
-RECORD, LOAD = "record", "load"
+RECORD, LOAD, SIGNALS = "record", "load", "signals"
 STEPS = int(Tie.STEPS)
 _GONE, _KEPT, _NOTHING_FOUND = AttemptGone(), StepKept(), StepFound(None)
+_NO_SIGNAL = SignalTaken(None)
 
 AtLast = Callable[[Attempt, str, Callable[[], Awaitable[Answer]]], Awaitable[Answer]]
 """Asks the store until it answers (`Answering`)."""
+Asked = FindStep | KeepStep | Wait | TakeSignal
 
 
 class StepAnswers:
@@ -41,12 +48,14 @@ class StepAnswers:
 
     def __init__(self, setup: WorkerSetup, at_last: AtLast) -> None:
         self._steps = setup.store.steps
+        self._signals = setup.store.signals
         self._options = setup.options
         self._at_last = at_last
         self._records: Batcher[Sequence[StepRecord], bool] = Batcher(self._record)
         self._loads: Batcher[JobId, list[Step]] = Batcher(self._load)
+        self._looks: Batcher[JobId, list[Signal]] = Batcher(self._look)
 
-    async def answer(self, attempt: Attempt, request: FindStep | KeepStep | Wait) -> Answer:
+    async def answer(self, attempt: Attempt, request: Asked) -> Answer:
         match request:
             case FindStep(name):
                 return await self._find(attempt, name)
@@ -54,11 +63,14 @@ class StepAnswers:
                 return await self._keep(attempt, record, lazy)
             case Wait(record):
                 return self._leave(attempt, record)
+            case TakeSignal(step, signal):
+                return await self._take(attempt, step, signal)
         assert_never(request)
 
     async def aclose(self) -> None:
         await self._records.aclose()
         await self._loads.aclose()
+        await self._looks.aclose()
 
     async def _find(self, attempt: Attempt, name: str) -> Answer:
         """The steps of a job are loaded once in an attempt, and only if it has any."""
@@ -95,6 +107,28 @@ class StepAnswers:
             journal.give_back(records)  # the handler was stopped: they are written with its end
             raise
 
+    async def _take(self, attempt: Attempt, step: str, signal: str) -> Answer:
+        """Signals may come at any time, so the store is asked each time."""
+        if attempt.is_over or (journal := attempt.journal) is None:
+            return _GONE
+        found: list[Signal] = []
+        answer = await self._at_last(attempt, SIGNALS, partial(self._looked, attempt, found))
+        if isinstance(answer, AttemptGone):
+            return answer
+        taken = journal.take_signal(signal, found)
+        if taken is None or (value := taken.value_json) is None:
+            return _NO_SIGNAL
+        if is_sealed(value):
+            return RequestRefused(f"signal {signal!r}: {why_closed(read_envelope(value))}")
+        job = attempt.job
+        record = StepRecord(job.id, job.fence, step, 0, result=value, takes=taken.n)
+        answer = await self._keep(attempt, record, lazy=False)
+        return SignalTaken(value) if isinstance(answer, StepKept) else answer
+
+    async def _looked(self, attempt: Attempt, found: list[Signal]) -> Answer:
+        found[:] = await self._looks.submit(attempt.job.id)
+        return _KEPT
+
     def _leave(self, attempt: Attempt, record: StepRecord) -> Answer:
         if attempt.is_over or attempt.journal is None:
             return _GONE
@@ -117,4 +151,8 @@ class StepAnswers:
 
     async def _load(self, ids: Sequence[JobId]) -> list[list[Step]]:
         found = await self._steps.load(ids)
+        return [found.get(job, []) for job in ids]
+
+    async def _look(self, ids: Sequence[JobId]) -> list[list[Signal]]:
+        found = await self._signals.of(ids)
         return [found.get(job, []) for job in ids]

@@ -32,6 +32,7 @@ from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.shelf import Shelf
+from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
@@ -53,6 +54,8 @@ class Store(Protocol):
     def flows(self) -> Flows: ...
     @property
     def steps(self) -> Steps: ...
+    @property
+    def signals(self) -> Signals: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -92,7 +92,7 @@ class PostgresFinishing(JobVerbs):
         if not transitions:
             return []
         verdicts = await self._judge(transitions, reclaim)
-        if any(move.to is JobState.READY for move in transitions):
+        if any(verdict.state is JobState.READY for verdict in verdicts):
             self._skip_points.forget()
         return verdicts
 
@@ -180,6 +180,16 @@ class PostgresFinishing(JobVerbs):
     async def _record(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Steps that are written with the ends of their attempts, under the same guard."""
         await record(session, [one for move in asked.others for one in move.steps])
+        if any(move.awaits for move in asked.others):
+            await self._look_for_signals(session, asked)
+
+    async def _look_for_signals(self, session: Session, asked: Asked) -> None:
+        """A job whose signal has come is not suspended. The record of its wait has locked its
+        lease, as `send` does. So this statement of its own sees every signal that was sent
+        before."""
+        awaiting = [move.id for move in asked.others if move.awaits]
+        met = {JobId(row[0]) for row in await session.fetch("signals/met", awaiting)}
+        asked.others = [move.without_wait() if move.id in met else move for move in asked.others]
 
     async def _lock_flows(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Lock the flows of all nodes that are to end. A node whose flow is passed by is not

@@ -18,7 +18,13 @@ class PostgresSteps:
         self._connections = connections
 
     async def record(self, records: Sequence[StepRecord]) -> list[bool]:
-        return await record(self._connections, records) if records else []
+        if not records:
+            return []
+        if all(one.takes is None for one in records):
+            return await record(self._connections, records)
+        return await self._connections.run(
+            lambda session: record(session, records), transaction=True
+        )
 
     async def load(self, ids: Sequence[JobId]) -> dict[JobId, list[Step]]:
         found: dict[JobId, list[Step]] = {}
@@ -29,7 +35,9 @@ class PostgresSteps:
 
 
 async def record(on: Connections | Session, records: Sequence[StepRecord]) -> list[bool]:
-    """Write records on a connection of the store, or within the transaction of a session."""
+    """Write records on a connection of the store, or within the transaction of a session. Records
+    that take signals need a transaction. The lease is locked by the first statement, so nothing
+    comes between the two."""
     first = _first_of_each(records)
     rows = await on.timed(
         "steps/record",
@@ -43,8 +51,12 @@ async def record(on: Connections | Session, records: Sequence[StepRecord]) -> li
         [one.message for one in first],
         [one.version for one in first],
         [None if one.seconds is None else min(one.seconds, LONGEST_WAIT) for one in first],
+        [one.awaits for one in first],
     )
     held = {(str(row["job_id"]), row["fence"]) for row in rows}
+    if taking := [one for one in first if one.takes and (one.id, one.fence) in held]:
+        ids, names = [one.id for one in taking], [one.name for one in taking]
+        await on.fetch("signals/take", ids, [one.takes for one in taking], names)
     return [(one.id, one.fence) in held for one in records]
 
 
@@ -55,7 +67,7 @@ def _first_of_each(records: Sequence[StepRecord]) -> Sequence[StepRecord]:
 
 
 def _step(row: Record) -> Step:
-    _, name, n, fence, tries, result, kind, message, version, until, at = row
+    _, name, n, fence, tries, result, kind, message, version, until, at, awaits = row
     return Step(
         name=name,
         n=n,
@@ -67,4 +79,5 @@ def _step(row: Record) -> Step:
         message=message,
         version=version,
         until=until,
+        awaits=awaits,
     )

@@ -15,6 +15,7 @@ from holdfast.store.contract.operations import Operations
 from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
+from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
@@ -31,6 +32,7 @@ from holdfast.store.postgres.queues import PostgresQueues
 from holdfast.store.postgres.schedules import PostgresSchedules
 from holdfast.store.postgres.schema import Schema
 from holdfast.store.postgres.shelf import PostgresShelf
+from holdfast.store.postgres.signals import PostgresSignals
 from holdfast.store.postgres.steps import PostgresSteps
 from holdfast.store.postgres.telemetry import PostgresTelemetry
 from holdfast.store.postgres.wakeups import PostgresWakeups
@@ -65,6 +67,7 @@ class PostgresStore:
         self.schedules: Schedules = PostgresSchedules(self._connections)
         self.flows: Flows = PostgresFlows(self._connections)
         self.steps: Steps = PostgresSteps(self._connections)
+        self.signals: Signals = PostgresSignals(self._connections)
         self.audit: Audit = PostgresAudit(self._connections)
         self.operations: Operations = PostgresOperations(self._connections)
         self.shelf = PostgresShelf(self._connections)

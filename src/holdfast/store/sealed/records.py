@@ -15,9 +15,11 @@ import msgspec
 from holdfast.encryption.sealing import Owner, Sealing
 from holdfast.errors import HoldfastError, Undecipherable
 from holdfast.job.happening import Happening
+from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, Progress
 from holdfast.job.sealed import HELD, MARK, altered, is_sealed, read_envelope, shown
+from holdfast.job.signal import NewSignal, Signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
@@ -32,6 +34,7 @@ NULL = "null"
 
 _WORDED_BY_USERS = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.SKIPPED})
 _replace = msgspec.structs.replace
+SIGNAL = "signal"
 
 Hide = Callable[[str, str], str]
 """Takes a field and its text; gives the encrypted text, or the text as it was."""
@@ -104,6 +107,12 @@ class Records:
             message = owner.seal(_step_field(record.name), message)
         return _replace(record, result=result, message=message)
 
+    def new_signal(self, signal: NewSignal) -> NewSignal:
+        """Names and keys stay as they are: the store looks for them."""
+        if signal.value == NULL:
+            return signal
+        return _replace(signal, value=self.owner(signal.id).seal(SIGNAL, signal.value))
+
     def report(self, report: ProgressReport) -> ProgressReport:
         said, owner = report.progress, self.owner(report.id)
         message, saved = said.message, said.checkpoint_json
@@ -149,6 +158,10 @@ class Records:
 
     def error(self, job_id: str, error: ErrorEntry) -> ErrorEntry:
         return self._error(self.owner(job_id), error)
+
+    def signal(self, job: JobId, signal: Signal) -> Signal:
+        value = self._opened(self.owner(job), SIGNAL, signal.value_json)
+        return _replace(signal, value_json=value)
 
     def happening(self, happening: Happening) -> Happening:
         """Its message is that of an error, or the reason of a move."""

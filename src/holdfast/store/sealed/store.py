@@ -18,6 +18,7 @@ from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.shelf import Shelf
+from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.telemetry import Telemetry
@@ -30,6 +31,7 @@ from holdfast.store.sealed.jobs import SealedJobs
 from holdfast.store.sealed.operations import SealedOperations
 from holdfast.store.sealed.records import Records
 from holdfast.store.sealed.schedules import SealedSchedules
+from holdfast.store.sealed.signals import SealedSignals
 from holdfast.store.sealed.steps import SealedSteps
 
 
@@ -57,6 +59,10 @@ class SealedStore:
     @cached_property
     def steps(self) -> Steps:
         return SealedSteps(self.behind.steps, self._records)
+
+    @cached_property
+    def signals(self) -> Signals:
+        return SealedSignals(self.behind.signals, self._records)
 
     @cached_property
     def audit(self) -> Audit:

@@ -25,6 +25,7 @@ from holdfast.store.sqlite.places import Narrow, leave, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import settle_successes
+from holdfast.store.sqlite.signals import met
 from holdfast.store.sqlite.steps import record
 from holdfast.store.sqlite.transaction import MINUTE, Transaction
 from holdfast.store.sqlite.writer import Verbs
@@ -68,6 +69,7 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
     _require_legal(others)
     if with_steps := [one for transition in others for one in transition.steps]:
         record(tx, with_steps)
+        others = _without_met_waits(tx, others)
     if not _are_distinct(transitions):
         return _apply(tx, transitions, _find(tx, transitions))
     if plain and not _succeed(tx, plain.values()):
@@ -78,6 +80,13 @@ def finish(tx: Transaction, transitions: Sequence[Transition]) -> list[Verdict]:
     return [
         verdicts.get(transition.id) or Verdict(transition.id, True) for transition in transitions
     ]
+
+
+def _without_met_waits(tx: Transaction, moves: list[Transition]) -> list[Transition]:
+    """A job whose signal has come is not suspended for it."""
+    awaiting = [move.id for move in moves if move.awaits]
+    there = met(tx, awaiting) if awaiting else ()
+    return [move.without_wait() if move.id in there else move for move in moves]
 
 
 def _applied(tx: Transaction, transitions: Sequence[Transition]) -> dict[JobId, Verdict]:

@@ -48,6 +48,8 @@ def record(tx: Transaction, records: Sequence[StepRecord]) -> list[bool]:
     rows = [_row(one, tx.now) for one, ours in zip(records, kept, strict=True) if ours]
     if rows:
         tx.each(sql["keep"], rows)
+        ours = [one for one, is_ours in zip(records, kept, strict=True) if is_ours]
+        tx.each(sql["take"], [(one.name, one.id, one.takes) for one in ours if one.takes])
     if new := {job for job, *_ in rows if not held[job][1] & STEPS}:
         tx.run(sql["tie"], (to_json(new),))
     return kept
@@ -59,8 +61,10 @@ def end_waits(tx: Transaction, ids: Iterable[str]) -> None:
 
 
 def forget(tx: Transaction, ids: Iterable[str]) -> None:
-    """Remove the steps of these jobs."""
-    tx.run(steps("steps/record")["forget"], (to_json(ids),))
+    """Remove the steps and the signals of these jobs."""
+    sql, named = steps("steps/record"), (to_json(ids),)
+    tx.run(sql["forget"], named)
+    tx.run(sql["forget signals"], named)
 
 
 def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
@@ -73,11 +77,11 @@ def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
 def _row(one: StepRecord, now: int) -> Row:
     until = None if one.seconds is None else after(now, one.seconds)
     said = (one.result, one.kind, one.message, one.version)
-    return (one.id, one.name, one.n, one.fence, one.tries, *said, until, now)
+    return (one.id, one.name, one.n, one.fence, one.tries, *said, until, now, one.awaits)
 
 
 def _step(row: Row) -> Step:
-    _, name, n, fence, tries, result, kind, message, version, until, at = row
+    _, name, n, fence, tries, result, kind, message, version, until, at, awaits = row
     return Step(
         name=name,
         n=n,
@@ -89,4 +93,5 @@ def _step(row: Row) -> Step:
         message=message,
         version=version,
         until=to_optional_datetime(until),
+        awaits=awaits,
     )

@@ -19,6 +19,7 @@ from holdfast.store.sqlite.rows import to_datetime
 from holdfast.store.sqlite.schedules import SqliteSchedules
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.shelf import SqliteShelf
+from holdfast.store.sqlite.signals import SqliteSignals
 from holdfast.store.sqlite.steps import SqliteSteps
 from holdfast.store.sqlite.telemetry import SqliteTelemetry
 from holdfast.store.sqlite.workers import SqliteWorkers
@@ -53,6 +54,7 @@ class SqliteStore:
         self.schedules = SqliteSchedules(self._writer)
         self.flows = SqliteFlows(self._writer)
         self.steps = SqliteSteps(self._writer)
+        self.signals = SqliteSignals(self._writer)
         self.audit = SqliteAudit(self._writer)
         self.operations = SqliteOperations(self._writer)
         self.shelf = SqliteShelf(self._writer)

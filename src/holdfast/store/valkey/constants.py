@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.flow.model import BITS, CASCADE_LIMIT
 from holdfast.job.happening import DEBOUNCED, FIRST_KEPT, NEWEST_KEPT
+from holdfast.job.outcome import SIGNAL_IS_THERE
 from holdfast.job.record import ERRORS_KEPT
 from holdfast.job.state import ENDED, LIVE, UNTIMED, WAITING, JobState
 from holdfast.job.ties import Tie
@@ -56,6 +57,7 @@ def constants() -> dict[str, str]:
         "ERRORS_KEPT": str(ERRORS_KEPT),
         "FIRST_KEPT": str(FIRST_KEPT),
         "NEWEST_KEPT": str(NEWEST_KEPT),
+        "SIGNAL_IS_THERE": f"'{SIGNAL_IS_THERE}'",
         "DEBOUNCED": f"'{DEBOUNCED}'",
         "FEW_JOBS": str(FEW_JOBS),
         "SAMPLE_SECONDS": f"{SAMPLE_SECONDS:g}",

@@ -97,6 +97,17 @@ class StepRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     version: str | Maybe
     until: Time | Maybe
     at: Time
+    awaits: str | Maybe = False
+
+
+class SignalRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One signal of a job, in a hash by its number."""
+
+    name: str
+    value: str | Maybe
+    key: str
+    taken_by: str | Maybe
+    at: Time
 
 
 class HappeningRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -358,6 +369,19 @@ class NewStepRow(msgspec.Struct, array_like=True, gc=False):
     message: str | Maybe
     version: str | Maybe
     seconds: float | Maybe | None
+    awaits: str | Maybe
+    takes: int | Maybe
+
+
+class NewSignalRow(msgspec.Struct, array_like=True, gc=False):
+    """One signal to send. `index`: its place in the call, which orders the arrival of jobs that it
+    wakes."""
+
+    id: str
+    name: str
+    value: str
+    key: str
+    index: int
 
 
 class MoveRow(msgspec.Struct, array_like=True, gc=False):
@@ -503,6 +527,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "BODY_": Body,
     "PROGRESS_": ProgressRow,
     "STEP_": StepRow,
+    "SIGNAL_": SignalRow,
     "HAPPENING_": HappeningRow,
     "ERROR_": ErrorRow,
     "FAILURE_": FailureRow,
@@ -520,6 +545,7 @@ ROWS: Mapping[str, type[msgspec.Struct]] = {
     "JOB_": JobRow,
     "LINE_": LineRow,
     "NEW_STEP_": NewStepRow,
+    "NEW_SIGNAL_": NewSignalRow,
     "MOVE_": MoveRow,
     "REPORT_": ReportRow,
     "PLAN_": PlanRow,

@@ -61,6 +61,8 @@ def new_step_row(one: StepRecord) -> NewStepRow:
         _or_false(one.message),
         _or_false(one.version),
         False if one.seconds is None else finite(one.seconds),
+        _or_false(one.awaits),
+        one.takes or False,
     )
 
 
@@ -81,4 +83,5 @@ def _step(name: bytes, blob: bytes) -> Step:
         message=known(row.message),
         version=known(row.version),
         until=to_optional_datetime(row.until),
+        awaits=known(row.awaits),
     )

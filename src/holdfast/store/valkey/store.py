@@ -16,6 +16,7 @@ from holdfast.store.contract.queues import Queues
 from holdfast.store.contract.records import Capability
 from holdfast.store.contract.schedules import Schedules
 from holdfast.store.contract.shelf import Shelf
+from holdfast.store.contract.signals import Signals
 from holdfast.store.contract.steps import Steps
 from holdfast.store.contract.telemetry import Telemetry
 from holdfast.store.contract.wakeups import Wakeups
@@ -35,6 +36,7 @@ from holdfast.store.valkey.schedules import ValkeySchedules
 from holdfast.store.valkey.schema import NAME, VERSION, Schema
 from holdfast.store.valkey.server import PROMISES, read_servers, refuse_eviction, weakest
 from holdfast.store.valkey.shelf import ValkeyShelf
+from holdfast.store.valkey.signals import ValkeySignals
 from holdfast.store.valkey.steps import ValkeySteps
 from holdfast.store.valkey.telemetry import ValkeyTelemetry
 from holdfast.store.valkey.wakeups import ValkeyWakeups
@@ -67,6 +69,7 @@ class ValkeyStore:
         self.schedules: Schedules = ValkeySchedules(self._connections)
         self.flows: Flows = ValkeyFlows(self._connections)
         self.steps: Steps = ValkeySteps(self._connections)
+        self.signals: Signals = ValkeySignals(self._connections)
         self.audit: Audit = ValkeyAudit(self._connections)
         self.operations: Operations = ValkeyOperations(self._connections)
         self.shelf: Shelf = ValkeyShelf(self._connections)

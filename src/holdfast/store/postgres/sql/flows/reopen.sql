@@ -104,6 +104,10 @@ no_steps as (
     delete from {{schema}}.step
     where job_id = any (array(select job_id from again where ties & 32 <> 0))
 ),
+no_signals as (
+    delete from {{schema}}.signal
+    where job_id = any (array(select job_id from again where ties & 32 <> 0))
+),
 counting as (
     select queue, task, state as source, case when waits then 'blocked' else 'ready' end as target,
         'requeued' as what

@@ -83,6 +83,10 @@ no_steps as (
     delete from {{schema}}.step
     where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
 ),
+no_signals as (
+    delete from {{schema}}.signal
+    where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
+),
 restarted as (
     -- the job of a plan is live again: its schedule has to find it among its unfinished jobs
     insert into {{schema}}.started as old (schedule, scope, at, job_id)

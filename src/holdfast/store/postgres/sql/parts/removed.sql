@@ -17,6 +17,10 @@ steps as (
     delete from {{schema}}.step
     where job_id = any (array(select job_id from gone where ties & 32 <> 0))
 ),
+signals as (
+    delete from {{schema}}.signal
+    where job_id = any (array(select job_id from gone where ties & 32 <> 0))
+),
 deadlines as (
     delete from {{schema}}.deadline where job_id = any ((select list from ids)::uuid[])
 ),

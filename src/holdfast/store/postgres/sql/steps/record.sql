@@ -1,5 +1,5 @@
 -- $1 now   $2 ids   $3 fences   $4 names   $5 numbers   $6 tries   $7 results   $8 kinds of errors
--- $9 messages   $10 versions   $11 seconds to wait
+-- $9 messages   $10 versions   $11 seconds to wait   $12 signals that are waited for
 -- One record for each name of an attempt; of the attempts of a job only the current one has a lease.
 -- The lease is locked, so that no step is written after the end of its attempt. A job gets its tie
 -- with its first record.
@@ -10,8 +10,8 @@ with mine as materialized (
 ),
 kept as materialized (
     select given.*, mine.ties from unnest($2::uuid[], $3::bigint[], $4::text[], $5::int[], $6::int[],
-        $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
-        as given (job_id, fence, name, n, tries, result, kind, message, version, seconds)
+        $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[], $12::text[])
+        as given (job_id, fence, name, n, tries, result, kind, message, version, seconds, awaits)
     join mine on mine.job_id = given.job_id and mine.fence = given.fence
 ),
 tied as (
@@ -20,14 +20,14 @@ tied as (
 ),
 written as (
     insert into {{schema}}.step as old
-        (job_id, name, n, fence, tries, result, kind, message, version, until, at)
+        (job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits)
     select job_id, name, n, fence, tries, result, kind, message, version,
-        {{now}} + seconds * interval '1 second', {{now}}
+        {{now}} + seconds * interval '1 second', {{now}}, awaits
     from kept order by job_id, name
     on conflict (job_id, name) do update
     set n = excluded.n, fence = excluded.fence, tries = excluded.tries, result = excluded.result,
         kind = excluded.kind, message = excluded.message, version = excluded.version,
-        until = excluded.until, at = excluded.at
+        until = excluded.until, at = excluded.at, awaits = excluded.awaits
     where old.fence < excluded.fence
 )
 select job_id, fence from kept

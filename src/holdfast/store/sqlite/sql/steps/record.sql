@@ -5,9 +5,9 @@ cross join holdfast_lease as l on l.job_id = wanted.value
 
 -- name: keep
 insert into holdfast_step (
-    job_id, name, n, fence, tries, result, kind, message, version, until, at
+    job_id, name, n, fence, tries, result, kind, message, version, until, at, awaits
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (job_id, name) do update set
     n = excluded.n,
     fence = excluded.fence,
@@ -17,7 +17,8 @@ on conflict (job_id, name) do update set
     message = excluded.message,
     version = excluded.version,
     until = excluded.until,
-    at = excluded.at
+    at = excluded.at,
+    awaits = excluded.awaits
 where fence < excluded.fence
 
 -- name: tie
@@ -26,6 +27,12 @@ update holdfast_lease set ties = ties | 32 where job_id in (select value from js
 -- name: end waits
 update holdfast_step set until = :now
 where job_id in (select value from json_each(:ids)) and until > :now
+
+-- name: take
+update holdfast_signal set taken_by = ?, value = null where job_id = ? and n = ?
+
+-- name: forget signals
+delete from holdfast_signal where job_id in (select value from json_each(?))
 
 -- name: forget
 delete from holdfast_step where job_id in (select value from json_each(?))

@@ -1,7 +1,7 @@
 -- Apply guarded moves, as if one after the other. What is refused changes nothing.
 -- KEYS: partition
 -- ARGV: now arrival kept_otherwise reclaiming by alive_since moves
--- uses: unrefused time arrival record counts changes names places queues moves failed release steps
+-- uses: unrefused time arrival record counts changes names places queues moves failed release steps signals
 --
 -- `moves`: a MoveRow each. `reclaiming` is '1' when only jobs of lapsed workers may be moved, and
 -- `by` then names the worker that judged so ('' for any), which was alive since `alive_since`.
@@ -89,15 +89,39 @@ local function cool(move, record)
     end
 end
 
+-- A job whose signal has come is not suspended.
+local function has_awaited(move)
+    for _, given in ipairs(move[MOVE_STEPS]) do
+        if given[NEW_STEP_AWAITS] and is_kept(move[MOVE_ID], given[NEW_STEP_AWAITS]) then
+            return true
+        end
+    end
+    return false
+end
+
+local function wait_for_signals(move)
+    for _, given in ipairs(move[MOVE_STEPS]) do
+        if given[NEW_STEP_AWAITS] then
+            wait_for(move[MOVE_ID], given[NEW_STEP_AWAITS])
+        end
+    end
+end
+
 -- A job with ties has more to settle. `make_ended` notes the nodes of flows that end here; what their
 -- ends release is written with the moves themselves.
 local function apply(move, record)
     for _, given in ipairs(move[MOVE_STEPS]) do
         record_step(move[MOVE_ID], record, given)
     end
+    if move[MOVE_TO] == 'suspended' and has_awaited(move) then
+        move[MOVE_TO], move[MOVE_WHAT], move[MOVE_MESSAGE] = 'ready', 'resumed', SIGNAL_IS_THERE
+    end
     local row = move[MOVE_TO] ~= 'succeeded' and seen(record)
     spend(move, record)
     go(move, record)
+    if record[STATE] == 'suspended' then
+        wait_for_signals(move)
+    end
     tell_of(move, record, row)
     note_failure(move[MOVE_FINGERPRINT], record[TASK], move[MOVE_ID], move[MOVE_ERROR])
     cool(move, record)

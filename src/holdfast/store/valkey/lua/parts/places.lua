@@ -1,6 +1,19 @@
 -- The place of a job is the state in its record. Each place has sets that hold its jobs; the
 -- functions here change those sets together with the record.
 
+-- What suspended jobs wait for: a member of the set `waits` for each signal, the job before its name.
+local function wait_for(id, signal)
+    put('waits', id .. ' ' .. signal, 0)
+end
+
+local function forget_waits(id, record)
+    if bit.band(record[TIES], TIE_STEPS) ~= 0 then
+        for _, member in ipairs(redis.call('ZRANGEBYLEX', partition .. ':waits', '[' .. id .. ' ', '(' .. id .. '!')) do
+            put('waits', member, false)
+        end
+    end
+end
+
 -- Enter the place that the record names, or leave it.
 local function settle(id, record, enters)
     local state = record[STATE]
@@ -18,6 +31,9 @@ local function settle(id, record, enters)
     elseif state == 'scheduled' or state == 'suspended' then
         if record[AT] then
             put('due', id, enters and record[AT])
+        end
+        if state == 'suspended' and not enters then
+            forget_waits(id, record)
         end
     elseif UNTIMED[state] then
         put(behind('untimed', state), id, enters and 0)

@@ -20,6 +20,7 @@ local function remove(id, record, what)
     end
     if not record or has_steps(record) then
         removed[#removed + 1] = steps_key(id)
+        removed[#removed + 1] = signals_key(id)
     end
     records[id], changed[id] = nil, nil
 end

@@ -1,7 +1,21 @@
 -- The steps of jobs: a hash for each job that has some, by name. Records are written at once, so that
--- a script which goes on reads them.
+-- a script which goes on reads them. The signals of a job are in another hash, by their numbers.
 local function steps_key(id)
     return partition .. ':st:' .. id
+end
+
+local function signals_key(id)
+    return partition .. ':sg:' .. id
+end
+
+-- A step has the value of this signal from now on.
+local function take_signal(id, number, step)
+    local packed_row = redis.call('HGET', signals_key(id), number)
+    if packed_row then
+        local row = cmsgpack.unpack(packed_row)
+        row[SIGNAL_TAKEN_BY], row[SIGNAL_VALUE] = step, false
+        redis.call('HSET', signals_key(id), number, cmsgpack.pack(row))
+    end
 end
 
 local function has_steps(record)
@@ -16,6 +30,7 @@ local function step_row(given)
     row[STEP_VERSION] = given[NEW_STEP_VERSION]
     row[STEP_UNTIL] = given[NEW_STEP_SECONDS] and after(given[NEW_STEP_SECONDS])
     row[STEP_AT] = moment
+    row[STEP_AWAITS] = given[NEW_STEP_AWAITS]
     return row
 end
 
@@ -28,6 +43,9 @@ local function record_step(id, record, given)
         if there[STEP_FENCE] < given[NEW_STEP_FENCE] then
             redis.call('HSET', key, name, row)
         end
+    end
+    if given[NEW_STEP_TAKES] then
+        take_signal(id, given[NEW_STEP_TAKES], name)
     end
     if not has_steps(record) then
         record[TIES] = record[TIES] + TIE_STEPS
@@ -50,10 +68,11 @@ local function end_waits(id, record)
     end
 end
 
--- Let a job begin without its steps.
+-- Let a job begin without its steps and signals.
 local function forget_steps(id, record)
     if has_steps(record) then
         removed[#removed + 1] = steps_key(id)
+        removed[#removed + 1] = signals_key(id)
         record[TIES] = record[TIES] - TIE_STEPS
         changed[id] = true
     end

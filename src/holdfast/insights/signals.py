@@ -1,0 +1,62 @@
+"""What is said about jobs that wait for signals: by `explain`, and by the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
+from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
+from holdfast.insights.reasons import Reason, Who, span_text
+from holdfast.job.record import Job
+from holdfast.job.step import Step
+from holdfast.job.ties import Tie
+from holdfast.store.contract.signals import overlooked
+from holdfast.store.contract.store import Store
+
+CHECKED_WAITS = 500
+SHOWN = 5
+
+
+async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
+    """What a suspended job waits for; nothing if it does not wait for a signal."""
+    if not job.ties & Tie.STEPS:
+        return []
+    steps = (await store.steps.load([job.id])).get(job.id, [])
+    newest = max((step.fence for step in steps), default=0)
+    waits = [step for step in steps if step.awaits is not None and step.fence == newest]
+    if not waits or newest != job.fence:
+        return []
+    signals = (await store.signals.of([job.id])).get(job.id, [])
+    awaited = {step.awaits for step in waits}
+    others = [one.name for one in signals if one.taken_by is None and one.name not in awaited]
+    return [_reason(job, step, now, others) for step in waits]
+
+
+def _reason(job: Job, wait: Step, now: datetime, others: Sequence[str]) -> Reason:
+    fact = f"it waits for signal {wait.awaits!r} since {span_text(now, wait.at)}"
+    if others:
+        names = ", ".join(map(repr, dict.fromkeys(others[:SHOWN])))
+        fact += f" ({len(others)} other {'signals' if len(others) > 1 else 'signal'} kept: {names})"
+    if wait.until is not None:
+        fact += f"; {span_text(wait.until, now)} left, then the wait has timed out"
+    send = Action(Noun.JOBS, Verb.SIGNAL, job.id, value=wait.awaits)
+    advice = "whoever knows the answer sends it"
+    return Reason("awaits-signal", fact, Who.OPERATOR, advice, send)
+
+
+async def check_signals(store: Store) -> list[Diagnosis]:
+    """Whether a job waits for what it was sent. A job that is on its way right now may have been
+    woken since: it is asked for again."""
+    waits = await store.signals.waits(CHECKED_WAITS)
+    found = await overlooked(store.signals, waits)
+    if found:
+        again = [one for one in await store.signals.waits(CHECKED_WAITS) if one.id in set(found)]
+        found = await overlooked(store.signals, again)
+    if not found:
+        count = len({wait.id for wait in waits})
+        said = f"{count:,} jobs wait for signals, and none has come for them" if count else ""
+        return [Diagnosis("signals", OK, said or "no job waits for a signal")]
+    saw = f"{len(found)} jobs wait for a signal that was sent, {found[0]} is one"
+    advice = "start any worker of this store: it wakes them within a minute; report this as a bug"
+    return [Diagnosis("signals", PROBLEM, saw, advice, (START_WORKER,))]

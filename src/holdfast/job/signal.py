@@ -1,0 +1,84 @@
+"""Signals: values that somebody sends to a job while it is live, and that its handler waits for.
+
+A signal is kept until a wait of the job takes it. Each is taken once, by a wait for its name, the
+oldest first. The wait is a step: it is recorded under a name of its own with the value of the
+signal, so that a later attempt gets the same value (`StepRecord.takes`). A job that is suspended
+for signals has a step for each of them that says so (`StepRecord.awaits`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.job.ids import JobId
+from holdfast.job.json_text import shown_value
+
+LONGEST_NAME = 200
+"""The longest name or key of a signal."""
+
+
+class NewSignal(msgspec.Struct, frozen=True):
+    """A signal to send: its `value` is JSON. Of several signals of a job with one `key` only the
+    first is kept, so a signal whose answer was lost may be sent again."""
+
+    id: JobId
+    name: str
+    value: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<signal {self.name!r} for job {self.id}>"
+
+
+class SignalLimits(msgspec.Struct, frozen=True):
+    """How many signals one job may have been sent, and how many bytes those may take that no wait
+    has taken yet."""
+
+    number: int = 1_000
+    size: int = 4_194_304
+
+
+class Sent(StrEnum):
+    """What became of a signal."""
+
+    KEPT = "kept"  # until the job waits for it
+    WOKE = "woke"  # the job waited for it, and goes on
+    DUPLICATE = "duplicate"  # the job has had a signal with this key
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    FULL = "full"  # it would have been over a limit
+
+
+class Signal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal as a store keeps it. `n` counts those of its job. A signal that was taken has no
+    value any more: the step `taken_by` has it."""
+
+    n: int
+    name: str
+    key: str
+    at: datetime
+    value_json: str | None = None
+    taken_by: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<signal {self.name!r}>"
+
+    @property
+    def value(self) -> object:
+        """What was sent, as a JSON value; None also once it was taken."""
+        return shown_value(self.value_json)
+
+
+class SignalWait(msgspec.Struct, frozen=True):
+    """A suspended job that waits for a signal of the name `signal`, since this moment, and no
+    longer than `until`."""
+
+    id: JobId
+    task: str
+    queue: str
+    signal: str
+    since: datetime
+    until: datetime | None = None

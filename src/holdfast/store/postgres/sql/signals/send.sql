@@ -1,0 +1,54 @@
+-- $1 now   $2 ids of live jobs, which are locked   $3 names   $4 values   $5 keys
+-- $6 signals that a job may have   $7 bytes that those may take that no step has taken
+-- Answers for each signal whether the job has had its key, and whether it is kept.
+with given as materialized (
+    select * from unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) with ordinality
+        as given (job_id, name, value, key, place)
+),
+had as materialized (
+    select job_id, count(*) as number, max(n) as n,
+        coalesce(sum(octet_length(value)) filter (where taken_by is null), 0) as size
+    from {{schema}}.signal where job_id = any ($2::uuid[]) group by job_id
+),
+new as materialized (
+    select given.*, coalesce(had.n, 0) + row_number() over earlier as n,
+        coalesce(had.number, 0) + row_number() over earlier as number,
+        coalesce(had.size, 0) + sum(octet_length(given.value)) over earlier as size
+    from given
+    left join had on had.job_id = given.job_id
+    where not exists (
+        select from {{schema}}.signal as old
+        where old.job_id = given.job_id and old.key = given.key
+    )
+    window earlier as (partition by given.job_id order by given.place)
+),
+kept as (
+    insert into {{schema}}.signal (job_id, n, name, value, key, at)
+    select job_id, n, name, value, key, {{now}} from new
+    where number <= $6::int and size <= $7::bigint
+    order by job_id, n
+    on conflict (job_id, key) do nothing
+    returning job_id, n
+),
+tied_ready as (
+    update {{schema}}.ready set ties = ties | 32
+    where job_id = any (array(select job_id from kept)) and ties & 32 = 0
+),
+tied_lease as (
+    update {{schema}}.lease set ties = ties | 32
+    where job_id = any (array(select job_id from kept)) and ties & 32 = 0
+),
+{{each unlined}}
+tied_{{place}} as (
+    update {{schema}}.{{place}} set ties = ties | 32
+    where job_id = any (array(select job_id from kept)) and ties & 32 = 0
+),
+{{end}}
+fits as (
+    select place, job_id, n, number <= $6::int and size <= $7::bigint as whole from new
+)
+select fits.whole, kept.n is not null as kept
+from given
+left join fits on fits.place = given.place
+left join kept on kept.job_id = fits.job_id and kept.n = fits.n
+order by given.place
