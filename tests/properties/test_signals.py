@@ -152,7 +152,7 @@ class Walk:
 
 
 @settings(
-    max_examples=25,
+    max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )
