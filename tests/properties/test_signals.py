@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock
@@ -33,6 +33,12 @@ STEPS = st.one_of(
     st.tuples(st.sampled_from(["take", "zombie takes"]), st.sampled_from(NAMES), st.just("")),
     st.tuples(st.sampled_from(["claim", "lose", "resume", "pass time"]), st.just(""), st.just("")),
 )
+
+Step = tuple[str, str | set[str], str | bool]
+CLAIM: Step = ("claim", "", "")
+SEND: Step = ("send", "a", "1")
+WAIT: Step = ("wait", {"a"}, False)
+"""Both orders of these are tried whatever chance does."""
 
 
 class Model:
@@ -152,22 +158,23 @@ class Walk:
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )
 @given(steps=st.lists(STEPS, max_size=25))
+@example(steps=[CLAIM, SEND, WAIT])
+@example(steps=[CLAIM, WAIT, SEND])
+@example(steps=[CLAIM, SEND, ("take", "a", ""), WAIT, ("send", "a", "2")])
 def test_no_signal_is_lost_and_none_is_consumed_twice(
     loop_store: tuple[asyncio.Runner, Store, ManualClock],
-    steps: list[tuple[str, str | set[str], str | bool]],
+    steps: list[Step],
 ) -> None:
     runner, store, clock = loop_store
     runner.run(_walk(store, clock, steps))
 
 
-async def _walk(
-    store: Store, clock: ManualClock, steps: list[tuple[str, str | set[str], str | bool]]
-) -> None:
+async def _walk(store: Store, clock: ManualClock, steps: list[Step]) -> None:
     scene = await Scene.on(store, clock)
     walk = Walk(scene, await scene.enqueue())
     for word, what, more in steps:
