@@ -27,6 +27,7 @@ from holdfast.client.flows import FlowVerbs
 from holdfast.client.operations import OperationVerbs
 from holdfast.client.queues import QueueVerbs
 from holdfast.client.schedules import ScheduleVerbs
+from holdfast.client.signals import SignalVerbs
 from holdfast.client.tasks import TaskVerbs
 from holdfast.client.workers import WorkerVerbs
 from holdfast.clock import ManualClock, utcnow
@@ -84,6 +85,7 @@ async def test_every_row_of_the_table_is_audited_under_its_word(
         await client.apply(row, job, VALUES.get(row.verb), by="ann")
     await client.edit(await scene.enqueue(), tags=["mended"], by="ann")
     await client.reveal(await scene.enqueue(), reason="a customer asks", by="ann")
+    await client.signals.send(await scene.enqueue(), "paid", by="ann")
     await client.queues.tune("mail", by="ann", throttle_cap=30.0)
     now = await scene.store.now()
     await client.schedules.create("mail", definition(), by="ann")
@@ -329,10 +331,11 @@ def test_the_table_says_what_undoes_a_verb_and_its_methods_take_what_it_says() -
         Noun.FAILURES: FailureVerbs,
         Noun.FLOWS: FlowVerbs,
     }
+    others: dict[str, Any] = {"correct": examine, "signal": SignalVerbs.send}
     for row in VERBS.values():
         assert row.undo is None or (row.noun, row.undo) in VERBS, row.word
         assert not (row.danger and row.undo), row.word
-        method = examine if row.verb == "correct" else getattr(homes[row.noun], row.verb)
+        method = others.get(row.verb) or getattr(homes[row.noun], row.verb)
         takes = inspect.signature(method).parameters
         assert "by" in takes, row.word
         names = [name if name != "due" else "delay" for name in (p.name for p in row.arguments)]

@@ -190,7 +190,8 @@ def decide(  # noqa: C901 - one arm per line of the table it states
         case HandedBack():
             return move.waiting(JobState.READY, None, "handed back", What.HANDED_BACK)
         case PutOff(seconds, why):
-            return move.waiting(JobState.SCHEDULED, _wait(seconds), why, What.PUT_OFF)
+            reason = clean(why, MESSAGE_LIMIT)
+            return move.waiting(JobState.SCHEDULED, _wait(seconds), reason, What.PUT_OFF)
         case Reclaimed(why, suspected):
             return move.reclaimed(why, suspected)
         case Cancelled(reason, by):

@@ -14,6 +14,8 @@ from holdfast.errors import (
 from holdfast.flow.model import CloseWhat
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
+from holdfast.job.signal import NewSignal, SignalLimits
+from holdfast.job.step import StepRecord
 from holdfast.job.unique import Unique
 from holdfast.schedule.model import Decision
 from holdfast.store.contract.audit import Act, new_act_id
@@ -40,6 +42,7 @@ from tests.conformance.builders import (
     new_job,
 )
 from tests.conformance.planning import Diary
+from tests.conformance.signalling import waiting
 from tests.support.backends import opened
 from tests.support.flows import Trip, Waits, any_of
 from tests.support.leftovers import leftovers
@@ -86,6 +89,9 @@ async def test_every_key_is_in_the_reference(
     timed = await scene.running(policy=Policy(timeout=9), queue="timed")
     progress = ProgressReport(timed.id, timed.fence, Progress(0.5))
     await scene.store.jobs.report_progress([progress])
+    await scene.store.steps.record([StepRecord(timed.id, timed.fence, "pay", 1, result="1")])
+    await scene.store.signals.send([NewSignal(timed.id, "paid", "1", "evt")], SignalLimits(), None)
+    await waiting(scene, "paid", queue="waits")
     await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
     await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
