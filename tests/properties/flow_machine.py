@@ -151,8 +151,9 @@ class FlowMachine(StoreMachine):
         if twin is None or len(twin.ids) > 9:
             return
         name = f"x{len(twin.ids)}"
-        own = waits.draw(waits_for(sorted(twin.ids)))
         target = waits.draw(st.none() | st.sampled_from(sorted(twin.ids)))
+        behind = set() if target is None else twin.formulas.behind(target)
+        own = waits.draw(waits_for(sorted(twin.ids.keys() - behind)))  # a worker refuses a cycle
         ids = {**twin.ids, name: new_node_id(twin.id)}
         node = self._node(name, ids, own, target is None)
         more = {} if target is None else {ids[target]: gates_of([name], ids)}

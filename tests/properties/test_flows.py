@@ -180,7 +180,7 @@ async def _grow(trip: Trip, model: FlowModel, number: int) -> None:
     pick = random.Random(number)
     blocked = sorted(name for name, state in model.states.items() if state is S.BLOCKED)
     before = pick.choice([None, *blocked])
-    free = sorted(set(model.graph) - (_behind(model, before) if before else set()))
+    free = sorted(set(model.graph) - (model.behind(before) if before else set()))
     some = tuple(pick.sample(free, min(len(free), pick.randint(0, 2))))
     wants = pick.choice([SUCCESS, FAILURE, ANY_END])
     gates = [Wanted(pick.randint(1, len(some)), some, wants)] if some else []
@@ -196,19 +196,6 @@ async def _grow(trip: Trip, model: FlowModel, number: int) -> None:
         return
     assert how == [Grown.GROWN, Grown.GROWN]
     model.grow({name: gates}, further)
-
-
-def _behind(model: FlowModel, name: str) -> set[str]:
-    """This node, all that wait for it, and for those."""
-    found, ahead = {name}, [name]
-    while ahead:
-        one = ahead.pop()
-        waiting = {
-            other for other in model.graph if any(one in gate.names for gate in model.gates(other))
-        }
-        ahead += waiting - found
-        found |= waiting
-    return found
 
 
 async def _retry(trip: Trip, model: FlowModel) -> None:

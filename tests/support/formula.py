@@ -58,6 +58,20 @@ class FlowModel:
             self.graph[name] = [*own, *further]
         self.settle()
 
+    def behind(self, name: str) -> set[str]:
+        """This node, all that wait for it, and for those."""
+        found, ahead = {name}, [name]
+        while ahead:
+            one = ahead.pop()
+            waiting = {
+                other
+                for other in self.graph
+                if any(one in gate.names for gate in self.gates(other))
+            }
+            ahead += waiting - found
+            found |= waiting
+        return found
+
     def reopen(self, again: set[str], wait: set[str]) -> None:
         for name in again | wait:
             self.states[name] = S.READY if name in again else S.BLOCKED

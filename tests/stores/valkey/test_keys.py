@@ -91,7 +91,7 @@ async def test_every_key_is_in_the_reference(
     await scene.store.jobs.report_progress([progress])
     await scene.store.steps.record([StepRecord(timed.id, timed.fence, "pay", 1, result="1")])
     await scene.store.signals.send([NewSignal(timed.id, "paid", "1", "evt")], SignalLimits(), None)
-    await waiting(scene, "paid", queue="waits")
+    await waiting(scene, "paid")
     await scene.store.queues.pause(["quiet", jobs_of("mail.send")])
     await scene.enqueue(queue="quiet", unique=Unique("daily", period=60.0))
     await scene.store.workers.lead("rollup", scene.worker, 15)
