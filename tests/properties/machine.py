@@ -242,6 +242,7 @@ class StoreMachine(RuleBasedStateMachine):
         [verdict] = self.do(self.store.jobs.finish([move]))
         assert verdict.accepted == self.model.apply(move)
         self.record.saw_end(verdict, move)
+        self.settle_flows()  # a node whose flow is being cancelled ends instead
 
     def _record(self, attempt: Claimed, name: str, **said: Any) -> StepRecord:
         n = next(self.numbers)
