@@ -62,8 +62,9 @@ class Session:
 
 
 class KeptSessions:
-    """All that are kept in this process, by server and parameters. Workers connect from several
-    threads."""
+    """All that are kept in this process, by server and parameters. They are those of the tests' own
+    thread: a thread of heartbeats that was told to end in the middle of connecting could wait for
+    ever on one that was kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,7 +94,8 @@ class KeptSessions:
                     idle.pop().sock.close()
 
     async def _connect_by_us(self, dsn: str | None = None, **options: Any) -> Any:
-        if dsn is None or _database_of(dsn) not in self._databases:
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        if elsewhere or dsn is None or _database_of(dsn) not in self._databases:
             return await self._connect(dsn, **options)
         loop = asyncio.get_running_loop()
         connection = await self._connect(dsn, loop=_Loop(loop, self), **{"ssl": False} | options)
