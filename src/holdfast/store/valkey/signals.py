@@ -13,7 +13,7 @@ from holdfast.store.contract.signals import wait_cursor
 from holdfast.store.valkey.connection import Call, ValkeyVerbs
 from holdfast.store.valkey.layout import NewSignalRow, SignalRow
 from holdfast.store.valkey.moments import to_datetime, to_optional_datetime
-from holdfast.store.valkey.replies import ids_of
+from holdfast.store.valkey.replies import ids_of, paired
 from holdfast.store.valkey.rows import known, readable
 
 _to_signal_row = msgspec.msgpack.Decoder(SignalRow).decode
@@ -56,8 +56,7 @@ class ValkeySignals(ValkeyVerbs):
         answers = await to.commands(reads) if reads else []
         found: dict[JobId, list[Signal]] = {}
         for job, fields in zip(wanted, answers, strict=True):
-            numbers, rows = fields[::2], fields[1::2]
-            read = [readable(_signal, n, row) for n, row in zip(numbers, rows, strict=True)]
+            read = [readable(_signal, n, row) for n, row in paired(fields)]
             if read:
                 there = [signal for signal in read if signal is not None]
                 found[job] = sorted(there, key=lambda signal: signal.n)
@@ -91,7 +90,7 @@ def _row(n: int, signal: NewSignal) -> NewSignalRow:
     return NewSignalRow(signal.id, signal.name, signal.value, signal.key, n)
 
 
-def _signal(n: bytes, blob: bytes) -> Signal:
+def _signal(n: str, blob: bytes) -> Signal:
     row = _to_signal_row(blob)
     return Signal(
         n=int(n),

@@ -11,6 +11,7 @@ from holdfast.job.step import Step, StepRecord
 from holdfast.store.valkey.connection import ValkeyVerbs
 from holdfast.store.valkey.layout import NewStepRow, StepRow
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
+from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import known, readable
 
 _to_step_row = msgspec.msgpack.Decoder(StepRow).decode
@@ -41,8 +42,7 @@ class ValkeySteps(ValkeyVerbs):
         answers = await to.commands(reads) if reads else []
         found: dict[JobId, list[Step]] = {}
         for job, fields in zip(wanted, answers, strict=True):
-            names, rows = fields[::2], fields[1::2]
-            steps = [readable(_step, name, row) for name, row in zip(names, rows, strict=True)]
+            steps = [readable(_step, name, row) for name, row in paired(fields)]
             if steps:
                 there = [step for step in steps if step is not None]
                 found[job] = sorted(there, key=lambda step: (step.n, step.name))
@@ -70,10 +70,10 @@ def _or_false(text: str | None) -> str | bool:
     return False if text is None else text
 
 
-def _step(name: bytes, blob: bytes) -> Step:
+def _step(name: str, blob: bytes) -> Step:
     row = _to_step_row(blob)
     return Step(
-        name=name.decode(),
+        name=name,
         n=row.n,
         fence=row.fence,
         tries=row.tries,
