@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from holdfast.client.operations import Preview
     from holdfast.client.selection import BulkReport
     from holdfast.client.sync import SyncClient
-    from holdfast.context import AttemptLost, Context, CurrentJob, current_job
+    from holdfast.context.context import Context
+    from holdfast.context.current import CurrentJob, current_job
+    from holdfast.context.link import AttemptLost
     from holdfast.declaring.flows import Flow
     from holdfast.declaring.nodes import Node, all_of, any_of, ended, failed, quorum
     from holdfast.declaring.tasks import Tasks
@@ -251,7 +253,9 @@ _HOMES = {
     "holdfast.client.operations": ("Preview",),
     "holdfast.client.selection": ("BulkReport",),
     "holdfast.client.sync": ("SyncClient",),
-    "holdfast.context": ("AttemptLost", "Context", "CurrentJob", "current_job"),
+    "holdfast.context.context": ("Context",),
+    "holdfast.context.current": ("CurrentJob", "current_job"),
+    "holdfast.context.link": ("AttemptLost",),
     "holdfast.client.flows": ("FlowHandle",),
     "holdfast.declaring.flows": ("Flow",),
     "holdfast.declaring.nodes": ("Node", "all_of", "any_of", "ended", "failed", "quorum"),
