@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import App, Context, Retry
+from holdfast import App, Context
 from holdfast.background.options import ReconcileOptions
 from holdfast.errors import (
     BadOption,
@@ -23,41 +23,15 @@ from holdfast.errors import (
     WaitTimedOut,
 )
 from holdfast.job.ids import new_job_id
-from holdfast.job.record import Job
 from holdfast.job.signal import Sent, SignalLimits
 from holdfast.job.what import What
 from holdfast.reconcile.signal_drift import SignalDriftReconciler
-from holdfast.task import JobHandle
-from holdfast.testing import Harness, killed_after_every_commit
-
-AGAIN = Retry(max_attempts=5, base=1, jitter=0)
+from holdfast.testing import killed_after_every_commit
+from tests.support.waiting_job import Bench
 
 
 class Payment(msgspec.Struct):
     sum: int
-
-
-class Bench:
-    """An app with one job, whose handler each test writes."""
-
-    def __init__(self) -> None:
-        self.app = App("sqlite://", max_payload=2_000)
-        self.harness = Harness(self.app)
-        self.handle: JobHandle[Any]
-
-    async def begin(self, handler: Callable[..., Any], **options: Any) -> JobHandle[Any]:
-        self.handle = await self.app.task(retry=AGAIN, **options)(handler).enqueue()
-        await self.drain()
-        return self.handle
-
-    async def drain(self) -> None:
-        await self.harness.drain(raises=False)
-
-    async def job(self) -> Job:
-        return await self.handle.get()
-
-    async def explained(self) -> list[str]:
-        return [one.fact for one in (await self.app.client.explain(self.handle.id)).reasons]
 
 
 @pytest.fixture

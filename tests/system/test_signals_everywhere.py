@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import all_of
 from holdfast.context import Context
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
@@ -36,9 +37,9 @@ FUNCTIONS: dict[str, tuple[tuple[Callable[..., Any], ...], dict[str, Any]]] = {
 }
 
 
-async def send(store: Store, job: JobId, value: int) -> Sent:
+async def send(store: Store, job: JobId, value: int, name: str = "paid") -> Sent:
     [sent] = await store.signals.send(
-        [NewSignal(job, "paid", str(value), f"key {value}")], SignalLimits()
+        [NewSignal(job, name, str(value), f"key {value}")], SignalLimits()
     )
     return sent
 
@@ -160,3 +161,39 @@ async def test_a_job_without_signals_sends_nothing_about_them(
     job_id = await shop.enqueue(steps)
     await shop.drain()
     assert (await shop.get(job_id)).result == 1
+
+
+async def all_three(ctx: Context) -> list[Any]:
+    got = await ctx.signals(all_of("paid", "packed", "signed"), int)
+    return [*got.items()]
+
+
+@pytest.mark.parametrize("order", ["the last one first", "the suspension first"])
+async def test_the_last_of_several_signals_and_the_suspension_do_not_miss_each_other(
+    live_store: Store, order: str
+) -> None:
+    """Two have come, one early. The third comes between the look and the suspension, or after."""
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), all_three)
+    job_id = await shop.enqueue(all_three)
+    assert await send(live_store, job_id, 1) is Sent.KEPT
+    await shop.drain()
+    assert await send(live_store, job_id, 2, "packed") is Sent.WOKE
+    sent: list[Sent] = []
+
+    async def last() -> None:
+        sent.append(await send(live_store, job_id, 3, "signed"))
+
+    if order == "the last one first":
+        line.first["finish"] = last
+        await shop.drain()
+    else:
+        await shop.drain()
+        assert (await shop.get(job_id)).state is JobState.SUSPENDED
+        await last()
+        await shop.drain()
+    job = await shop.get(job_id)
+    assert sent == [Sent.KEPT if order == "the last one first" else Sent.WOKE]
+    assert (job.state, job.result) == ("succeeded", [["paid", 1], ["packed", 2], ["signed", 3]])
+    signals = (await live_store.signals.of([job_id]))[job_id]
+    assert [one.taken_by for one in signals] == ["paid", "packed", "signed"]

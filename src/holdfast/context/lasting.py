@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from holdfast.job import checks
 from holdfast.job.loopless import run_without_loop
 from holdfast.job.record import Claimed
+from holdfast.job.signal import SignalGroup
 
 if TYPE_CHECKING:
     from holdfast.context.context import Context
@@ -104,7 +105,7 @@ class LongLived:
         is recorded, so that a later attempt gets it again. Raises `WaitTimedOut` if no signal comes
         within the timeout, and `BadSignal` if its value does not fit the type."""
         runner = self._steps(on_loop=True)
-        return runner.signal(runner.named(name), name, kind, _timeout(timeout))
+        return runner.signal(runner.awaiting(SignalGroup(1, (name,)), kind), _timeout(timeout))
 
     @overload
     def signal_sync(
@@ -119,7 +120,43 @@ class LongLived:
     ) -> Any:
         """`signal` for plain functions, in a thread or a process."""
         runner = self._steps(on_loop=False)
-        return run_without_loop(runner.signal(runner.named(name), name, kind, _timeout(timeout)))
+        awaiting = runner.awaiting(SignalGroup(1, (name,)), kind)
+        return run_without_loop(runner.signal(awaiting, _timeout(timeout)))
+
+    @overload
+    def signals(
+        self, which: SignalGroup, kind: type[V], *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, dict[str, V]]: ...
+    @overload
+    def signals(
+        self, which: SignalGroup, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, dict[str, Any]]: ...
+    def signals(
+        self, which: SignalGroup, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Coroutine[Any, Any, dict[str, Any]]:
+        """Wait for several signals: `await ctx.signals(any_of("paid", "cancelled"))`, `all_of(…)`
+        or `quorum(2, …)`. Gives the values of as many as are needed, by name, in the order in which
+        they came. `kind` is the type of all values, or a mapping with the type of each.
+
+        Nothing is taken before as many have come as are needed. When the timeout is over before
+        that, `WaitTimedOut` is raised, and what has come is kept. Otherwise as `signal`."""
+        runner = self._steps(on_loop=True)
+        return runner.signals(runner.awaiting(which, kind), _timeout(timeout))
+
+    @overload
+    def signals_sync(
+        self, which: SignalGroup, kind: type[V], *, timeout: float | timedelta | None = None
+    ) -> dict[str, V]: ...
+    @overload
+    def signals_sync(
+        self, which: SignalGroup, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> dict[str, Any]: ...
+    def signals_sync(
+        self, which: SignalGroup, kind: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> dict[str, Any]:
+        """`signals` for plain functions, in a thread or a process."""
+        runner = self._steps(on_loop=False)
+        return run_without_loop(runner.signals(runner.awaiting(which, kind), _timeout(timeout)))
 
     def _steps(self, *, on_loop: bool) -> SignalRunner:
         """A handler has one runner: it is a coroutine, or a plain function."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.context import AddedNode
 from holdfast.errors import BadFlow, BadOption
@@ -13,6 +13,7 @@ from holdfast.flow.model import ANY_END, FAILURE, SUCCESS, Losers
 from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import NewJob
+from holdfast.job.signal import SignalGroup
 
 R = TypeVar("R")
 LoserWord = Literal["let_run", "cancel"]
@@ -182,19 +183,43 @@ class MapNode(Node[int], Generic[R]):
 _HOLDERS = (Output, Node, NodeGroup, list, tuple, dict)
 
 
-def all_of(*nodes: AnyNode) -> NodeGroup:
-    """All of these nodes must succeed."""
-    return NodeGroup(len(nodes), nodes)
+@overload
+def all_of(name: str, /, *names: str) -> SignalGroup: ...
+@overload
+def all_of(*nodes: AnyNode) -> NodeGroup: ...
+def all_of(*given: Any) -> Any:
+    """All of these nodes must succeed, or all of these signals must come."""
+    return _group(len(given), given)
 
 
-def any_of(*nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup:
-    """One of these nodes must succeed. `losers="cancel"` cancels what nobody else needs then."""
-    return NodeGroup(1, nodes, losers=losers)
+@overload
+def any_of(name: str, /, *names: str) -> SignalGroup: ...
+@overload
+def any_of(*nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup: ...
+def any_of(*given: Any, losers: LoserWord = "let_run") -> Any:
+    """One of these nodes must succeed, or one of these signals must come. `losers="cancel"` cancels
+    the nodes that nobody else needs then."""
+    return _group(1, given, losers)
 
 
-def quorum(need: int, *nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup:
-    """So many of these nodes must succeed."""
-    return NodeGroup(need, nodes, losers=losers)
+@overload
+def quorum(need: int, name: str, /, *names: str) -> SignalGroup: ...
+@overload
+def quorum(need: int, *nodes: AnyNode, losers: LoserWord = "let_run") -> NodeGroup: ...
+def quorum(need: int, *given: Any, losers: LoserWord = "let_run") -> Any:
+    """So many of these nodes must succeed, or so many of these signals must come."""
+    return _group(need, given, losers)
+
+
+def _group(
+    need: int, given: Sequence[Any], losers: LoserWord = "let_run"
+) -> NodeGroup | SignalGroup:
+    """Names are those of signals."""
+    if not given or not all(isinstance(one, str) for one in given):
+        return NodeGroup(need, given, losers=losers)
+    if losers != "let_run":
+        raise BadOption("losers", "left out: signals are not cancelled", losers)
+    return SignalGroup(need, given)
 
 
 def failed(*nodes: AnyNode) -> NodeGroup:

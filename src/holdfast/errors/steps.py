@@ -27,16 +27,17 @@ class StepRefused(HoldfastError):
 
 
 class WaitTimedOut(HoldfastError, TimeoutError):
-    """The signal did not come in the time that the handler gave it, or came after that."""
+    """What the handler waited for did not come in the time that the handler gave it, or came after
+    that. `awaited` says what it was: `signal 'paid'`."""
 
-    def __init__(self, signal: str, seconds: float | None) -> None:
+    def __init__(self, awaited: str, seconds: float | None) -> None:
         within = "in time" if seconds is None else f"within {seconds:g} s"
-        super().__init__(f"signal {signal!r} did not come {within}")
-        self.signal = signal
+        super().__init__(f"{awaited} did not come {within}")
+        self.awaited = awaited
         self.seconds = seconds
 
     def __reduce__(self) -> tuple[type[WaitTimedOut], tuple[str, float | None]]:
-        return type(self), (self.signal, self.seconds)
+        return type(self), (self.awaited, self.seconds)
 
 
 class BadSignal(HoldfastError):

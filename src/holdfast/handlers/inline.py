@@ -32,11 +32,11 @@ from holdfast.job.requests import (
     ReportProgress,
     Request,
     RequestRefused,
-    SignalTaken,
+    SignalsTaken,
     StartChild,
     StepFound,
     StepKept,
-    TakeSignal,
+    TakeSignals,
     Wait,
     WaitOver,
 )
@@ -96,8 +96,8 @@ class InlineAttempt:
             case KeepStep(record):
                 self.steps.append(record)
                 return StepKept()
-            case TakeSignal():
-                return SignalTaken(None)  # nobody can send anything
+            case TakeSignals():
+                return SignalsTaken({})  # nobody can send anything
             case Wait():
                 return WaitOver()  # nobody sleeps here
             case FindNodes() | ExtendFlow() | FindChild() | StartChild():

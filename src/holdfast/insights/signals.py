@@ -9,6 +9,7 @@ from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
 from holdfast.insights.reasons import Reason, Who, span_text
 from holdfast.job.record import Job
+from holdfast.job.signal import one_signal
 from holdfast.job.step import Step
 from holdfast.job.ties import Tie
 from holdfast.store.contract.signals import overlooked
@@ -30,11 +31,14 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     signals = (await store.signals.of([job.id])).get(job.id, [])
     awaited = {step.awaits for step in waits}
     others = [one.name for one in signals if one.taken_by is None and one.name not in awaited]
-    return [_reason(job, step, now, others) for step in waits]
+    # The waits for several signals at once say the same of each of them.
+    of_each = {step.message or step.awaits: step for step in reversed(waits)}
+    return [_reason(job, step, now, others) for step in reversed(of_each.values())]
 
 
 def _reason(job: Job, wait: Step, now: datetime, others: Sequence[str]) -> Reason:
-    fact = f"it waits for signal {wait.awaits!r} since {span_text(now, wait.at)}"
+    awaited = wait.message or one_signal(wait.awaits or "")
+    fact = f"it waits for {awaited} since {span_text(now, wait.at)}"
     if others:
         names = ", ".join(map(repr, dict.fromkeys(others[:SHOWN])))
         fact += f" ({len(others)} other {'signals' if len(others) > 1 else 'signal'} kept: {names})"

@@ -65,12 +65,14 @@ class Wait(msgspec.Struct, frozen=True, tag=True):
     record: StepRecord
 
 
-class TakeSignal(msgspec.Struct, frozen=True, tag=True):
-    """Take the oldest signal of this name that is kept, and record its value under the name of the
-    step."""
+class TakeSignals(msgspec.Struct, frozen=True, tag=True):
+    """Take kept signals, of each name the oldest, and record the value of each under the name of
+    its step. If signals of fewer than `least` names are kept, none is taken; of more than `most`
+    names those that came first."""
 
-    step: str
-    signal: str
+    steps: dict[str, str]  # the step of each signal
+    least: int = 1
+    most: int = 1
 
 
 Request = (
@@ -78,7 +80,7 @@ Request = (
     | FindStep
     | KeepStep
     | Wait
-    | TakeSignal
+    | TakeSignals
     | FindNodes
     | ExtendFlow
     | FindChild
@@ -122,10 +124,12 @@ class StepKept(msgspec.Struct, frozen=True, tag=True):
     """The record is written, or will be."""
 
 
-class SignalTaken(msgspec.Struct, frozen=True, tag=True):
-    """The value of the signal, as JSON; None if there is none."""
+class SignalsTaken(msgspec.Struct, frozen=True, tag=True):
+    """The values of the signals that were taken, as JSON by name, in the order in which they came.
+    If none was taken, `kept` names those that are there."""
 
-    value: str | None
+    values: dict[str, str]
+    kept: tuple[str, ...] = ()
 
 
 class RecordRefused(msgspec.Struct, frozen=True, tag=True):
@@ -156,7 +160,7 @@ Answer = (
     ProgressKept
     | StepFound
     | StepKept
-    | SignalTaken
+    | SignalsTaken
     | RecordRefused
     | WaitOver
     | LeaveHandler

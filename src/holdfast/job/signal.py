@@ -8,16 +8,51 @@ for signals has a step for each of them that says so (`StepRecord.awaits`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
+from holdfast.errors import BadOption
+from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.json_text import shown_value
 
 LONGEST_NAME = 200
 """The longest name or key of a signal."""
+
+
+class SignalGroup:
+    """Some signals by name, and how many of them are needed. `all_of`, `any_of` and `quorum` make
+    it.
+
+    >>> print(SignalGroup(2, ("ann", "bob", "cyd")))
+    2 of the signals 'ann', 'bob', 'cyd'
+    """
+
+    __slots__ = ("names", "need")
+
+    def __init__(self, need: int, names: Sequence[str]) -> None:
+        for name in names:
+            checks.text("the name of a signal", name, LONGEST_NAME)
+        if len(set(names)) < len(names):
+            raise BadOption("a condition", "each signal once", ", ".join(names))
+        if not 1 <= checks.count("quorum", need) <= len(names):
+            raise BadOption("quorum", f"between 1 and {len(names)}, the number of signals", need)
+        self.need = need
+        self.names = tuple(names)
+
+    def __str__(self) -> str:
+        if len(self.names) == 1:
+            return one_signal(self.names[0])
+        word = {len(self.names): "all", 1: "any"}.get(self.need, str(self.need))
+        return f"{word} of the signals {', '.join(map(repr, self.names))}"
+
+
+def one_signal(name: str) -> str:
+    """How a signal is called in texts."""
+    return f"signal {name!r}"
 
 
 class NewSignal(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
     StartChild,
-    TakeSignal,
+    TakeSignals,
     Wait,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
@@ -57,7 +57,7 @@ class Answering:
                 case ReportProgress(progress):
                     report = ProgressReport(attempt.job.id, attempt.job.fence, progress)
                     return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
-                case FindStep() | KeepStep() | Wait() | TakeSignal():
+                case FindStep() | KeepStep() | Wait() | TakeSignals():
                     return await self._steps.answer(attempt, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)

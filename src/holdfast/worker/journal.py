@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 
 from holdfast.job.ends import End, Raised, Returned, WasSuspended
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
-from holdfast.job.signal import Signal
+from holdfast.job.signal import Signal, one_signal
 from holdfast.job.state import JobState
 from holdfast.job.step import Step, StepRecord
 from holdfast.job.text import MESSAGE_LIMIT, clean
@@ -30,9 +30,9 @@ from holdfast.worker.options import WorkerOptions
 
 SWALLOWED = Raised(
     "SuspendingSwallowed",
-    "the handler was left by ctx.sleep(…), by ctx.signal(…) or by a step that waits for its next "
-    "try, and went on all the same: it caught BaseException; catch Exception, or raise what was "
-    "caught again",
+    "the handler was left by ctx.sleep(…), by a wait for signals or by a step that waits for its "
+    "next try, and went on all the same: it caught BaseException; catch Exception, or raise what "
+    "was caught again",
     final=True,
 )
 """The end of an attempt whose handler would not be left."""
@@ -103,14 +103,18 @@ class Journal:
         """Records that were not written after all."""
         self._pending = records + self._pending
 
-    def take_signal(self, name: str, signals: Sequence[Signal]) -> Signal | None:
-        """The oldest of these signals that has this name, and that no wait has taken: neither as
-        the store says, nor one whose record is under way."""
+    def kept_signals(self, names: Container[str], signals: Sequence[Signal]) -> list[Signal]:
+        """The oldest signal of each of these names that no wait has taken: neither as the store
+        says, nor one whose record is under way."""
+        oldest: dict[str, Signal] = {}
         for one in signals:
-            if one.name == name and one.taken_by is None and one.n not in self._taken:
-                self._taken.add(one.n)
-                return one
-        return None
+            if one.name in names and one.taken_by is None and one.n not in self._taken:
+                oldest.setdefault(one.name, one)
+        return list(oldest.values())
+
+    def take_signals(self, signals: Sequence[Signal]) -> None:
+        """No other wait of the attempt takes these."""
+        self._taken.update(one.n for one in signals)
 
     def wait(self, record: StepRecord) -> None:
         """The handler is left: its job is suspended until the first wait is over."""
@@ -167,7 +171,7 @@ def _seconds(wait: StepRecord) -> float:
 def _told(wait: StepRecord) -> str:
     """Names and kinds only: this text is not encrypted."""
     if wait.awaits is not None:
-        return f"waits for signal {wait.awaits!r}"
+        return f"waits for {wait.message or one_signal(wait.awaits)}"
     if wait.kind is None:
         return f"sleeps {wait.name!r}"
     return f"step {wait.name!r} is tried again after {wait.kind}"

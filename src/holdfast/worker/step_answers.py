@@ -19,10 +19,10 @@ from holdfast.job.requests import (
     LeaveHandler,
     RecordRefused,
     RequestRefused,
-    SignalTaken,
+    SignalsTaken,
     StepFound,
     StepKept,
-    TakeSignal,
+    TakeSignals,
     Wait,
 )
 from holdfast.job.sealed import is_sealed, read_envelope, why_closed
@@ -36,11 +36,10 @@ from holdfast.worker.setup import WorkerSetup
 RECORD, LOAD, SIGNALS = "record", "load", "signals"
 STEPS = int(Tie.STEPS)
 _GONE, _KEPT, _NOTHING_FOUND = AttemptGone(), StepKept(), StepFound(None)
-_NO_SIGNAL = SignalTaken(None)
 
 AtLast = Callable[[Attempt, str, Callable[[], Awaitable[Answer]]], Awaitable[Answer]]
 """Asks the store until it answers (`Answering`)."""
-Asked = FindStep | KeepStep | Wait | TakeSignal
+Asked = FindStep | KeepStep | Wait | TakeSignals
 
 
 class StepAnswers:
@@ -60,11 +59,11 @@ class StepAnswers:
             case FindStep(name):
                 return await self._find(attempt, name)
             case KeepStep(record, lazy):
-                return await self._keep(attempt, record, lazy)
+                return await self._keep(attempt, [record], lazy=lazy)
             case Wait(record):
                 return self._leave(attempt, record)
-            case TakeSignal(step, signal):
-                return await self._take(attempt, step, signal)
+            case TakeSignals():
+                return await self._take(attempt, request)
         assert_never(request)
 
     async def aclose(self) -> None:
@@ -91,11 +90,14 @@ class StepAnswers:
             journal.fill(await self._loads.submit(attempt.job.id))
         return _KEPT
 
-    async def _keep(self, attempt: Attempt, record: StepRecord, lazy: bool) -> Answer:
+    async def _keep(
+        self, attempt: Attempt, given: Sequence[StepRecord], *, lazy: bool = False
+    ) -> Answer:
         if attempt.is_over or (journal := attempt.journal) is None:
             return _GONE
         try:
-            journal.add(record, attempt.job, self._options)
+            for record in given:
+                journal.add(record, attempt.job, self._options)
         except TooMuch as error:
             return RecordRefused(str(error))
         if lazy:
@@ -107,23 +109,27 @@ class StepAnswers:
             journal.give_back(records)  # the handler was stopped: they are written with its end
             raise
 
-    async def _take(self, attempt: Attempt, step: str, signal: str) -> Answer:
-        """Signals may come at any time, so the store is asked each time."""
+    async def _take(self, attempt: Attempt, request: TakeSignals) -> Answer:
+        """Signals may come at any time, so the store is asked each time. All that are taken are
+        taken by one write."""
         if attempt.is_over or (journal := attempt.journal) is None:
             return _GONE
         found: list[Signal] = []
         answer = await self._at_last(attempt, SIGNALS, partial(self._looked, attempt, found))
         if isinstance(answer, AttemptGone):
             return answer
-        taken = journal.take_signal(signal, found)
-        if taken is None or (value := taken.value_json) is None:
-            return _NO_SIGNAL
-        if is_sealed(value):
-            return RequestRefused(f"signal {signal!r}: {why_closed(read_envelope(value))}")
-        job = attempt.job
-        record = StepRecord(job.id, job.fence, step, 0, result=value, takes=taken.n)
-        answer = await self._keep(attempt, record, lazy=False)
-        return SignalTaken(value) if isinstance(answer, StepKept) else answer
+        kept = journal.kept_signals(request.steps, found)
+        if len(kept) < request.least:
+            return SignalsTaken({}, tuple(one.name for one in kept))
+        chosen = kept[: request.most]
+        for one in chosen:
+            if is_sealed(value := one.value_json or "null"):
+                return RequestRefused(f"signal {one.name!r}: {why_closed(read_envelope(value))}")
+        journal.take_signals(chosen)
+        answer = await self._keep(attempt, [_taking(attempt, request, one) for one in chosen])
+        if not isinstance(answer, StepKept):
+            return answer
+        return SignalsTaken({one.name: one.value_json or "null" for one in chosen})
 
     async def _looked(self, attempt: Attempt, found: list[Signal]) -> Answer:
         found[:] = await self._looks.submit(attempt.job.id)
@@ -156,3 +162,9 @@ class StepAnswers:
     async def _look(self, ids: Sequence[JobId]) -> list[list[Signal]]:
         found = await self._signals.of(ids)
         return [found.get(job, []) for job in ids]
+
+
+def _taking(attempt: Attempt, request: TakeSignals, signal: Signal) -> StepRecord:
+    """The step that has the value of this signal from now on."""
+    job, step = attempt.job, request.steps[signal.name]
+    return StepRecord(job.id, job.fence, step, 0, result=signal.value_json, takes=signal.n)
