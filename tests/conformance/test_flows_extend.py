@@ -12,7 +12,7 @@ from holdfast.job.ends import Snoozed
 from holdfast.job.record import Claimed, Live
 from holdfast.job.state import JobState
 from tests.conformance.builders import FAILED, Scene
-from tests.support.flows import Trip, Waits, gates_of, new_flow
+from tests.support.flows import Trip, Waits, any_of, every, gates_of, new_flow
 
 
 def grown(trip: Trip, by: Claimed | Live, graph: dict[str, Waits], **more: Waits) -> Growth:
@@ -79,6 +79,22 @@ async def test_a_growth_adds_what_is_new_and_keeps_what_is_there(scene: Scene) -
     nodes = await trip.nodes()
     assert sorted(nodes) == ["a", "b", "c", "z"]
     assert (nodes["b"].job_id, (await trip.info()).open) == (first, 4)
+
+
+async def test_an_edge_of_a_gate_that_was_met_does_not_count_at_a_later_gate(
+    scene: Scene,
+) -> None:
+    graph: dict[str, Waits] = {"a": [], "b": [], "c": [], "z": [every("a"), any_of("b", "c")]}
+    trip = await Trip.begin(scene, graph)
+    await trip.end("b")
+    [by] = await scene.store.jobs.live([trip.ids["a"]])
+    growth = grown(trip, by, {"new": []}, z=["new"])
+    assert await scene.store.flows.extend([growth]) == [Grown.GROWN]
+    await trip.end("c", "a")
+    assert await trip.state("z") is JobState.BLOCKED
+    assert await found_by_drift(scene, trip) == []
+    await trip.end("new")
+    assert await trip.state("z") is JobState.READY
 
 
 async def test_gates_that_are_sent_twice_are_added_once(scene: Scene) -> None:

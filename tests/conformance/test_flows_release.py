@@ -21,6 +21,7 @@ from holdfast.job.policy import Policy
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from tests.conformance.builders import FAILED, RETURNED, Scene
+from tests.support.cascades import cut_off_at
 from tests.support.flows import Trip, Waits, any_of, ended, every, failed, quorum
 
 CANCELLED = Cancelled("not wanted")
@@ -232,6 +233,17 @@ async def test_a_long_chain_of_skips_ends_in_bounded_bites(scene: Scene) -> None
     bites = [before - after for before, after in itertools.pairwise([*left, 0])]
     assert len(bites) == 3
     assert max(bites) <= CASCADE_LIMIT + 1
+
+
+async def test_a_node_at_which_a_cascade_was_cut_off_is_counted_once(scene: Scene) -> None:
+    """Its other upstream ends before the rest is settled."""
+    trip = await Trip.begin(scene, {"a": [], "b": [], "c": ["a", "b"], "d": ["c"], "e": []})
+    with cut_off_at(1):
+        await trip.end("a", end=FAILED)
+        await trip.end("b", end=FAILED)
+    await scene.store.flows.settle([trip.id])
+    assert (await trip.info()).open == 1, "e runs"
+    assert (await trip.states())["d"] == "skipped"
 
 
 async def test_nodes_are_kept_and_removed_with_their_flow(scene: Scene) -> None:

@@ -6,16 +6,12 @@ CREATE INDEX holdfast_audit_target on holdfast_audit (target, begun_at, id) wher
 
 CREATE INDEX holdfast_deadline_at on holdfast_deadline (at);
 
-CREATE INDEX holdfast_edge_downstream on holdfast_edge (downstream, n);
-
 CREATE INDEX holdfast_flow_expires on holdfast_flow (expires_at) where expires_at is not null;
 
 CREATE UNIQUE INDEX holdfast_flow_key on holdfast_flow (unique_key)
 where unique_key is not null and finished_at is null;
 
 CREATE INDEX holdfast_flow_live on holdfast_flow (id) where finished_at is null;
-
-CREATE INDEX holdfast_gate_flow on holdfast_gate (flow_id);
 
 CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 
@@ -89,14 +85,6 @@ CREATE TABLE holdfast_counter (
 CREATE TABLE holdfast_deadline (
     job_id text primary key,
     at integer not null
-) without rowid;
-
-CREATE TABLE holdfast_edge (
-    upstream text not null,
-    downstream text not null,
-    n integer not null,
-    wants integer not null,
-    primary key (upstream, downstream, n)
 ) without rowid;
 
 CREATE TABLE holdfast_errand (
@@ -276,7 +264,7 @@ CREATE TABLE holdfast_node (
     is_bad integer not null default 0, -- skipped because another failed, expired or was cancelled
     delay real,
     inputs text
-) without rowid;
+, edges text, is_unsettled integer not null default 0) without rowid;
 
 CREATE TABLE holdfast_operation (
     id text primary key,

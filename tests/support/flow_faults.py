@@ -48,7 +48,10 @@ async def plant(fault: str, backend: Backend, url: str, trip: Trip) -> None:
         return
     before = "holdfast_" if url.startswith("sqlite") else "holdfast."
     names = {table: f"{before}{table}" for table in ("gate", "edge", "flow")}
-    sql = FAULTS[fault][0].format(**names, **trip.ids, id=trip.id)
+    statement = FAULTS[fault][0]
+    if fault == "orphan edge" and url.startswith("sqlite"):
+        statement = "update holdfast_node set is_unsettled = 1 where job_id = '{a}'"
+    sql = statement.format(**names, **trip.ids, id=trip.id)
     await cast("Inspectable", backend).query(url, sql)
 
 

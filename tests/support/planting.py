@@ -30,7 +30,7 @@ class Planter(Protocol):
 
 def planter(backend: Backend, url: str, store: Store) -> Planter:
     if isinstance(backend, SqliteFile):
-        return SqlPlanter(backend, url, "holdfast_")
+        return SqlitePlanter(backend, url, "holdfast_")
     if isinstance(backend, PostgresDatabase):
         return SqlPlanter(backend, url, "holdfast.")
     return ValkeyPlanter(store)
@@ -60,6 +60,17 @@ class SqlPlanter:
 
     async def _say(self, sql: str) -> None:
         await self._backend.run(self._url, sql)
+
+
+class SqlitePlanter(SqlPlanter):
+    """The edges of a node lie in its row, and stay there when it has ended."""
+
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        lost = f"""json_remove(edges, '$."{downstream}"')"""
+        await self._say(f"update holdfast_node set edges = {lost} where job_id = '{upstream}'")
+
+    async def add_edge(self, upstream: JobId, downstream: JobId) -> None:
+        await self._say(f"update holdfast_node set is_unsettled = 1 where job_id = '{upstream}'")
 
 
 class ValkeyPlanter:

@@ -9,7 +9,6 @@ are applied by the steps of `moves`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 from holdfast.errors import IllegalMove
@@ -17,11 +16,10 @@ from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, require_legal_moves
 from holdfast.job.state import JobState
 from holdfast.job.ties import Tie
-from holdfast.job.what import What
 from holdfast.store.contract.records import Verdict
 from holdfast.store.contract.workers import WorkerInfo
 from holdfast.store.sqlite.moves import Found, Move, apply
-from holdfast.store.sqlite.places import Narrow, leave, locate
+from holdfast.store.sqlite.places import Narrow, at, locate
 from holdfast.store.sqlite.rows import LATEST, after, to_json, to_json_object, to_micros
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.settling import settle_successes
@@ -141,11 +139,7 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
     tx.run(sql["try"])
     stood = _copy(tx, transitions) == len(transitions)
     if stood:
-        ids = [transition.id for transition in transitions]
-        tx.run(sql["count"], (tx.now // MINUTE, to_json(ids)))
-        leave(tx, JobState.RUNNING, ids)
-        if tx.rows(sql["any deadline"]) == [(1,)]:
-            tx.run(sql["drop deadlines"], (to_json(ids),))
+        _leave_leases(tx, to_json(transition.id for transition in transitions))
     else:
         tx.run(sql["undo"])
     tx.run(sql["tried"])
@@ -153,32 +147,30 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
 
 
 def _succeed_nodes(tx: Transaction, transitions: Collection[Transition]) -> bool:
-    """The same for nodes of flows, with all that follows from their ends."""
+    """The same for nodes of flows, with all that follows from their ends. That writes to many
+    pages, which would all be copied to be able to undo it: so the fences are compared before."""
     sql = steps("jobs/finish")
-    tx.run(sql["try"])
-    stood = _copy_nodes(tx, transitions) == len(transitions)
-    if stood:
-        ids = to_json(transition.id for transition in transitions)
-        for (queue, task), jobs in Counter(tx.rows(sql["leave"], (ids,))).items():
-            tx.count(queue, task, JobState.RUNNING, JobState.SUCCEEDED, What.SUCCEEDED, jobs)
-        if tx.rows(sql["any deadline"]) == [(1,)]:
-            tx.run(sql["drop deadlines"], (ids,))
-        settle_successes(tx, ids)
-    else:
-        tx.run(sql["undo"])
-    tx.run(sql["tried"])
-    return stood
-
-
-def _copy_nodes(tx: Transaction, transitions: Collection[Transition]) -> int:
     alike: dict[int, dict[str, str | None]] = {}
     for transition in transitions:
         alike.setdefault(transition.fence, {})[transition.id] = transition.result
-    copy = steps("jobs/finish")["succeed nodes"]
-    return sum(
-        tx.changed(copy, (tx.now, to_json_object(results), fence, int(Tie.NODE)))
-        for fence, results in alike.items()
-    )
+    lots = [(to_json_object(results), fence, int(Tie.NODE)) for fence, results in alike.items()]
+    if sum(tx.rows(sql["standing nodes"], lot)[0][0] for lot in lots) < len(transitions):
+        return False
+    for lot in lots:
+        tx.run(sql["succeed nodes"], (tx.now, *lot))
+    ids = to_json(transition.id for transition in transitions)
+    _leave_leases(tx, ids)
+    settle_successes(tx, ids)
+    return True
+
+
+def _leave_leases(tx: Transaction, ids: str) -> None:
+    """Successes are counted, and leave what only running jobs have."""
+    sql = steps("jobs/finish")
+    tx.run(sql["count"], (tx.now // MINUTE, ids))
+    tx.run(at("parts/leave", JobState.RUNNING), (ids,))
+    if tx.rows(sql["any deadline"]) == [(1,)]:
+        tx.run(sql["drop deadlines"], (ids,))
 
 
 def _copy(tx: Transaction, transitions: Collection[Transition]) -> int:

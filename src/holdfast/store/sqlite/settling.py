@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +35,7 @@ from holdfast.store.sqlite.rows import after, to_json
 from holdfast.store.sqlite.scripts import steps
 from holdfast.store.sqlite.transaction import Row, Transaction
 
-_keep = msgspec.json.Decoder(dict[FlowState, float | None])
+_keep = lru_cache(maxsize=64)(msgspec.json.Decoder(dict[FlowState, float | None]).decode)
 
 
 class EndedNode(NamedTuple):
@@ -72,6 +73,8 @@ def settle(tx: Transaction, ended: Mapping[str, JobState], *, are_new: bool = Tr
         round_of = {job_id: EndedNode(JobState.SKIPPED, one.is_bad) for job_id, one in lost.items()}
         if skipped >= CASCADE_LIMIT:
             _count_down(tx, round_of, nodes)
+            for step in ("leave unsettled", "drop gates"):
+                tx.run(steps("flows/settle")[step], (to_json(round_of),))
             for flow_id in {node[0] for node in nodes.values()}:
                 owe(tx, FlowId(flow_id), ErrandKind.SETTLE)
             return
@@ -83,52 +86,69 @@ def settle_successes(tx: Transaction, ids: str) -> None:
     running = _count_down_successes(tx, ids)
     judged: list[Row] = []
     counts: list[Row] = []
-    for job_id, n, flow, need, total, won, lost, is_bad, losers in tx.rows(
-        steps("flows/settle")["edges of successes"], (ids,)
+    for job_id, n, flow, need, total, won, lost, is_bad, losers, has_others in tx.rows(
+        steps("flows/settle")["gates behind successes"], (ids,)
     ):
         is_met, is_impossible = won >= need, lost > total - need
         if flow in running and (is_met or is_impossible):
-            has_edges = won + lost < total
-            judged.append((job_id, n, flow, is_met, is_impossible, is_bad, losers, has_edges))
+            judged.append((job_id, n, flow, is_met, is_impossible, is_bad, losers, has_others))
         else:
             counts.append((won, lost, job_id, n))
-    tx.each(steps("flows/settle")["set counts"], counts)
-    because = _lost_to_successes(tx, ids) if any(gate[4] for gate in judged) else {}
-    tx.run(steps("flows/settle")["drop taken edges"], (ids,))
-    lost_nodes = _judge(tx, judged, because)
-    _skip(tx, lost_nodes)
-    settle(tx, dict.fromkeys(lost_nodes, JobState.SKIPPED))
+    if counts:
+        tx.each(steps("flows/settle")["set counts"], counts)
+    if judged:
+        because = _lost_to_successes(tx, ids) if any(gate[4] for gate in judged) else {}
+        _go_on(tx, _judge(tx, judged, because))
 
 
 def _count_down_successes(tx: Transaction, ids: str) -> set[str]:
     """Take these nodes from the live ones of their flows; returns the flows that run."""
     running: set[str] = set()
-    for flow, state, left, bad, cancel_asked, keep in tx.rows(
-        steps("flows/settle")["succeeded"], (ids,)
-    ):
+    over: list[Row] = []
+    for flow, state, *row in tx.rows(steps("flows/settle")["succeeded"], (ids,)):
         if state == FlowState.RUNNING:
             running.add(flow)
-        if left == 0:
-            end_flow(tx, flow, bad, bool(cancel_asked), keep)
+        if row[0] == 0:
+            over.append((flow, *row[1:]))
+    if over:
+        end_flows(tx, over)
     return running
 
 
 def _lost_to_successes(tx: Transaction, ids: str) -> dict[tuple[str, int], str]:
     rows = tx.rows(steps("flows/settle")["lost to successes"], (ids,))
-    return {(job_id, n): f"'{name}' is {JobState.SUCCEEDED}" for job_id, n, name in rows}
+    return {(job_id, n): why_lost(name, JobState.SUCCEEDED) for job_id, n, name in rows}
+
+
+def why_lost(name: str, state: JobState) -> str:
+    """What is said of a node whose gate became impossible by the end of this upstream."""
+    return f"'{name}' is {state}"
 
 
 def judge_flows(tx: Transaction, flows: Iterable[FlowId]) -> None:
     """Release and skip what the gates of these flows say by now."""
-    lost = _judge(tx, tx.rows(steps("flows/settle")["judge flow"], (to_json(flows),)), {})
-    _skip(tx, lost)
-    settle(tx, dict.fromkeys(lost, JobState.SKIPPED))
+    _go_on(tx, _judge(tx, tx.rows(steps("flows/settle")["judge flow"], (to_json(flows),)), {}))
 
 
-def left_over(tx: Transaction, flows: Iterable[FlowId]) -> dict[str, JobState]:
-    """EndedNode nodes with edges that nobody has decided."""
-    rows = tx.rows(steps("flows/settle")["left over"], (to_json(flows),))
-    return {job_id: JobState(state) for job_id, state in rows}
+def judge(tx: Transaction, jobs: Iterable[str], because: Mapping[tuple[str, int], str]) -> None:
+    """The same for the gates of these nodes. `because` says why an edge of a gate was lost."""
+    gates = tx.rows(steps("flows/settle")["judge"], (to_json(jobs),))
+    _go_on(tx, _judge(tx, gates, because))
+
+
+def _go_on(tx: Transaction, lost: Mapping[str, _Lost]) -> None:
+    """Skip these nodes, and settle what follows from that."""
+    if lost:
+        _skip(tx, lost)
+        settle(tx, dict.fromkeys(lost, JobState.SKIPPED))
+
+
+def settle_left_over(tx: Transaction, flows: Iterable[FlowId]) -> None:
+    """Count the ends that a cascade over its limit has left uncounted."""
+    sql, ids = steps("flows/settle"), (to_json(flows),)
+    left = {job_id: JobState(state) for job_id, state in tx.rows(sql["left over"], ids)}
+    tx.run(sql["settled"], ids)
+    settle(tx, left, are_new=False)
 
 
 def owe(
@@ -144,40 +164,45 @@ def owe(
 
 
 def _nodes(tx: Transaction, ids: Iterable[str]) -> dict[str, Row]:
-    """Flow, name, whether it is a sink and bad, and the flow's state, of each node."""
+    """Flow, name, and whether it is a sink and bad, of each node."""
     rows = tx.rows(steps("flows/settle")["nodes"], (to_json(ids),))
     return {job_id: tuple(columns) for job_id, *columns in rows}
 
 
 def _count_down(tx: Transaction, ended: Mapping[str, EndedNode], nodes: Mapping[str, Row]) -> None:
     """Take these nodes from the live ones of their flows, and end a flow that has none left."""
-    sql = steps("flows/settle")
     live = Counter(nodes[job_id][0] for job_id in ended)
     failed = Counter(
         nodes[job_id][0] for job_id, end in ended.items() if end.is_bad and nodes[job_id][2]
     )
     for flow, count in live.items():
-        values = {"id": flow, "ended": count, "failed": failed[flow]}
-        [(left, bad, cancel_asked, keep)] = tx.rows(sql["ended"], values)
-        if left == 0:
-            end_flow(tx, flow, bad, bool(cancel_asked), keep)
+        take_from_live(tx, flow, count, failed[flow])
 
 
-def end_flow(tx: Transaction, flow: str, bad: int, cancel_asked: bool, keep: str) -> None:
-    """End a flow that has no live node, and so many sinks that ended badly."""
+def take_from_live(tx: Transaction, flow: str, ended: int, failed: int) -> None:
+    """So many nodes of the flow have ended, of which so many are sinks that ended badly."""
+    values = {"id": flow, "ended": ended, "failed": failed}
+    [(left, *row)] = tx.rows(steps("flows/settle")["ended"], values)
+    if left == 0:
+        end_flows(tx, [(flow, *row)])
+
+
+def end_flows(tx: Transaction, flows: Iterable[Row]) -> None:
+    """End flows that have no live node. Of each: its id, how many of its sinks ended badly, whether
+    a cancel was asked for, how long it is kept, its parent, and when it has ended before."""
     sql = steps("flows/settle")
-    has_failure = bool(bad and tx.rows(sql["has failure"], (flow,))[0][0])
-    state = state_at_end(bad, cancel_asked=cancel_asked, has_failure=has_failure)
-    kept = _keep.decode(keep).get(state)
-    values = {
-        "id": flow,
-        "state": state.value,
-        "now": tx.now,
-        "expires_at": None if kept is None else after(tx.now, kept),
-    }
-    for (parent,) in tx.rows(sql["end"], values):
+    rows: list[Row] = []
+    for flow, bad, cancel_asked, keep, parent, finished_at in flows:
+        if finished_at is not None:
+            continue
+        has_failure = bool(bad and tx.rows(sql["has failure"], (flow,))[0][0])
+        state = state_at_end(bad, cancel_asked=bool(cancel_asked), has_failure=has_failure)
+        kept = _keep(keep).get(state)
+        expires_at = None if kept is None else after(tx.now, kept)
+        rows.append((state.value, tx.now, expires_at, flow))
         if parent is not None:
             owe(tx, FlowId(flow), ErrandKind.PARENT, JobId(parent))
+    tx.each(sql["end"], rows)
 
 
 def orphan(tx: Transaction, parents: Iterable[JobId]) -> None:
@@ -194,10 +219,9 @@ def _decide(
     sql = steps("flows/settle")
     ids = to_json(ended)
     tx.run(sql["drop gates"], (ids,))
-    tx.run(sql["drop edges"], (ids,))
     counts: dict[tuple[str, int], list[int]] = {}
     because: dict[tuple[str, int], str] = {}
-    for upstream, downstream, n, wants in tx.rows(sql["take edges"], (ids,)):
+    for upstream, downstream, n, wants in tx.rows(sql["edges"], (ids,)):
         end, gate = ended[upstream], (downstream, n)
         counted = counts.setdefault(gate, [0, 0, 0])
         if wants & BITS[end.state]:
@@ -205,7 +229,7 @@ def _decide(
         else:
             counted[1] += 1
             counted[2] = max(counted[2], int(end.is_bad))
-            said = f"'{names[upstream]}' is {end.state}"
+            said = why_lost(names[upstream], end.state)
             because[gate] = min(because.get(gate, said), said)
     tx.each(
         sql["count"],
@@ -223,29 +247,34 @@ def _judge(
 ) -> dict[str, _Lost]:
     """Drop the gates that are met, and release nodes that have none left. Returns the nodes of
     impossible gates."""
-    sql = steps("flows/settle")
     lost: dict[str, _Lost] = {}
-    met: list[Row] = []
-    with_edges: list[Row] = []
-    for job_id, n, flow, is_met, is_impossible, is_bad, losers, has_edges in gates:
+    free: list[str] = []
+    several: list[Row] = []
+    for job_id, n, flow, is_met, is_impossible, is_bad, losers, has_others in gates:
         if is_impossible:
             said = because.get((job_id, n), "a node that it needs has ended")
             lost.setdefault(job_id, _Lost(bool(is_bad), said))
         elif is_met:
-            met.append((job_id, n))
-            if has_edges:
-                with_edges.append((job_id, n))
+            if has_others:
+                several.append((job_id, n))
+            else:
+                free.append(job_id)
             if losers == Losers.CANCEL:
                 owe(tx, FlowId(flow), ErrandKind.LOSERS, JobId(job_id))
-    tx.each(sql["drop gate edges"], with_edges)
-    nodes = {job_id for job_id, _ in met}
-    several = {job_id for (job_id,) in tx.rows(sql["with several gates"], (to_json(nodes),))}
-    tx.run(sql["drop gates"], (to_json(nodes - several),))
+    if free:
+        tx.run(steps("flows/settle")["drop gates"], (to_json(free),))
     if several:
-        tx.each(sql["drop gate"], [gate for gate in met if gate[0] in several])
-        nodes -= {job_id for (job_id,) in tx.rows(sql["open gates"], (to_json(several),))}
-    release(tx, nodes - set(lost))
+        free += _without_gates(tx, several)
+    release(tx, [job_id for job_id in free if job_id not in lost])
     return lost
+
+
+def _without_gates(tx: Transaction, met: Sequence[Row]) -> set[str]:
+    """Drop met gates of nodes that have several; returns the nodes that have none left."""
+    sql = steps("flows/settle")
+    tx.each(sql["drop gate"], met)
+    nodes = {job_id for job_id, _ in met}
+    return nodes - {job_id for (job_id,) in tx.rows(sql["open gates"], (to_json(nodes),))}
 
 
 def release(tx: Transaction, ids: Iterable[str]) -> None:
@@ -255,10 +284,10 @@ def release(tx: Transaction, ids: Iterable[str]) -> None:
         return
     values = {"ids": to_json(free), "first": take_numbers(tx, len(free)), "now": tx.now}
     lined_up = tx.rows(steps("flows/settle")["line up"], values)
-    for (queue, task), jobs in Counter((queue, task) for _, queue, task in lined_up).items():
+    for (queue, task), jobs in Counter(row[1:] for row in lined_up).items():
         tx.count(queue, task, JobState.BLOCKED, JobState.READY, What.RELEASED, jobs)
         tx.wake(Topic.READY, queue, jobs)
-    leave(tx, JobState.BLOCKED, [job_id for job_id, _, _ in lined_up])
+    leave(tx, JobState.BLOCKED, [row[0] for row in lined_up])
     if len(lined_up) < len(free):
         _release_later(tx, free)
 

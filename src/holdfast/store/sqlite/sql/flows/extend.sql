@@ -17,3 +17,9 @@ select job_id from holdfast_blocked where job_id in (select value from json_each
 
 -- name: grown
 update holdfast_flow set total = total + :nodes, open = open + :nodes, epoch = epoch + 1 where id = :id
+
+-- name: graph
+insert into holdfast_flow_graph (flow_id, n, graph)
+select :flow_id, coalesce(max(n), 0) + 1, :graph
+from holdfast_flow_graph
+where flow_id = :flow_id

@@ -13,11 +13,11 @@ cross join holdfast_outcome as o on o.job_id = n.job_id
 left join holdfast_job as j on j.id = o.job_id
 where n.flow_id = ?
 
+-- name: gates
+delete from holdfast_gate where job_id in (select job_id from holdfast_node where flow_id = ?)
+
 -- name: nodes
 delete from holdfast_node where flow_id = ?
-
--- name: gates
-delete from holdfast_gate where flow_id = ?
 
 -- name: graph
 delete from holdfast_flow_graph where flow_id = ?

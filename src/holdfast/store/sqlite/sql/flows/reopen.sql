@@ -24,7 +24,8 @@ delete from holdfast_errand where flow_id = ? and kind in ('losers', 'close')
 delete from holdfast_outcome where job_id in (select value from json_each(?))
 
 -- name: not bad
-update holdfast_node set is_bad = 0 where job_id in (select value from json_each(?))
+update holdfast_node set is_bad = 0, is_unsettled = 0
+where job_id in (select value from json_each(?))
 
 -- name: flow
 update holdfast_flow

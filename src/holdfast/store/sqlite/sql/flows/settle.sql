@@ -1,45 +1,14 @@
+-- `or fail`: an error rolls the transaction back anyway. Without it SQLite keeps a copy of each page
+-- that the statement writes to, to be able to undo the statement alone.
+
 -- name: nodes
-select n.job_id, n.flow_id, n.name, n.is_sink, n.is_bad, f.state
-from holdfast_node as n
-join holdfast_flow as f on f.id = n.flow_id
-where n.job_id in (select value from json_each(?))
-
--- name: left over
--- ended nodes of these flows with edges that nobody has decided
-select distinct o.job_id, o.state
-from holdfast_node as n
-cross join holdfast_edge as e on e.upstream = n.job_id
-cross join holdfast_outcome as o on o.job_id = n.job_id
-where n.flow_id in (select value from json_each(?))
-
--- name: take edges
-delete from holdfast_edge
-where upstream in (select value from json_each(?))
-returning upstream, downstream, n, wants
-
--- name: edges of successes
--- The gates that wait for nodes that succeeded, with their counts after that. 1 is the bit of a success.
-select
-    g.job_id, g.n, g.flow_id, g.need, g.total, g.won + sum(e.wants & 1),
-    g.lost + sum(1 - (e.wants & 1)), g.is_bad, g.losers
-from json_each(?) as ended
-cross join holdfast_edge as e on e.upstream = ended.value
-cross join holdfast_gate as g on g.job_id = e.downstream and g.n = e.n
-group by e.downstream, e.n
-
--- name: set counts
-update holdfast_gate set won = ?, lost = ? where job_id = ? and n = ?
-
--- name: lost to successes
-select e.downstream, e.n, min(n.name)
-from json_each(?) as ended
-cross join holdfast_edge as e on e.upstream = ended.value and e.wants & 1 = 0
-cross join holdfast_node as n on n.job_id = e.upstream
-group by e.downstream, e.n
+select job_id, flow_id, name, is_sink, is_bad
+from holdfast_node
+where job_id in (select value from json_each(?))
 
 -- name: succeeded
 -- Take nodes that succeeded from the live nodes of their flows.
-update holdfast_flow
+update or fail holdfast_flow
 set open = open - ended.nodes
 from (
     select n.flow_id, count(*) as nodes
@@ -48,10 +17,34 @@ from (
     group by n.flow_id
 ) as ended
 where holdfast_flow.id = ended.flow_id
-returning id, state, open, failed, cancel_asked, keep
+returning id, state, open, failed, cancel_asked, keep, parent, finished_at
 
--- name: drop taken edges
-delete from holdfast_edge where upstream in (select value from json_each(?))
+-- name: gates behind successes
+-- The gates that wait for nodes that succeeded, with their counts after that. 1 is the bit of a success.
+select
+    g.job_id, g.n, g.flow_id, g.need, g.total, g.won + sum(e.value & 1),
+    g.lost + sum(1 - (e.value & 1)), g.is_bad, g.losers, {{parts/has_others}}
+from json_each(?) as ended
+cross join holdfast_node as n on n.job_id = ended.value
+cross join json_each(n.edges) as e
+cross join holdfast_gate as g on g.job_id = e.key and g.n = e.value >> 5
+group by g.job_id, g.n
+
+-- name: set counts
+update holdfast_gate set won = ?, lost = ? where job_id = ? and n = ?
+
+-- name: lost to successes
+select e.key, e.value >> 5, min(n.name)
+from json_each(?) as ended
+cross join holdfast_node as n on n.job_id = ended.value
+cross join json_each(n.edges) as e on e.value & 1 = 0
+group by e.key, e.value >> 5
+
+-- name: edges
+select n.job_id, e.key, e.value >> 5, e.value & 31
+from json_each(?) as ended
+cross join holdfast_node as n on n.job_id = ended.value
+cross join json_each(n.edges) as e
 
 -- name: count
 update holdfast_gate
@@ -61,44 +54,34 @@ where job_id = :job_id and n = :n
 -- name: judge
 select
     g.job_id, g.n, g.flow_id, g.won >= g.need, g.lost > g.total - g.need, g.is_bad, g.losers,
-    g.won + g.lost < g.total
-from holdfast_gate as g
-join holdfast_flow as f on f.id = g.flow_id
-where g.job_id in (select value from json_each(?)) and f.state = 'running'
-    and (g.won >= g.need or g.lost > g.total - g.need)
+    {{parts/has_others}}
+from json_each(?) as wanted
+cross join holdfast_gate as g on g.job_id = wanted.value
+cross join holdfast_flow as f on f.id = g.flow_id
+where f.state = 'running' and (g.won >= g.need or g.lost > g.total - g.need)
 
 -- name: judge flow
 select
     g.job_id, g.n, g.flow_id, g.won >= g.need, g.lost > g.total - g.need, g.is_bad, g.losers,
-    g.won + g.lost < g.total
-from holdfast_gate as g
-join holdfast_flow as f on f.id = g.flow_id
-where g.flow_id in (select value from json_each(?)) and f.state = 'running'
-    and (g.won >= g.need or g.lost > g.total - g.need)
-
--- name: with several gates
-select job_id from holdfast_gate
-where job_id in (select value from json_each(?))
-group by job_id having count(*) > 1
-
--- name: drop gate
-delete from holdfast_gate where job_id = ? and n = ?
-
--- name: drop gate edges
-delete from holdfast_edge where downstream = ? and n = ?
+    {{parts/has_others}}
+from json_each(?) as wanted
+cross join holdfast_node as n on n.flow_id = wanted.value
+cross join holdfast_gate as g on g.job_id = n.job_id
+cross join holdfast_flow as f on f.id = n.flow_id
+where f.state = 'running' and (g.won >= g.need or g.lost > g.total - g.need)
 
 -- name: drop gates
 delete from holdfast_gate where job_id in (select value from json_each(?))
 
--- name: drop edges
-delete from holdfast_edge where downstream in (select value from json_each(?))
+-- name: drop gate
+delete from holdfast_gate where job_id = ? and n = ?
 
 -- name: open gates
 select distinct job_id from holdfast_gate where job_id in (select value from json_each(?))
 
 -- name: line up
 -- Blocked nodes that wait for nothing go to the ends of their lines, in the order given.
-insert into holdfast_ready (
+insert or fail into holdfast_ready (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     ready_at
 )
@@ -122,6 +105,21 @@ cross join holdfast_node as n on n.job_id = b.job_id
 -- name: mark bad
 update holdfast_node set is_bad = 1 where job_id = ?
 
+-- name: left over
+-- ended nodes of these flows whose ends nobody has counted
+select o.job_id, o.state
+from holdfast_node as n
+cross join holdfast_outcome as o on o.job_id = n.job_id
+where n.flow_id in (select value from json_each(?)) and n.is_unsettled
+
+-- name: settled
+update holdfast_node set is_unsettled = 0
+where flow_id in (select value from json_each(?)) and is_unsettled
+
+-- name: leave unsettled
+update holdfast_node set is_unsettled = 1
+where job_id in (select value from json_each(?))
+
 -- name: errand
 insert into holdfast_errand (flow_id, kind, job_id, what, at) values (?, ?, ?, ?, ?)
 
@@ -129,7 +127,7 @@ insert into holdfast_errand (flow_id, kind, job_id, what, at) values (?, ?, ?, ?
 update holdfast_flow
 set open = open - :ended, failed = failed + :failed
 where id = :id
-returning open, failed, cancel_asked, keep
+returning open, failed, cancel_asked, keep, parent, finished_at
 
 -- name: has failure
 select exists (
@@ -139,10 +137,7 @@ select exists (
 )
 
 -- name: end
-update holdfast_flow
-set state = :state, finished_at = :now, expires_at = :expires_at
-where id = :id and finished_at is null
-returning parent
+update holdfast_flow set state = ?, finished_at = ?, expires_at = ? where id = ?
 
 -- name: live
 select id from holdfast_flow where id in (select value from json_each(?)) and finished_at is null

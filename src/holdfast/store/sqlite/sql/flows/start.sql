@@ -1,5 +1,5 @@
 -- name: known
-select id, name from holdfast_flow where id = ?
+select id, name from holdfast_flow where id in (select value from json_each(?))
 
 -- name: holder
 select id from holdfast_flow where unique_key = ? and finished_at is null
@@ -11,22 +11,51 @@ update holdfast_lease set ties = ties | ? where job_id = ? and fence = ?
 insert into holdfast_flow (
     id, name, state, total, open, unique_key, tags, parent, keep, created_at
 )
-values (:id, :name, 'running', :total, :total, :unique_key, :tags, :parent, :keep, :now)
+values (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)
 
 -- name: graph
-insert into holdfast_flow_graph (flow_id, n, graph)
-select :flow_id, coalesce(max(n), 0) + 1, :graph
-from holdfast_flow_graph
-where flow_id = :flow_id
+insert into holdfast_flow_graph (flow_id, n, graph) values (?, ?, ?)
 
 -- name: node
-insert into holdfast_node (job_id, flow_id, name, is_sink, delay, inputs) values (?, ?, ?, ?, ?, ?)
-
--- name: next gate
-select coalesce(max(n), -1) + 1 from holdfast_gate where job_id = ?
+insert into holdfast_node (job_id, flow_id, name, is_sink, delay, inputs, edges) values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: gate
-insert into holdfast_gate (job_id, n, flow_id, need, total, losers) values (?, ?, ?, ?, ?, ?)
+insert into holdfast_gate (job_id, n, flow_id, need, total, losers, won, lost, is_bad)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: edge
-insert into holdfast_edge (upstream, downstream, n, wants) values (?, ?, ?, ?)
+-- name: edges
+-- Add edges to those that a node has: members of a JSON object.
+update holdfast_node
+set edges = '{' || iif(edges is null, '', substr(edges, 2, length(edges) - 2) || ',') || ? || '}'
+where job_id = ?
+
+-- name: drop edges
+update holdfast_node
+set edges = (
+    select '{' || group_concat('"' || e.key || '":' || e.value) || '}'
+    from json_each(holdfast_node.edges) as e
+    where e.key not in (select value from json_each(:jobs))
+)
+where flow_id = :flow_id
+    and exists (
+        select 1 from json_each(holdfast_node.edges) as e
+        where e.key in (select value from json_each(:jobs))
+    )
+
+-- name: ended
+select o.job_id, n.name, o.state, n.is_bad
+from json_each(?) as wanted
+cross join holdfast_outcome as o on o.job_id = wanted.value
+cross join holdfast_node as n on n.job_id = o.job_id
+
+-- name: last gates
+select job_id, max(n)
+from (
+    select job_id, n from holdfast_gate where job_id in (select value from json_each(:jobs))
+    union all
+    select e.key, e.value >> 5
+    from holdfast_node as n
+    cross join json_each(n.edges) as e
+    where n.flow_id = :flow_id and e.key in (select value from json_each(:jobs))
+)
+group by job_id

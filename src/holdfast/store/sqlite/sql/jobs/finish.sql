@@ -49,9 +49,14 @@ cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.tie
 left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
 
+-- name: standing nodes
+select count(*)
+from json_each(?) as ended
+cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
+
 -- name: succeed nodes
--- The same for nodes of flows. A node is kept as long as its flow.
-insert into holdfast_outcome (
+-- The same for nodes of flows. A node is kept as long as its flow. `or fail`: see `flows/settle`.
+insert or fail into holdfast_outcome (
     job_id, queue, priority, seq, task, attempts, crashes, fence, ties,
     deadline_at, worker_id, claimed_at, cancel_requested_at,
     state, finished_at, result
@@ -63,9 +68,6 @@ select
 from json_each(?) as ended
 cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
 left join holdfast_deadline as d on d.job_id = p.job_id
-
--- name: leave
-delete from holdfast_lease where job_id in (select value from json_each(?)) returning queue, task
 
 -- name: count
 -- What `Transaction.count` would note of these successes. Read here, no job of them passes Python.
