@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         BadSignal,
         BadTask,
         ChildRaised,
+        CommandFailed,
         FenceTableMissing,
         FlowCancelled,
         FlowCycle,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         Outrun,
         PartlyInserted,
         PayloadTooLarge,
+        ProgramNotStarted,
         Refused,
         ResultTimeout,
         RowRefused,
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
     )
     from holdfast.events import Event
     from holdfast.flow.model import FlowState
+    from holdfast.handlers.programs import CommandOutput
     from holdfast.hooks import Enqueue
     from holdfast.insights.actions import Action
     from holdfast.insights.explain import Explanation
@@ -142,6 +145,8 @@ __all__ = [
     "CatchUp",
     "ChildRaised",
     "Client",
+    "CommandFailed",
+    "CommandOutput",
     "Context",
     "CurrentJob",
     "Decision",
@@ -194,6 +199,7 @@ __all__ = [
     "PartlyInserted",
     "PayloadTooLarge",
     "Preview",
+    "ProgramNotStarted",
     "Reason",
     "Refused",
     "ResultTimeout",
@@ -262,6 +268,7 @@ _HOMES = {
     "holdfast.declaring.tasks": ("Tasks",),
     "holdfast.events": ("Event",),
     "holdfast.flow.model": ("FlowState",),
+    "holdfast.handlers.programs": ("CommandOutput",),
     "holdfast.hooks": ("Enqueue",),
     "holdfast.insights.actions": ("Action",),
     "holdfast.insights.explain": ("Explanation",),

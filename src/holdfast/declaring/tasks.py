@@ -34,6 +34,7 @@ from typing import (
 )
 
 from holdfast.context import Context, GrowsFlow, on_growth
+from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
 from holdfast.declaring.names import check_old_names, task_name
@@ -47,6 +48,7 @@ from holdfast.schedule.providers import Providers
 from holdfast.task import Task, TaskHost
 
 if TYPE_CHECKING:
+    from holdfast.handlers.pools import ChildPool
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
 
@@ -75,7 +77,7 @@ class TasksByName(dict[str, AnyTask]):
         raise UnknownTask(name, list(self))
 
 
-class Tasks:
+class Tasks(DeclaresCommands):
     """What modules declare without knowing the app: tasks, schedules, providers.
 
     `prefix` begins the name of every task and schedule of the set. The options are the defaults of
@@ -90,6 +92,7 @@ class Tasks:
         self.tasks = TasksByName()
         self.schedules: dict[str, Definition] = {}
         self.providers = Providers()
+        self.pools: dict[str, ChildPool] = {}
         self._prefix = prefix
         self._options = JobOptions().using(options)
         self._includers: list[Tasks] = []
@@ -118,6 +121,7 @@ class Tasks:
         *,
         name: str | None = None,
         process: bool = False,
+        pool: str | None = None,
         also: Iterable[str] = (),
         redact: Iterable[str] = (),
         **options: Unpack[EnqueueOptions],
@@ -129,6 +133,7 @@ class Tasks:
         *,
         name: str | None = None,
         process: bool = False,
+        pool: str | None = None,
         also: Iterable[str] = (),
         redact: Iterable[str] = (),
         **options: Unpack[EnqueueOptions],
@@ -137,14 +142,17 @@ class Tasks:
 
         Without `name` the task is called `module.qualname`. `also` has names that it had before:
         jobs of these names are run too. `process=True` runs the function in a child process, which
-        a timeout can kill. `redact` has paths of arguments that nobody is shown, such as
-        `("card.*", "customer.email")`; a path of the result begins with `return`.
+        a timeout can kill. `pool` names a pool whose children do the work: the function is not
+        called, and only says what the task takes and returns. `redact` has paths of arguments that
+        nobody is shown, such as `("card.*", "customer.email")`; a path of the result begins with
+        `return`.
         """
         checks.flag("process", process)
         former = checks.texts("also", also, 128, "old name of a task")
         hidden = checks.texts("redact", redact, 500, "path of redact")
         chosen = self._options.using(options)
-        declare = TaskDecorator(partial(self._declare, name, process, former, hidden, chosen))
+        place = process, None if pool is None else self._pool_named(pool)
+        declare = TaskDecorator(partial(self._declare, name, place, former, hidden, chosen))
         return declare if fn is None else declare(fn)
 
     def flow_task(
@@ -169,7 +177,7 @@ class Tasks:
     def _declare(
         self,
         name: str | None,
-        process: bool,
+        place: tuple[bool, ChildPool | None],
         also: tuple[str, ...],
         redact: tuple[str, ...],
         options: JobOptions,
@@ -178,8 +186,11 @@ class Tasks:
         fn = fn.function if isinstance(fn, Task) else fn  # a task of another app, declared here too
         name = task_name(fn, self._prefix, name)
         check_old_names(name, also)
+        process, pool = place
         kept = options.keep_result
-        handler = Handler.of(name, fn, process=process, keep_result=kept, also=also, redact=redact)
+        handler = Handler.of(
+            name, fn, process=process, pool=pool, keep_result=kept, also=also, redact=redact
+        )
         owners = self._lineage()
         for owner in owners:
             owner.registry.require_free(handler)
@@ -198,6 +209,16 @@ class Tasks:
         """Every task, with the queue that its jobs go to."""
         for task in list(self.tasks.values()):
             yield task.handler, task.options.queue
+
+    def _add_pool(self, pool: ChildPool) -> ChildPool:
+        self._register(lambda owner: owner.pools, "pool name", "one that is free", pool.name, pool)
+        return pool
+
+    def _pool_named(self, name: str) -> ChildPool:
+        if name not in self.pools:
+            known = ", ".join(sorted(self.pools)) or "none is declared yet"
+            raise BadOption("pool", f"the name of an app.pool(…) declared before ({known})", name)
+        return self.pools[name]
 
     # Schedules ---------------------------------------------------------------------------
 
@@ -313,6 +334,7 @@ class Tasks:
             ("schedule name", self.schedules, one.schedules),
             ("scope provider", mine.scopes, other.scopes),
             ("planner", mine.planners, other.planners),
+            ("pool name", self.pools, one.pools),
         ]
 
     def _lineage(self) -> list[Tasks]:

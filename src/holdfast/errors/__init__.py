@@ -37,6 +37,8 @@
     ├── BadSignal             a signal's value does not fit the type waited for
     ├── SignalsFull           a job that can take no more signals
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
+    ├── ProgramNotStarted     the program of a command or pool could not be started
+    ├── CommandFailed         the program of a command did not end well
     ├── ResultTimeout         the job has not ended in the time given
     ├── Refused               an operation that the job's state does not allow
     ├── Outrun                a newer attempt has written what lies outside of the store
@@ -126,9 +128,11 @@ from holdfast.errors.tasks import (
     BadImport,
     BadResult,
     BadTask,
+    CommandFailed,
     NotFilledIn,
     NotIncluded,
     PayloadTooLarge,
+    ProgramNotStarted,
 )
 from holdfast.errors.unknown import (
     UnknownFailure,
@@ -151,6 +155,7 @@ __all__ = [
     "BadSignal",
     "BadTask",
     "ChildRaised",
+    "CommandFailed",
     "FenceTableMissing",
     "FlowCancelled",
     "FlowCycle",
@@ -175,6 +180,7 @@ __all__ = [
     "Outrun",
     "PartlyInserted",
     "PayloadTooLarge",
+    "ProgramNotStarted",
     "Refused",
     "ResultTimeout",
     "RowRefused",

@@ -78,3 +78,29 @@ class NotFilledIn(HoldfastError, AttributeError):
 
     def __reduce__(self) -> tuple[type[NotFilledIn], tuple[str]]:
         return type(self), (self.resource,)
+
+
+class ProgramNotStarted(HoldfastError):
+    """The system could not start a program: it is not installed, or its folder is gone."""
+
+    def __init__(self, program: str, problem: str) -> None:
+        super().__init__(f"{program!r} cannot be started: {problem}")
+        self.program = program
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[ProgramNotStarted], tuple[str, str]]:
+        return type(self), (self.program, self.problem)
+
+
+class CommandFailed(HoldfastError):
+    """A program of a task did not end well. `stderr` is the end of what it wrote there."""
+
+    def __init__(self, program: str, ending: str, stderr: str) -> None:
+        said = f": {stderr.strip()}" if stderr.strip() else ", and wrote nothing about it"
+        super().__init__(f"{program!r} ended with {ending}{said}")
+        self.program = program
+        self.ending = ending
+        self.stderr = stderr
+
+    def __reduce__(self) -> tuple[type[CommandFailed], tuple[str, str, str]]:
+        return type(self), (self.program, self.ending, self.stderr)

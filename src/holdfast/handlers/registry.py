@@ -21,6 +21,7 @@ from holdfast.context import Context
 from holdfast.errors import BadTask, UnknownTask
 
 if TYPE_CHECKING:
+    from holdfast.handlers.pools import ChildPool
     from holdfast.handlers.resources import Recipe
     from holdfast.handlers.surroundings import Surroundings
     from holdfast.job.redacted_json import Path
@@ -38,7 +39,8 @@ class Mode(StrEnum):
 class Handler(msgspec.Struct, frozen=True, dict=True):
     """One registered function with its compiled signature. `also` has the names that its task had
     before; jobs of these names are run too. `redact` are paths that are never shown. A worker may
-    put `surroundings` around the function: hooks, and resources that are made for each attempt."""
+    put `surroundings` around the function: hooks, and resources that are made for each attempt.
+    `pool` is whose children do the work, if any do."""
 
     name: str
     function: Callable[..., Any]
@@ -47,6 +49,7 @@ class Handler(msgspec.Struct, frozen=True, dict=True):
     also: tuple[str, ...] = ()
     redact: tuple[Path, ...] = ()
     surroundings: Surroundings | None = None
+    pool: ChildPool | None = None
 
     @classmethod
     def of(
@@ -55,16 +58,19 @@ class Handler(msgspec.Struct, frozen=True, dict=True):
         function: Callable[..., Any],
         *,
         process: bool = False,
+        pool: ChildPool | None = None,
         keep_result: bool = True,
         also: tuple[str, ...] = (),
         redact: tuple[str, ...] = (),
     ) -> Handler:
+        if pool is not None:
+            function = _in_pool(name, function, pool, process)
         is_async = inspect.iscoroutinefunction(function)
         if process and is_async:
             raise BadTask(name, "process=True needs a plain function, not 'async def'")
         mode = Mode.PROCESS if process else Mode.LOOP if is_async else Mode.THREAD
         signature = Signature.of(function, task=name, context_type=Context, keep_result=keep_result)
-        handler = cls(name, function, signature, mode, also, _paths(signature, redact))
+        handler = cls(name, function, signature, mode, also, _paths(signature, redact), pool=pool)
         if signature.resources:
             if process:
                 problem = "a child process cannot use the resources of its worker"
@@ -92,6 +98,16 @@ class Handler(msgspec.Struct, frozen=True, dict=True):
     @property
     def place(self) -> str:
         return place_of(self.function)
+
+
+def _in_pool(
+    name: str, function: Callable[..., Any], pool: ChildPool, process: bool
+) -> Callable[..., Any]:
+    from holdfast.handlers.pools import function_in  # few tasks have a pool
+
+    if process:
+        raise BadTask(name, "process=True and pool=… exclude each other: leave one of them out")
+    return function_in(pool, function, name)
 
 
 def _paths(signature: Signature, redact: tuple[str, ...]) -> tuple[Path, ...]:

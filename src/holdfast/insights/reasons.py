@@ -176,6 +176,10 @@ def _about_service(job: Job, workers: list[WorkerInfo]) -> list[Reason]:
     if not any(job.task in worker.tasks for worker in of_queue):
         fact = f"no live worker runs it: none that serves {job.queue!r} knows task {job.task!r}"
         return [Reason("task-unknown", fact, Who.DEVELOPER, "deploy a worker with this task")]
+    if all(job.task in worker.facts.resting for worker in of_queue if job.task in worker.tasks):
+        fact = f"the pool of task {job.task!r} rests: its children failed again and again"
+        advice = "mend the program of the pool; the workers' logs have its last words"
+        return [Reason("pool-rests", fact, Who.DEVELOPER, advice)]
     return []
 
 

@@ -79,6 +79,7 @@ class FactSheet:
             store_out_of_reach_for=round(pipeline.setup.outage.lasted, 3),
             unwritten=pipeline.finisher.unwritten,
             leaving=pipeline.runner.leaving,
+            resting=pipeline.places.resting,
             python=self._python,
             platform=self._platform,
             last_errors=_last_errors(loops),

@@ -37,6 +37,7 @@ def facts(pipeline: Pipeline) -> dict[str, object]:
         "running": len(running),
         "unwritten": pipeline.finisher.unwritten,
         "stuck": len(pipeline.runner.stuck),
+        "resting": pipeline.places.resting,
         "loop_lag": round(heartbeat.watchdog.late_by, 3),
         "claimed": pipeline.fetcher.claimed,
         "ended": counters.ended,

@@ -201,6 +201,7 @@ class Places:
         self._capacity = capacity
         self._held = held
         self._tasks = tuple(registry)
+        self._pools = {task: pool for task in registry if (pool := registry[task].pool) is not None}
 
     def free(self) -> dict[Mode, int]:
         """How many more handlers could begin at once, of each mode that has a limit."""
@@ -218,6 +219,13 @@ class Places:
         return len(tasks) < len(self._tasks)
 
     def tasks_that_could_begin(self, free: Mapping[Mode, int]) -> Sequence[str]:
-        if not free or all(number > 0 for number in free.values()):
+        resting = self.resting if self._pools else ()
+        if not resting and (not free or all(number > 0 for number in free.values())):
             return self._tasks
-        return [task for task, mode in self._mode_of.items() if free.get(mode, 1) > 0]
+        could = (task for task, mode in self._mode_of.items() if free.get(mode, 1) > 0)
+        return [task for task in could if task not in resting]
+
+    @property
+    def resting(self) -> list[str]:
+        """Tasks whose pools rest."""
+        return [task for task, pool in self._pools.items() if pool.rests]

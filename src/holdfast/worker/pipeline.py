@@ -80,10 +80,11 @@ class Pipeline:
         )
         watch = Watch(setup.replicas, self.permits.slots, self._doze)
         held = (self.runner.running.values(), self.runner.stuck)
+        self.places = Places(setup.registry, self.executor.capacity, *held)
         self.fetcher = Fetcher(
             setup,
             self.permits,
-            Places(setup.registry, self.executor.capacity, *held),
+            self.places,
             self.runner,
             self.finisher,
             self.identity,

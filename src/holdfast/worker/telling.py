@@ -90,3 +90,6 @@ class Telling:
             transition,
             attempt.error,
         )
+        pool = attempt.handler.pool
+        if pool is not None and pool.has_news():
+            self._events.warning("pool.resting", pool=pool.name, seconds=pool.rest)

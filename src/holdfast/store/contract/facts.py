@@ -46,7 +46,8 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     worker began. `cpu`: the processor cores that its process used since the beat before, without
     child processes. `memory`: bytes. `loop_lag`: how late its event loop turns.
     `store_out_of_reach_for`: since the store stopped answering it, or 0. `unwritten`: ends that the
-    store has not answered yet. `leaving`: it claims no more. `last_errors`: by reconciler.
+    store has not answered yet. `leaving`: it claims no more. `resting`: tasks that it does not
+    claim for a while, because the children of their pools fail. `last_errors`: by reconciler.
 
     `counts` are since its registration: `claimed`, `ended`, `handed_back`, `refused_writes`,
     `discarded`, `telemetry_dropped`, and those of its reconcilers.
@@ -61,6 +62,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     store_out_of_reach_for: float | None = None
     unwritten: int | None = None
     leaving: bool | None = None
+    resting: list[str] = []
     python: str | None = None
     platform: str | None = None
     last_errors: dict[str, str] = {}
