@@ -13,7 +13,6 @@ from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, ValkeyVerbs, batches
 from holdfast.store.valkey.layout import FlowRow
 from holdfast.store.valkey.moments import to_micros
-from holdfast.store.valkey.replies import paired
 from holdfast.store.valkey.rows import readable
 
 READ_BATCH = 500
@@ -33,8 +32,9 @@ class ValkeyFlowReading(ValkeyVerbs):
         calls: list[Call] = [("flows/inputs", p, {"chosen": mine}) for p, mine in chosen]
         answers = await self._connections.call_each(calls) if calls else []
         found: dict[JobId, NodeInput] = {}
-        for (_, mine), (nodes, flows) in zip(chosen, answers, strict=True):
-            rows = {flow: flow_rows.to_flow_row(row) for flow, row in paired(flows) if row}
+        for (_, mine), (nodes, flows, texts) in zip(chosen, answers, strict=True):
+            read = zip(flows, texts, strict=True)
+            rows = {flow.decode(): flow_rows.to_flow_row(row) for flow, row in read if row}
             for job_id, packed in zip(mine, nodes, strict=True):
                 node = None if packed is None else flow_rows.to_node_row(packed)
                 if node is not None and node.flow in rows:

@@ -45,6 +45,7 @@ from holdfast.store.valkey.layout import (
     NodeRow,
     NodeState,
     ReopeningRow,
+    width,
 )
 from holdfast.store.valkey.moments import finite, to_datetime, to_optional_datetime
 from holdfast.store.valkey.replies import paired
@@ -71,7 +72,7 @@ class _Line(NamedTuple):
 Gates = Mapping[JobId, Sequence[NewGate]]
 
 to_flow_row = msgspec.msgpack.Decoder(FlowRow).decode
-to_node_state = msgspec.msgpack.Decoder(NodeState).decode
+to_values = msgspec.msgpack.Decoder(list[Any]).decode
 to_node_row = msgspec.msgpack.Decoder(NodeRow).decode
 
 
@@ -117,7 +118,7 @@ def new_nodes_row(
     `indexes` order the arrival of the nodes within their call."""
     given = NewNodesRow([], [], [], [], [])
     lines: dict[_Line, list[object]] = {}
-    outs: dict[JobId, list[str]] = {node.job.id: [] for node in nodes}
+    outs: dict[JobId, list[str | int]] = {node.job.id: [] for node in nodes}
     for node in nodes:
         _add_gates(node, tag, given, outs)
     for node in nodes:
@@ -125,14 +126,16 @@ def new_nodes_row(
         _add_job(node.job, tag, index, given, lines)
         given.names += (node.name, job_id)
         spread, inputs = index % SPREADS, node.inputs or False
-        row = NodeRow(flow, node.name, inputs, node.is_sink, "".join(outs[job_id]), spread)
-        state = nested(pack(_node_state(flow, node, spread)))
+        row = (flow, node.name, inputs, node.is_sink, *outs[job_id], spread)
+        state = nested(pack((*_node_state(flow, node), spread)))
         given.texts += (f"{tag}:n:{job_id}", nested(pack(row)), f"{tag}:g:{job_id}", state)
     given.lines.extend(_node_line(line, jobs) for line, jobs in lines.items())
     return given
 
 
-def _add_gates(node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, list[str]]) -> None:
+def _add_gates(
+    node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, list[str | int]]
+) -> None:
     """The edges of a node: those to new nodes go to `outs`, by upstream."""
     job_id = node.job.id
     for serial, gate in enumerate(node.gates):
@@ -141,7 +144,7 @@ def _add_gates(node: NewNode, tag: str, given: NewNodesRow, outs: dict[JobId, li
             upstream, wants = edge.upstream, edge.wants
             waits += f"{upstream}:{wants};"
             if upstream in outs:
-                outs[upstream].append(f"{job_id}:{serial}:{wants};")
+                outs[upstream] += (job_id, serial, wants)
             else:
                 given.edges += (upstream, job_id, serial, wants)
         given.texts += (f"{tag}:in:{job_id}:{serial}", waits)
@@ -169,12 +172,12 @@ def _node_line(line: _Line, jobs: list[object]) -> NodeLineRow:
     return NodeLineRow(line.queue, line.task, line.priority, line.is_blocked, *pieces, jobs)
 
 
-def _node_state(flow: FlowId, node: NewNode, spread: int) -> NodeState:
-    gates = tuple(
-        GateRow(n, n, gate.need, gate.total, 0, 0, gate.losers.value, False)
-        for n, gate in enumerate(node.gates)
-    )
-    return NodeState(flow, False, _seconds(node.delay), len(gates), gates, spread)
+def _node_state(flow: FlowId, node: NewNode) -> list[object]:
+    """A `NodeState`, and behind it a `GateRow` for each gate, as one list."""
+    values = [flow, False, _seconds(node.delay), len(node.gates)]
+    for n, gate in enumerate(node.gates):
+        values += (n, n, gate.need, gate.total, 0, 0, gate.losers.value, False)
+    return values
 
 
 def reopening_row(plan: Reopening) -> ReopeningRow:
@@ -241,7 +244,7 @@ def node_info(
     """`member` is the name of a node with its id, `edges` are those of its open gates if it is
     blocked."""
     name, job_id = split_name(member)
-    row, node = to_record(blob), to_node_state(packed)
+    row = to_record(blob)
     state = STATES[row.state]
     return NodeInfo(
         name=name,
@@ -252,13 +255,16 @@ def node_info(
         queue=row.queue,
         attempts=row.attempts,
         reason=known(row.reason),
-        gates=tuple(_gate_infos(node, edges)) if state is JobState.BLOCKED else (),
+        gates=tuple(_gate_infos(packed, edges)) if state is JobState.BLOCKED else (),
         finished_at=to_optional_datetime(row.at) if state in ENDED else None,
     )
 
 
-def _gate_infos(node: NodeState, edges: Sequence[Any]) -> Iterator[GateInfo]:
-    for gate, undecided in zip(node.gates, edges, strict=True):
+def _gate_infos(packed: bytes, edges: Sequence[Any]) -> Iterator[GateInfo]:
+    values = to_values(packed)[width(NodeState) : -1]
+    places = range(0, len(values), width(GateRow))
+    gates = [GateRow(*values[at : at + width(GateRow)]) for at in places]
+    for gate, undecided in zip(gates, edges, strict=True):
         left = sorted((upstream, int(wants)) for upstream, wants in paired(undecided))
         yield GateInfo(
             gate.n,

@@ -290,30 +290,28 @@ class GateRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fa
     is_bad: bool
 
 
-class NodeState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+class NodeState(msgspec.Struct, array_like=True, gc=False):
     """What others change of a node beside its job. `is_bad`: it was skipped because another node
     failed or expired. `delay`: seconds that it waits after its release. `made`: how many gates it
-    ever had. `gates` say something of a blocked node only: nobody writes what the last end did to
+    ever had. Behind these values the row has those of its gates, one gate after the other, and last
+    a spread. Gates say something of a blocked node only: nobody writes what the last end did to
     them."""
 
     flow: str
     is_bad: bool
     delay: float | Maybe
     made: int
-    gates: tuple[GateRow, ...]
-    spread: int
 
 
-class NodeRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What a node begins and ends with. `inputs` are for its worker. `out` are the gates that wait
-    for its end, each as `<node>:<serial>:<wants>;`: it may name gates that are gone."""
+class NodeRow(msgspec.Struct, array_like=True, gc=False):
+    """What a node begins and ends with. `inputs` are for its worker. Behind these values the row
+    has the gates that wait for its end (node, serial number, wants, …), and last a spread. It may
+    name gates that are gone."""
 
     flow: str
     name: str
     inputs: str | Maybe
     is_sink: bool
-    out: str
-    spread: int
 
 
 # What Python tells the scripts to do. Here a value that is absent may be None.

@@ -2,9 +2,9 @@
 -- KEYS: partition
 -- ARGV: chosen
 --
--- `chosen`: up to some thousand ids. Answers the rows of the nodes, false where there is none, and the
--- rows of their flows (id, row, …).
-local ids, keys, flows, seen = cmsgpack.unpack(chosen), {}, {}, {}
+-- `chosen`: up to some thousand ids. Answers the rows of the nodes, false where there is none, the ids of
+-- their flows, and the rows of those.
+local ids, keys, flows, flow_keys, seen = cmsgpack.unpack(chosen), {}, {}, {}, {}
 for n = 1, #ids do
     keys[n] = partition .. ':n:' .. ids[n]
 end
@@ -14,9 +14,8 @@ for n = 1, #nodes do
         local _, flow = cmsgpack.unpack_limit(nodes[n], 1, 1) -- its first value, behind the list's byte
         if not seen[flow] then
             seen[flow] = true
-            flows[#flows + 1] = flow
-            flows[#flows + 1] = redis.call('GET', partition .. ':f:' .. flow)
+            flows[#flows + 1], flow_keys[#flow_keys + 1] = flow, partition .. ':f:' .. flow
         end
     end
 end
-return {nodes, flows}
+return {nodes, flows, #flows > 0 and redis.call('MGET', unpack(flow_keys)) or {}}

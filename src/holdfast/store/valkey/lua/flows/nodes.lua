@@ -23,19 +23,20 @@ local function waiting_for(upstream)
         load({upstream})
         load_node_rows({upstream})
         if node_rows[upstream] and not has_decided(upstream) then
-            for gate in string.gmatch(node_rows[upstream][NODE_ROW_OUT], '([^:;]+:%d+):%d+;') do
-                waiting[upstream][gate] = true
+            local row = node_rows[upstream]
+            for at = NODE_ROW_WIDTH + 1, #row - 1, 3 do
+                waiting[upstream][in_key(row[at], row[at + 1])] = true
             end
         end
     end
     return waiting[upstream]
 end
 
-local function undecided(id, gate)
-    local edges, key = {}, in_key(id, gate)
+local function undecided(id, serial)
+    local edges, key = {}, in_key(id, serial)
     local text = redis.call('GET', partition .. ':' .. key) or ''
     for upstream, wants in string.gmatch(text, '([^:;]+):(%d+);') do
-        if waiting_for(upstream)[string.sub(key, 4)] then
+        if waiting_for(upstream)[key] then
             edges[#edges + 1] = upstream
             edges[#edges + 1] = wants
         end
@@ -51,9 +52,11 @@ end
 load(ids)
 load_nodes(ids)
 for n, id in ipairs(ids) do
-    local is_blocked, edges = records[id] and records[id][STATE] == 'blocked', {}
-    for g, gate in ipairs(is_blocked and nodes[id] and nodes[id][NODE_GATES] or {}) do
-        edges[g] = undecided(id, gate)
+    local node, edges = nodes[id], {}
+    if node and records[id] and records[id][STATE] == 'blocked' then
+        for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
+            edges[#edges + 1] = undecided(id, node[at + GATE_SERIAL])
+        end
     end
     answer[n] = {
         members[n],

@@ -6,16 +6,20 @@
 -- `moves`: id, fence, result or false, … Answers as finish.lua does, which knows all other moves; or 0,
 -- and nothing is changed, when one of the jobs has another tie: then finish.lua has to end them.
 --
--- Nearly all ends of nodes are these. As in succeed.lua they are counted line by line; the sets are
--- changed by `flush`, together with what is released.
+-- Nearly all ends of nodes are these. As in succeed.lua, each set is changed once for all of them, and they
+-- are counted line by line. `flush` writes what is released.
 local VALUES = 3
 local batch, ids, refused = cmsgpack.unpack(moves), {}, {}
-local live, ended, by_line = members_of('live'), members_of('ended:succeeded'), {}
+local left, ended, pieces, by_line, of_worker = {}, {}, {}, {}, {}
 
 local function leave_worker(id, record)
     local worker = record[WORKER]
-    members_of(behind('held', worker))[id] = false
-    workers_touched[worker] = true
+    local mine = of_worker[worker]
+    if not mine then
+        mine = {}
+        of_worker[worker], workers_touched[worker] = mine, true
+    end
+    mine[#mine + 1] = id
     if record[AT] then
         put('timeouts', id, false)
     end
@@ -28,10 +32,12 @@ local function succeed(id, record, result)
     leave_worker(id, record)
     record[STATE], record[AT], record[READY_AT], record[REASON] = 'succeeded', moment, false, false
     record[ATTEMPTS], record[RESULT] = record[ATTEMPTS] + 1, result
-    live[id], ended[id], changed[id] = false, 0, true
+    local count_before = #left
+    left[count_before + 1], nodes_ended[count_before + 1] = id, id
+    ended[2 * count_before + 1], ended[2 * count_before + 2] = '0', id
+    pieces[2 * count_before + 1], pieces[2 * count_before + 2] = partition .. ':s:' .. id, packed(record)
     local name = line(record[QUEUE], record[TASK])
     by_line[name] = (by_line[name] or 0) + 1
-    nodes_ended[#nodes_ended + 1] = id
 end
 
 for n = 1, #batch, VALUES do
@@ -61,5 +67,11 @@ for name, number in pairs(by_line) do
     note_line('succeeded', name, number)
 end
 release_ended()
+for worker, mine in pairs(of_worker) do
+    each('ZREM', partition .. ':held:' .. worker, mine)
+end
+each('ZREM', partition .. ':live', left)
+ready_made[1] = pieces
 flush()
+each('ZADD', partition .. ':ended:succeeded', ended)
 return {refused, {}}

@@ -31,7 +31,7 @@ do
             local found = redis.call('MGET', unpack(keys, first, last))
             for n = first, last do
                 local packed_row = found[n - first + 1]
-                rows[unread[n]] = packed_row and cmsgpack.unpack(packed_row)
+                rows[unread[n]] = packed_row and unpacked(packed_row)
             end
         end
     end

@@ -5,16 +5,37 @@
 -- not removed from there, and neither are gates whose node goes on. A serial number is never used again,
 -- so an edge counts if its gate is there and the node of the gate is blocked. The text
 -- `in:<node>:<serial>` has the edges of a gate, as `<upstream>:<wants>;` for each, for those who show them.
-local function in_key(id, gate)
-    return 'in:' .. id .. ':' .. string.format('%.0f', gate[GATE_SERIAL])
+--
+-- A row is one list, because a list within a list takes as long to read as all the rest. So the gates lie
+-- in the row of their node one behind the other, before its last value, and a gate is known by the place
+-- `at` that it begins behind: `node[at + GATE_WON]`. Places: for at = NODE_WIDTH, last_gate(node), GATE_WIDTH.
+local function last_gate(node)
+    return #node - 1 - GATE_WIDTH
 end
 
-local function is_met(gate)
-    return gate[GATE_WON] >= gate[GATE_NEED]
+local function has_gates(node)
+    return last_gate(node) >= NODE_WIDTH
 end
 
-local function is_impossible(gate)
-    return gate[GATE_LOST] > gate[GATE_TOTAL] - gate[GATE_NEED]
+-- Let the row of a node end behind this place.
+local function cut(node, at)
+    local spread = node[#node]
+    for n = #node, at + 1, -1 do
+        node[n] = nil
+    end
+    node[at + 1] = spread
+end
+
+local function in_key(id, serial)
+    return 'in:' .. id .. ':' .. string.format('%.0f', serial)
+end
+
+local function is_met(node, at)
+    return node[at + GATE_WON] >= node[at + GATE_NEED]
+end
+
+local function is_impossible(node, at)
+    return node[at + GATE_LOST] > node[at + GATE_TOTAL] - node[at + GATE_NEED]
 end
 
 -- Whether the end of a node keeps its flow from succeeding, if the node is a sink, and makes the skip
@@ -31,23 +52,24 @@ local function is_bad_end(id)
 end
 
 -- Count an edge by the end of its upstream. Answers whether the edge is won.
-local function count_edge(gate, wants, upstream)
+local function count_edge(node, at, wants, upstream)
     if bit.band(wants, BITS[records[upstream][STATE]]) ~= 0 then
-        gate[GATE_WON] = gate[GATE_WON] + 1
+        node[at + GATE_WON] = node[at + GATE_WON] + 1
         return true
     end
-    gate[GATE_LOST] = gate[GATE_LOST] + 1
-    gate[GATE_IS_BAD] = gate[GATE_IS_BAD] or is_bad_end(upstream)
+    node[at + GATE_LOST] = node[at + GATE_LOST] + 1
+    node[at + GATE_IS_BAD] = node[at + GATE_IS_BAD] or is_bad_end(upstream)
     return false
 end
 
 local function drop_gates(id)
     local node = nodes[id]
-    for _, gate in ipairs(node[NODE_GATES]) do
-        removed[#removed + 1] = partition .. ':' .. in_key(id, gate)
-    end
-    if #node[NODE_GATES] > 0 then
-        node[NODE_GATES], nodes_changed[id] = {}, true
+    if has_gates(node) then
+        for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
+            removed[#removed + 1] = partition .. ':' .. in_key(id, node[at + GATE_SERIAL])
+        end
+        cut(node, NODE_WIDTH)
+        nodes_changed[id] = true
     end
 end
 
@@ -80,35 +102,45 @@ end
 
 -- Let a gate wait for an upstream; one that has ended is counted at once. An upstream that is not there
 -- decides nothing, ever.
-local function add_edge(id, gate, upstream, wants)
+local function add_edge(id, at, upstream, wants)
     local record, row = records[upstream], node_rows[upstream]
     if row and record and ENDED[record[STATE]] then
-        count_edge(gate, wants, upstream)
+        count_edge(nodes[id], at, wants, upstream)
         nodes_changed[id] = true
     elseif row then
-        row[NODE_ROW_OUT] = row[NODE_ROW_OUT] .. string.format('%s:%.0f:%.0f;', id, gate[GATE_SERIAL], wants)
-        node_rows_changed[upstream] = true
+        local last = #row
+        local spread = row[last]
+        row[last], row[last + 1], row[last + 2] = id, nodes[id][at + GATE_SERIAL], wants
+        row[last + 3], node_rows_changed[upstream] = spread, true
     end
 end
 
--- Add a gate to a blocked node, behind those that it has.
+-- Add a gate to a blocked node, behind those that it has. Answers its place.
+local function new_gate(node, given)
+    local at, spread, n = #node - 1, node[#node], 0
+    if has_gates(node) then
+        n = node[last_gate(node) + GATE_N] + 1
+    end
+    node[at + GATE_N], node[at + GATE_SERIAL] = n, node[NODE_MADE]
+    node[at + GATE_NEED], node[at + GATE_TOTAL] = given[NEW_GATE_NEED], #given[NEW_GATE_EDGES] / 2
+    node[at + GATE_WON], node[at + GATE_LOST] = 0, 0
+    node[at + GATE_LOSERS], node[at + GATE_IS_BAD] = given[NEW_GATE_LOSERS], false
+    node[at + GATE_WIDTH + 1], node[NODE_MADE] = spread, node[NODE_MADE] + 1
+    return at
+end
+
 local function add_gate(id, given)
-    local node, edges, gate, named, upstreams = nodes[id], given[NEW_GATE_EDGES], {}, {}, {}
-    local own = node[NODE_GATES]
-    gate[GATE_N], gate[GATE_SERIAL] = #own > 0 and own[#own][GATE_N] + 1 or 0, node[NODE_MADE]
-    gate[GATE_NEED], gate[GATE_TOTAL] = given[NEW_GATE_NEED], #edges / 2
-    gate[GATE_WON], gate[GATE_LOST], gate[GATE_IS_BAD] = 0, 0, false
-    gate[GATE_LOSERS] = given[NEW_GATE_LOSERS]
+    local node, edges, named, upstreams = nodes[id], given[NEW_GATE_EDGES], {}, {}
+    local at = new_gate(node, given)
     for n = 1, #edges, 2 do
         upstreams[#upstreams + 1] = edges[n]
         named[#named + 1] = string.format('%s:%.0f;', edges[n], edges[n + 1])
     end
     load_upstreams(upstreams)
     for n = 1, #edges, 2 do
-        add_edge(id, gate, edges[n], edges[n + 1])
+        add_edge(id, at, edges[n], edges[n + 1])
     end
-    texts[in_key(id, gate)] = table.concat(named)
-    own[#own + 1], node[NODE_MADE], nodes_changed[id] = gate, node[NODE_MADE] + 1, true
+    texts[in_key(id, node[at + GATE_SERIAL])], nodes_changed[id] = table.concat(named), true
 end
 
 -- Give blocked nodes these gates instead of those that they have.

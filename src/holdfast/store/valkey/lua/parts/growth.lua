@@ -77,7 +77,7 @@ local function add_edges(given)
     load_nodes(ids)
     for n = 1, #edges, 4 do
         local id, serial = edges[n + 1], edges[n + 2]
-        add_edge(id, nodes[id][NODE_GATES][serial + 1], edges[n], edges[n + 3])
+        add_edge(id, NODE_WIDTH + serial * GATE_WIDTH, edges[n], edges[n + 3])
         decided[#decided + 1] = id
     end
     return decided

@@ -4,11 +4,11 @@
 local nodes, nodes_changed, node_rows, node_rows_changed = {}, {}, {}, {}
 
 local function load_into(rows, kind, ids)
-    local unread, keys, asked = {}, {}, {}
+    local unread, keys = {}, {}
     for n = 1, #ids do
         local id = ids[n]
-        if not rows[id] and not asked[id] then
-            asked[id] = true
+        if rows[id] == nil then
+            rows[id] = false -- until it is read
             unread[#unread + 1], keys[#keys + 1] = id, kind .. id
         end
     end
@@ -17,7 +17,7 @@ local function load_into(rows, kind, ids)
         local found = redis.call('MGET', unpack(keys, first, last))
         for n = first, last do
             local packed_row = found[n - first + 1]
-            rows[unread[n]] = packed_row and cmsgpack.unpack(packed_row) or nil
+            rows[unread[n]] = packed_row and unpacked(packed_row) or nil
         end
     end
 end

@@ -2,12 +2,24 @@
 -- ones changed in it.
 local records, changed = {}, {}
 
+-- The table of a packed row. It is made with its full size: the one of `cmsgpack.unpack` grows value by
+-- value. Of a very long row Lua cannot take all values at once.
+local function unpacked(text)
+    local kind, high, low = string.byte(text, 1, 3)
+    if kind == 0xdc and high < 4 then -- a list of up to 1,023 values
+        return {select(2, cmsgpack.unpack_limit(text, 256 * high + low, 3))}
+    elseif kind >= 0x90 and kind < 0xa0 then -- of up to 15
+        return {select(2, cmsgpack.unpack_limit(text, kind - 0x90, 1))}
+    end
+    return cmsgpack.unpack(text)
+end
+
 -- Raises an error if one of these values is no record at all.
 local function keep_loaded(ids, first, found)
     for n = 1, #found do
         local id = ids[first + n - 1]
         if found[n] and not records[id] then
-            local record = cmsgpack.unpack(found[n])
+            local record = unpacked(found[n])
             if record[FENCE] then
                 records[id] = record
             end

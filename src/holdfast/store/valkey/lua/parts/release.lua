@@ -12,13 +12,13 @@
 local judge, release_ended, settle_flow
 
 do
-    local because = {} -- gate → the upstreams that edges were lost to
+    local because = {} -- node, serial number of a gate → the upstreams that edges were lost to
     local free, touched, skipped, settled = {}, {}, 0, 0
 
     -- Of several upstreams it names the first by name.
-    local function reason_of(gate)
+    local function reason_of(id, serial)
         local said = {}
-        for n, upstream in ipairs(because[gate] or {}) do
+        for n, upstream in ipairs(because[in_key(id, serial)] or {}) do
             local name = node_rows[upstream][NODE_ROW_NAME]
             said[n] = "'" .. name .. "' is " .. records[upstream][STATE]
         end
@@ -26,42 +26,46 @@ do
         return said[1] or 'a node that it needs has ended'
     end
 
-    -- Drop the gates that are met. Answers an impossible gate, if there is one.
+    -- Drop the gates that are met. Answers where an impossible gate is, if there is one.
     local function drop_met(id)
-        local node, open, impossible = nodes[id], {}, nil
-        for _, gate in ipairs(node[NODE_GATES]) do
-            if is_met(gate) then
-                if gate[GATE_LOSERS] == 'cancel' then
+        local node, kept, impossible = nodes[id], NODE_WIDTH, nil
+        for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
+            if is_met(node, at) then
+                if node[at + GATE_LOSERS] == 'cancel' then
                     owe(node[NODE_FLOW], 'losers', id)
                 end
             else
-                open[#open + 1] = gate
-                impossible = impossible or (is_impossible(gate) and gate)
+                for n = 1, kept < at and GATE_WIDTH or 0 do
+                    node[kept + n] = node[at + n]
+                end
+                impossible = impossible or (is_impossible(node, kept) and kept)
+                kept = kept + GATE_WIDTH
             end
         end
-        node[NODE_GATES], nodes_changed[id] = open, true
+        cut(node, kept)
+        nodes_changed[id] = true
         return impossible
     end
 
     -- What is written of a released node need not say so: gates count for blocked nodes only.
     local function release_or_skip(id)
-        local impossible = drop_met(id)
+        local node, impossible = nodes[id], drop_met(id)
         if impossible then
-            nodes[id][NODE_IS_BAD] = impossible[GATE_IS_BAD]
-            make_ended(id, records[id], 'skipped', nil, reason_of(impossible))
+            node[NODE_IS_BAD] = node[impossible + GATE_IS_BAD]
+            make_ended(id, records[id], 'skipped', nil, reason_of(id, node[impossible + GATE_SERIAL]))
             skipped = skipped + 1
-        elseif #nodes[id][NODE_GATES] == 0 then
+        elseif not has_gates(node) then
             free[#free + 1], nodes_changed[id] = id, nil
         end
     end
 
     local function is_decided(node)
-        for _, gate in ipairs(node[NODE_GATES]) do
-            if is_met(gate) or is_impossible(gate) then
+        for at = NODE_WIDTH, last_gate(node), GATE_WIDTH do
+            if is_met(node, at) or is_impossible(node, at) then
                 return true
             end
         end
-        return #node[NODE_GATES] == 0
+        return not has_gates(node)
     end
 
     -- Release or skip those of these nodes that are blocked and whose gates say so.
@@ -105,44 +109,46 @@ do
         end
     end
 
-    -- The edges of these ended nodes: upstream, node, serial number of the gate, wants, …
-    local function edges_of(ids)
-        local edges, waiting, last_edge = {}, {}, 0
+    -- Read the nodes that wait for these ended ones.
+    local function load_waiting(ids)
+        local waiting = {}
         for n = 1, #ids do
-            local text = node_rows[ids[n]][NODE_ROW_OUT]
-            if text ~= '' then
-                for node, serial, wants in string.gmatch(text, '([^:;]+):(%d+):(%d+);') do
-                    edges[last_edge + 1], edges[last_edge + 2] = ids[n], node
-                    edges[last_edge + 3], edges[last_edge + 4] = tonumber(serial), tonumber(wants)
-                    waiting[#waiting + 1], last_edge = node, last_edge + 4
-                end
+            local row = node_rows[ids[n]]
+            for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
+                waiting[#waiting + 1] = row[edge]
             end
         end
         load_nodes(waiting)
-        return edges
     end
 
-    local function gate_of(node, serial)
-        local gates = node and node[NODE_GATES] or {}
-        for n = 1, #gates do
-            if gates[n][GATE_SERIAL] == serial then
-                return gates[n]
+    -- Where the gate of this serial number is in the row of its node, if both are there.
+    local function place_of(node, serial)
+        for at = NODE_WIDTH, node and last_gate(node) or 0, GATE_WIDTH do
+            if node[at + GATE_SERIAL] == serial then
+                return at
             end
         end
+    end
+
+    local function note_loss(id, serial, upstream)
+        local key = in_key(id, serial)
+        because[key] = because[key] or {}
+        table.insert(because[key], upstream)
     end
 
     -- Count the edges of these ended nodes, and judge who waits for them.
     local function decide(ids)
-        local edges, counted_at, order = edges_of(ids), {}, {}
-        for n = 1, #edges, 4 do
-            local upstream, id = edges[n], edges[n + 1]
-            local gate = gate_of(nodes[id], edges[n + 2])
-            if gate then
-                if not count_edge(gate, edges[n + 3], upstream) then
-                    because[gate] = because[gate] or {}
-                    table.insert(because[gate], upstream)
+        local counted_at, order = {}, {}
+        load_waiting(ids)
+        for n = 1, #ids do
+            local upstream, row = ids[n], node_rows[ids[n]]
+            for edge = NODE_ROW_WIDTH + 1, #row - 1, 3 do
+                local id, serial = row[edge], row[edge + 1]
+                local at = place_of(nodes[id], serial)
+                if at and not count_edge(nodes[id], at, row[edge + 2], upstream) then
+                    note_loss(id, serial, upstream)
                 end
-                if not counted_at[id] then
+                if at and not counted_at[id] then
                     counted_at[id], nodes_changed[id], order[#order + 1] = true, true, id
                 end
             end
@@ -163,6 +169,13 @@ do
         end
     end
 
+    -- A priority as text, which a command takes at half the time of a number.
+    local scores = {}
+    local function score_of(priority)
+        scores[priority] = scores[priority] or string.format('%.0f', priority)
+        return scores[priority]
+    end
+
     -- Put many blocked nodes at the ends of their lines. It does what `make_ready` does for one job, and
     -- counts line by line: most nodes of a flow are released by dozens.
     local function make_all_ready(ids)
@@ -178,7 +191,7 @@ do
                 lines_touched[set] = {record[QUEUE], record[TASK]}
             end
             record[STATE], record[SEQ], record[READY_AT], record[REASON] = 'ready', seq, moment, false
-            blocked[id], one.members[seq .. id], changed[id] = false, record[PRIORITY], true
+            blocked[id], one.members[seq .. id], changed[id] = false, score_of(record[PRIORITY]), true
             one.count = one.count + 1
         end
         for name, one in pairs(by_line) do
