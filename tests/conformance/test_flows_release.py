@@ -54,6 +54,22 @@ async def test_what_is_released_is_claimed_with_its_ties_and_counted(scene: Scen
     assert await scene.store.telemetry.recount() == []
 
 
+@pytest.mark.parametrize("width", [1, 4, 400])
+async def test_a_node_releases_all_that_wait_for_it(scene: Scene, width: int) -> None:
+    """However many they are: the worker is told of the node."""
+    leaves = {f"leaf {n}": ["a"] for n in range(width)}
+    trip = await Trip.begin(scene, {"a": [], **leaves, "last": [*leaves]})
+    [claimed] = await scene.claim(10)
+    told = await scene.store.flows.inputs([claimed.id])
+    assert (told[claimed.id].flow, told[claimed.id].name) == (trip.id, "a")
+    await scene.store.jobs.finish([decide(claimed, RETURNED)])
+    states = await trip.states()
+    assert {states.pop(name) for name in leaves} == {"ready"}
+    assert states == {"a": "succeeded", "last": "blocked"}
+    await trip.end(*leaves)
+    assert await trip.state("last") is JobState.READY
+
+
 async def test_a_node_with_a_delay_waits_for_it_after_its_release(scene: Scene) -> None:
     trip = await Trip.begin(scene, {"a": [], "b": ["a"]}, delays={"b": 30.0})
     await trip.end("a")

@@ -16,6 +16,7 @@ from holdfast.store.valkey.connection import Connections
 from holdfast.store.valkey.rows import pack
 from tests.support.backends import Backend, Inspectable
 from tests.support.flows import Trip
+from tests.support.planting import with_gates
 
 FAULTS: dict[str, tuple[str, str]] = {
     "wrong count": (
@@ -68,10 +69,9 @@ async def _plant_keys(fault: str, connections: Connections, trip: Trip) -> None:
 
     async def change_gates(job: JobId, **changed: object) -> None:
         packed = await connections.command("GET", key(f"g:{job}"))
-        node = flow_rows.to_node_state(packed)
-        gates = tuple(msgspec.structs.replace(gate, **changed) for gate in node.gates)
-        node = msgspec.structs.replace(node, gates=gates if changed else ())
-        await connections.command("SET", key(f"g:{job}"), pack(node))
+        gates = [msgspec.structs.replace(gate, **changed) for gate in flow_rows.gates_in(packed)]
+        planted = with_gates(packed, gates if changed else [])
+        await connections.command("SET", key(f"g:{job}"), planted)
 
     async def change_flow(**changed: object) -> None:
         row = flow_rows.to_flow_row(await connections.command("GET", key(f"f:{trip.id}")))

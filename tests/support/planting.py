@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, LiteralString, Protocol
 
 import msgspec
@@ -10,6 +11,7 @@ from holdfast.flow.model import FlowId
 from holdfast.job.ids import JobId
 from holdfast.store.contract.store import Store
 from holdfast.store.valkey import flow_rows
+from holdfast.store.valkey.layout import GateRow, NodeState, width
 from holdfast.store.valkey.rows import pack
 from tests.support.backends import Backend, PostgresDatabase, SqliteFile
 
@@ -73,25 +75,31 @@ class SqlitePlanter(SqlPlanter):
         await self._say(f"update holdfast_node set is_unsettled = 1 where job_id = '{upstream}'")
 
 
+def with_gates(packed: bytes, gates: Sequence[GateRow]) -> bytes:
+    """The row of a node with these gates instead of those that it has."""
+    values = flow_rows.to_values(packed)
+    own = [value for gate in gates for value in msgspec.structs.astuple(gate)]
+    return pack([*values[: width(NodeState)], *own, values[-1]])
+
+
 class ValkeyPlanter:
     def __init__(self, store: Store) -> None:
         self._connections: Any = store._connections  # type: ignore[attr-defined]
 
     async def miscount_gate(self, job: JobId, won: int) -> None:
         key = self._key(job, f"g:{job}")
-        node = flow_rows.to_node_state(await self._connections.command("GET", key))
-        first, *rest = node.gates
+        packed = await self._connections.command("GET", key)
+        first, *rest = flow_rows.gates_in(packed)
         gates = [msgspec.structs.replace(first, won=won), *rest]
-        await self._connections.command(
-            "SET", key, pack(msgspec.structs.replace(node, gates=gates))
-        )
+        await self._connections.command("SET", key, with_gates(packed, gates))
 
     async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
         key = self._key(upstream, f"n:{upstream}")
-        row = flow_rows.to_node_row(await self._connections.command("GET", key))
-        left = [one for one in row.out.split(";") if one and not one.startswith(downstream)]
-        damaged = msgspec.structs.replace(row, out="".join(f"{one};" for one in left))
-        await self._connections.command("SET", key, pack(damaged))
+        values = flow_rows.to_values(await self._connections.command("GET", key))
+        while downstream in values:
+            place = values.index(downstream)
+            del values[place : place + 3]  # with the number of its gate, and what it wants
+        await self._connections.command("SET", key, pack(values))
 
     async def miscount_flow(self, flow: FlowId, live: int) -> None:
         key = self._key(flow, f"f:{flow}")

@@ -166,6 +166,37 @@ def called(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return verbs
 
 
+async def test_a_claim_of_a_few_nodes_brings_what_their_worker_asks_for_next(
+    scene: Scene, called: list[str]
+) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})
+    ids = [job.id for job in await scene.claim(8)]
+    called.clear()
+    told = await scene.store.flows.inputs(ids)
+    assert ({one.name for one in told.values()}, called) == ({"a", "b"}, [])
+    await trip.close()
+    later = await scene.store.flows.inputs(ids)
+    assert {one.flow_state for one in later.values()} == {FlowState.CANCELLING}
+
+
+async def test_what_a_claim_brought_is_forgotten_by_the_next_claim(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": ["a"]})
+    [job] = await scene.claim(8)
+    await trip.close()
+    assert await scene.claim(8) == []
+    told = await scene.store.flows.inputs([job.id])
+    assert told[job.id].flow_state is FlowState.CANCELLING
+
+
+async def test_a_node_whose_row_was_overwritten_does_not_stop_a_claim(scene: Scene) -> None:
+    trip = await Trip.begin(scene, {"a": [], "b": []})
+    connections = connections_of(scene)
+    await connections.command("SET", connections.key(0, f"n:{trip.ids['a']}"), "no row")
+    claimed = await scene.claim(8)
+    assert len(claimed) == 2
+    assert [*await scene.store.flows.inputs([trip.ids["b"]])] == [trip.ids["b"]]
+
+
 async def test_a_batch_is_cut_by_the_kinds_of_its_ends(scene: Scene, called: list[str]) -> None:
     plain = await scene.running()
     trip = await Trip.begin(scene, {"a": [], "b": [], "z": ["a"]})

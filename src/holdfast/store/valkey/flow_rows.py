@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.flow.model import (
-    CloseWhat,
-    Errand,
-    ErrandKind,
     FlowId,
     FlowInfo,
     FlowState,
@@ -260,11 +257,15 @@ def node_info(
     )
 
 
-def _gate_infos(packed: bytes, edges: Sequence[Any]) -> Iterator[GateInfo]:
+def gates_in(packed: bytes) -> list[GateRow]:
+    """The gates in the row of a node."""
     values = to_values(packed)[width(NodeState) : -1]
     places = range(0, len(values), width(GateRow))
-    gates = [GateRow(*values[at : at + width(GateRow)]) for at in places]
-    for gate, undecided in zip(gates, edges, strict=True):
+    return [GateRow(*values[at : at + width(GateRow)]) for at in places]
+
+
+def _gate_infos(packed: bytes, edges: Sequence[Any]) -> Iterator[GateInfo]:
+    for gate, undecided in zip(gates_in(packed), edges, strict=True):
         left = sorted((upstream, int(wants)) for upstream, wants in paired(undecided))
         yield GateInfo(
             gate.n,
@@ -286,19 +287,3 @@ def split_name(member: bytes) -> tuple[str, JobId]:
 def behind_name(name: str | None) -> str:
     """Where the names behind this one begin, as ZRANGEBYLEX takes it. An id has no `g`."""
     return "-" if name is None else f"({name}\0g"
-
-
-# Errands
-
-
-def errand(text: str) -> Errand:
-    """As `lua/parts/flows.lua` writes it: the text is the errand, and its id."""
-    _, at, kind, flow, job, what = text.split(":")
-    return Errand(
-        text,
-        FlowId(flow),
-        ErrandKind(kind),
-        JobId(job) if job else None,
-        CloseWhat(what) if what else None,
-        to_datetime(int(at)),
-    )

@@ -17,6 +17,7 @@ from holdfast.flow.kept import without_known
 from holdfast.flow.model import (
     CloseWhat,
     Errand,
+    ErrandKind,
     FlowId,
     Grown,
     Growth,
@@ -31,6 +32,7 @@ from holdfast.store.valkey import flow_rows
 from holdfast.store.valkey.connection import Call, Connections, gathered
 from holdfast.store.valkey.flow_reading import ValkeyFlowReading
 from holdfast.store.valkey.inserting import require_beside_keys
+from holdfast.store.valkey.moments import to_datetime
 from holdfast.store.valkey.replies import paired
 
 START_BATCH = 500  # nodes of one script, unless one flow has more
@@ -166,12 +168,12 @@ class ValkeyFlows(ValkeyFlowReading):
             for p in self._connections.partitions
         ]
         found = [text for some in await self._connections.commands(reads) for text in some]
-        return [flow_rows.errand(text.decode()) for text in heapq.nsmallest(limit, found)]
+        return [_errand(text.decode()) for text in heapq.nsmallest(limit, found)]
 
     async def done(self, errands: Sequence[str]) -> None:
         mine: dict[int, list[str]] = {}
         for text in errands:
-            partition = self._connections.partition_of(flow_rows.errand(text).flow)
+            partition = self._connections.partition_of(_errand(text).flow)
             mine.setdefault(partition, []).append(text)
         removals = [
             ("ZREM", self._connections.key(partition, "errands"), *some)
@@ -234,3 +236,16 @@ def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[Jo
                 "and beside its parent (child_flow_id)",
                 job_id,
             )
+
+
+def _errand(text: str) -> Errand:
+    """As `lua/parts/flows.lua` writes it: the text is the errand, and its id."""
+    _, at, kind, flow, job, what = text.split(":")
+    return Errand(
+        text,
+        FlowId(flow),
+        ErrandKind(kind),
+        JobId(job) if job else None,
+        CloseWhat(what) if what else None,
+        to_datetime(int(at)),
+    )

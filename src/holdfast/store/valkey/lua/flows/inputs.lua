@@ -1,6 +1,7 @@
 -- What workers need to know of nodes, at one moment.
 -- KEYS: partition
 -- ARGV: chosen
+-- uses: record
 --
 -- `chosen`: up to some thousand ids. Answers the rows of the nodes, false where there is none, the ids of
 -- their flows, and the rows of those.
@@ -11,7 +12,7 @@ end
 local nodes = redis.call('MGET', unpack(keys))
 for n = 1, #nodes do
     if nodes[n] then
-        local _, flow = cmsgpack.unpack_limit(nodes[n], 1, 1) -- its first value, behind the list's byte
+        local flow = first_of_row(nodes[n])
         if not seen[flow] then
             seen[flow] = true
             flows[#flows + 1], flow_keys[#flow_keys + 1] = flow, partition .. ':f:' .. flow

@@ -6,7 +6,9 @@
 -- `wants`: [queue, limit, how many begin at once], each queue once. Answers the time, then id,
 -- record, body and progress of each job. A worker whose own lease has lapsed gets nothing, and
 -- neither does anybody while all queues are paused; paused tasks are passed over. More
--- than `inline` jobs come without their bodies.
+-- than `inline` jobs come without their bodies. Behind that many or fewer there is one answer more if
+-- nodes are among them: what `flows/inputs` would answer of these, as id, row of the node, row of its
+-- flow, …
 --
 -- A fence is at least the server's time in milliseconds, shifted by the six bits that count how
 -- often the job was taken. A server that lost its last writes continues from an older record, and
@@ -34,7 +36,7 @@ end
 
 local wanted = cmsgpack.unpack(wants)
 local records_of, bodies_of = partition .. ':s:', partition .. ':b:'
-local ids, served, ahead, answer, texts, held, timeouts
+local ids, served, ahead, answer, texts, held, timeouts, nodes
 
 local function choose()
     ids, served, ahead = {}, {}, {}
@@ -65,8 +67,21 @@ local function next_fence(fence)
     return grown * 64 + math.min(fence % 64 + 1, 63)
 end
 
+-- A row that cannot be read is left out, and does not fail the other jobs of the claim.
+local function bring_node(id)
+    local row, last = redis.call('GET', partition .. ':n:' .. id), #nodes
+    local is_read, flow = pcall(first_of_row, row)
+    if is_read and type(flow) == 'string' then
+        nodes[last + 1], nodes[last + 2] = id, row
+        nodes[last + 3] = redis.call('GET', partition .. ':f:' .. flow)
+    end
+end
+
 local function give(n, record, body)
     local id = ids[n]
+    if body and bit.band(record[TIES], TIE_NODE) ~= 0 then
+        bring_node(id)
+    end
     record[STATE], record[WORKER], record[CLAIMED_AT] = 'running', worker, moment
     record[FENCE], record[AHEAD] = next_fence(record[FENCE]), ahead[n]
     record[AT] = record[TIMEOUT] and after(record[TIMEOUT])
@@ -84,7 +99,7 @@ end
 
 -- Nothing is written yet: an error means that a job has no record or body that can be read.
 local function give_all()
-    answer, texts, held, timeouts = {string.format('%.0f', moment)}, {}, {}, {}
+    answer, texts, held, timeouts, nodes = {string.format('%.0f', moment)}, {}, {}, {}, {}
     local with_bodies = #ids <= tonumber(inline)
     for first = 1, #ids, JOB_BATCH do
         local last = math.min(first + JOB_BATCH - 1, #ids)
@@ -156,4 +171,7 @@ for n = 1, #served do
     note_moves('claimed:' .. served[n].name, served[n].taken)
 end
 redis.call('SADD', partition .. ':holders', worker)
+if #nodes > 0 then
+    answer[#answer + 1] = nodes
+end
 return answer

@@ -14,6 +14,14 @@ local function unpacked(text)
     return cmsgpack.unpack(text)
 end
 
+-- The first value of a packed row, for those who need no other.
+local function first_of_row(text)
+    local kind = string.byte(text, 1)
+    local head = (kind == 0xdc and 3) or (kind == 0xdd and 5) or 1 -- bytes, by how long the list is
+    local _, value = cmsgpack.unpack_limit(text, 1, head)
+    return value
+end
+
 -- Raises an error if one of these values is no record at all.
 local function keep_loaded(ids, first, found)
     for n = 1, #found do
