@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from holdfast.job.ends import Cancelled, HandedBack
 from holdfast.job.ids import new_job_id
 from holdfast.job.outcome import decide
-from holdfast.job.signal import Sent, Signal, SignalLimits, SignalWait
+from holdfast.job.signal import NewSignal, Sent, Signal, SignalLimits, SignalWait
 from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.job.ties import Tie
@@ -295,3 +297,38 @@ async def test_a_lazy_record_may_take_a_signal_with_the_end(scene: Scene) -> Non
     move = msgspec.structs.replace(decide(claimed, RAISED), steps=(record,))
     assert [one.accepted for one in await scene.store.jobs.finish([move])] == [True]
     assert await kept_of(scene, claimed.id) == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "sent"),
+    [
+        ({}, Sent.KEPT),
+        ({"awaits": "vote"}, Sent.KEPT),
+        ({"kind": "ValueError", "seconds": 60.0}, Sent.KEPT),
+        ({"result": "1"}, Sent.LATE),
+        ({"kind": "ValueError"}, Sent.LATE),
+    ],
+)
+async def test_a_signal_is_late_once_the_step_it_must_come_before_has_ended(
+    scene: Scene, ends: dict[str, Any], sent: Sent
+) -> None:
+    claimed = await scene.running()
+    record = StepRecord(claimed.id, claimed.fence, "decision" if ends else "other", 1, **ends)
+    await scene.store.steps.record([msgspec.structs.replace(record, result=ends.get("result"))])
+    vote = NewSignal(claimed.id, "vote", "1", "ann", before="decision")
+    assert await scene.store.signals.send([vote], LIMITS) == [sent]
+    assert len(await signals_of(scene, claimed.id)) == (sent is Sent.KEPT)
+    plain = msgspec.structs.replace(vote, before=None, key="bob")
+    assert await scene.store.signals.send([plain], LIMITS) == [Sent.KEPT]
+
+
+async def test_a_duplicate_that_comes_late_is_a_duplicate(scene: Scene) -> None:
+    claimed = await scene.running()
+    vote = NewSignal(claimed.id, "vote", "1", "ann", before="decision")
+    batch = [vote, vote]
+    assert await scene.store.signals.send(batch, LIMITS) == [Sent.KEPT, Sent.DUPLICATE]
+    record = StepRecord(claimed.id, claimed.fence, "decision", 1, result="1")
+    await scene.store.steps.record([record])
+    late = msgspec.structs.replace(vote, key="bob")
+    assert await scene.store.signals.send([late, vote], LIMITS) == [Sent.LATE, Sent.DUPLICATE]
+    assert await kept_of(scene, claimed.id) == ["vote"]

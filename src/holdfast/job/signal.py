@@ -57,12 +57,14 @@ def one_signal(name: str) -> str:
 
 class NewSignal(msgspec.Struct, frozen=True):
     """A signal to send: its `value` is JSON. Of several signals of a job with one `key` only the
-    first is kept, so a signal whose answer was lost may be sent again."""
+    first is kept, so a signal whose answer was lost may be sent again. With `before` it is refused
+    once the step of that name has returned or failed."""
 
     id: JobId
     name: str
     value: str
     key: str
+    before: str | None = None
 
     def __repr__(self) -> str:
         return f"<signal {self.name!r} for job {self.id}>"
@@ -85,6 +87,7 @@ class Sent(StrEnum):
     ENDED = "ended"
     UNKNOWN = "unknown"
     FULL = "full"  # it would have been over a limit
+    LATE = "late"  # the step that it had to come before has ended
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):

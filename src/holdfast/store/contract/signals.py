@@ -22,7 +22,9 @@ class Signals(Protocol):
         self, signals: Sequence[NewSignal], limits: SignalLimits, by: str | None = None
     ) -> list[Sent]:
         """Keep signals for live jobs, in this order, and make those ready that are suspended for
-        them."""
+        them. Whether a signal is late is judged by what is recorded at that moment: a record that
+        ends the step comes before the signal or after it, and whoever waits sees all signals that
+        were kept before. A key that the job has had is a duplicate, also if it comes late."""
         ...
 
     async def of(self, ids: Sequence[JobId]) -> dict[JobId, list[Signal]]:

@@ -8,7 +8,7 @@ been committed and is seen, or comes later and sees the signal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.errors import StoreUnavailable
 from holdfast.job.ids import JobId
@@ -40,7 +40,7 @@ class PostgresSignals:
         async def work(session: Session) -> list[Sent]:
             states = await _locked(session, ids)
             live = [one for one in signals if states.get(one.id, JobState.FAILED) not in ENDED]
-            kept = dict(zip(map(id, live), await _keep(session, live, limits), strict=True))
+            kept = iter(await _keep(session, live, limits))
             woken = await self._wake(session, {one.id for one in live}, by)
             return [_sent(one, states, kept, woken) for one in signals]
 
@@ -96,28 +96,31 @@ async def _keep(session: Session, signals: Sequence[NewSignal], limits: SignalLi
         [one.key for one in signals],
         limits.number,
         limits.size,
+        [one.before for one in signals],
     )
-    return [_judged(fits=row[0], kept=row[1]) for row in rows]
+    return [_judged(fits=row[0], kept=row[1], late=row[2]) for row in rows]
 
 
-def _judged(*, fits: bool | None, kept: bool) -> Sent:
-    """`fits` is None for a signal whose key the job has had. One that would fit and is not kept had
-    the key of another of this batch."""
+def _judged(*, fits: bool | None, kept: bool, late: bool) -> Sent:
+    """`fits` is None for a signal that is late, or whose key the job has had. One that would fit
+    and is not kept had the key of another of this batch."""
     if kept:
         return Sent.KEPT
+    if late:
+        return Sent.LATE
     return Sent.FULL if fits is False else Sent.DUPLICATE
 
 
 def _sent(
     signal: NewSignal,
     states: dict[JobId, JobState],
-    kept: dict[int, Sent],
+    kept: Iterator[Sent],
     woken: dict[JobId, str],
 ) -> Sent:
     """The first signal of a batch that its job was suspended for has woken the job."""
     if signal.id not in states:
         return Sent.UNKNOWN
-    sent = kept.get(id(signal), Sent.ENDED)
+    sent = Sent.ENDED if states[signal.id] in ENDED else next(kept)
     if sent is Sent.KEPT and woken.get(signal.id) == signal.name:
         del woken[signal.id]
         return Sent.WOKE

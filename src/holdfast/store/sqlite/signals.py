@@ -90,6 +90,8 @@ def _keep(tx: Transaction, signal: NewSignal, place: JobState | None, limits: Si
     sql = steps("signals/send")
     if tx.rows(sql["known key"], (signal.id, signal.key)):
         return Sent.DUPLICATE
+    if signal.before is not None and tx.rows(sql["ended step"], (signal.id, signal.before)):
+        return Sent.LATE
     [(number, last, size)] = tx.rows(sql["totals"], (signal.id,))
     if number >= limits.number or size + len(signal.value.encode()) > limits.size:
         return Sent.FULL

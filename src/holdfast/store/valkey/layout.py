@@ -373,13 +373,14 @@ class NewStepRow(msgspec.Struct, array_like=True, gc=False):
 
 class NewSignalRow(msgspec.Struct, array_like=True, gc=False):
     """One signal to send. `index`: its place in the call, which orders the arrival of jobs that it
-    wakes."""
+    wakes. `before`: the step that must not have ended."""
 
     id: str
     name: str
     value: str
     key: str
     index: int
+    before: str | Maybe
 
 
 class MoveRow(msgspec.Struct, array_like=True, gc=False):

@@ -87,7 +87,7 @@ class ValkeySignals(ValkeyVerbs):
 
 
 def _row(n: int, signal: NewSignal) -> NewSignalRow:
-    return NewSignalRow(signal.id, signal.name, signal.value, signal.key, n)
+    return NewSignalRow(signal.id, signal.name, signal.value, signal.key, n, signal.before or False)
 
 
 def _signal(n: str, blob: bytes) -> Signal:

@@ -6,6 +6,10 @@ where p.job_id in (select value from json_each(?))
 -- name: known key
 select 1 from holdfast_signal where job_id = ? and key = ?
 
+-- name: ended step
+select 1 from holdfast_step
+where job_id = ? and name = ? and (result is not null or (kind is not null and until is null))
+
 -- name: totals
 select
     count(*), coalesce(max(n), 0),

@@ -53,6 +53,13 @@ local function record_step(id, record, given)
     end
 end
 
+-- Whether a step of this name has returned, or failed for good.
+local function has_ended(id, step)
+    local packed_row = step and redis.call('HGET', steps_key(id), step)
+    local row = packed_row and cmsgpack.unpack(packed_row)
+    return row and (row[STEP_RESULT] or (row[STEP_KIND] and not row[STEP_UNTIL]))
+end
+
 -- Let the waits of a job be over now.
 local function end_waits(id, record)
     if not has_steps(record) then

@@ -16,6 +16,9 @@ local function why_not(id, given)
         end
         number, size = number + 1, size + (row[SIGNAL_VALUE] and #row[SIGNAL_VALUE] or 0)
     end
+    if has_ended(id, given[NEW_SIGNAL_BEFORE]) then
+        return 'late'
+    end
     return (number >= tonumber(most) or size > tonumber(largest)) and 'full'
 end
 
