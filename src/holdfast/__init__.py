@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.errors import (
         AccessRefused,
         AlreadyOpen,
+        AnswerRefused,
         BadArguments,
         BadFlow,
         BadImport,
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from holdfast.job.signal import Sent
     from holdfast.job.state import JobState
     from holdfast.job.unique import UniqueBy
+    from holdfast.job.vote import Approval, Vote
     from holdfast.resources import Depends, Shared
     from holdfast.schedule.model import (
         CatchUp,
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
         Overlap,
         Schedule,
     )
+    from holdfast.steps.approvals import Invitation
     from holdfast.store.contract.audit import ActOutcome, AuditEntry
     from holdfast.store.contract.failures import Failure
     from holdfast.store.contract.operations import Operation, OperationState
@@ -130,7 +133,9 @@ __all__ = [
     "ActOutcome",
     "Action",
     "AlreadyOpen",
+    "AnswerRefused",
     "App",
+    "Approval",
     "AttemptLost",
     "AuditEntry",
     "BadArguments",
@@ -168,6 +173,7 @@ __all__ = [
     "FlowTimeout",
     "HoldfastError",
     "IdTaken",
+    "Invitation",
     "Job",
     "JobCancelled",
     "JobExpired",
@@ -240,6 +246,7 @@ __all__ = [
     "UnknownTask",
     "UnknownWorker",
     "Unreadable",
+    "Vote",
     "WaitTimedOut",
     "Who",
     "WorkerFrozen",
@@ -281,6 +288,8 @@ _HOMES = {
     "holdfast.job.retry": ("Retry",),
     "holdfast.job.secret": ("Secret",),
     "holdfast.job.signal": ("Sent",),
+    "holdfast.job.vote": ("Approval", "Vote"),
+    "holdfast.steps.approvals": ("Invitation",),
     "holdfast.job.state": ("JobState",),
     "holdfast.job.unique": ("UniqueBy",),
     "holdfast.encryption.keyring": ("Keyring",),

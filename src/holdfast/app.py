@@ -50,7 +50,10 @@ W = TypeVar("W", bound=AroundEnqueue)
 C = TypeVar("C", bound=ToChild)
 
 
-OF_WORKERS = ("lease", "grace", "poll", "max_payload", "max_steps", "max_steps_size")
+OF_WORKERS = (
+    *("lease", "grace", "poll", "max_payload", "max_steps", "max_steps_size"),
+    "signing_keys",
+)
 """The settings that are options of each worker."""
 
 
@@ -75,6 +78,7 @@ class App(Tasks):
         imports: Iterable[str] | None = None,
         keys: Keyring | str | None = None,
         unencrypted: Iterable[str] | None = None,
+        signing_keys: Keyring | str | None = None,
         lifespan: Callable[[App], AbstractAsyncContextManager[object]] | None = None,
         eager: bool | None = None,
         clock: Clock | None = None,
@@ -99,6 +103,7 @@ class App(Tasks):
             imports=imports,
             keys=keys,
             unencrypted=unencrypted,
+            signing_keys=signing_keys,
             eager=eager,
         )
         check_url(self.settings.url)
@@ -322,6 +327,7 @@ class App(Tasks):
             self.registry,
             self.settings.max_payload,
             inserter,
+            self.settings.signing_keys,
         )
 
     def _new_store(self) -> Store:

@@ -29,6 +29,8 @@ FLAGS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
 """What text may stand for True and False."""
+KEYS = ("keys", "signing_keys")
+"""The settings that are secret."""
 UNENCRYPTED = frozenset({"errors", "progress"})
 """What may stay plain beside the keys: texts of errors, and messages of progress."""
 
@@ -48,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True):
     imports: tuple[str, ...] = ()
     keys: Keyring | None = None
     unencrypted: tuple[str, ...] = ()
+    signing_keys: Keyring | None = None
     eager: bool = False
 
     def __post_init__(self) -> None:
@@ -77,8 +80,9 @@ class Settings(msgspec.Struct, frozen=True):
         given = {name: value for name, value in arguments.items() if value is not None}
         environ = os.environ if environ is None else environ
         merged = cls.given(environ, folder) | given
-        if "keys" in merged:
-            merged["keys"] = _keyring(merged["keys"], environ)
+        for name in KEYS:
+            if name in merged:
+                merged[name] = _keyring(name, merged[name], environ)
         return cls(**{name: _typed(name, value) for name, value in merged.items()})
 
     @staticmethod
@@ -135,28 +139,29 @@ def _choices(name: str, value: object) -> tuple[str, ...]:
     return found
 
 
-def _keyring(value: object, environ: Mapping[str, str]) -> object:
+def _keyring(setting: str, value: object, environ: Mapping[str, str]) -> object:
     """The keys, or those of the variable or the file that the text names. No error shows a key."""
     from holdfast.encryption.keyring import EXPECTED, Keyring  # most programs have no keys
 
     if isinstance(value, Keyring):
         return value
     if not isinstance(value, str):
-        raise BadOption("keys", EXPECTED, f"a {type(value).__name__}")
+        raise BadOption(setting, EXPECTED, f"a {type(value).__name__}")
     where, _, name = value.partition(":")
     if where == "env":
         if not environ.get(name):
-            raise BadOption("keys", "the name of a variable that is set", value)
+            raise BadOption(setting, "the name of a variable that is set", value)
         return Keyring.of_text(environ[name])
-    return Keyring.of_text(_read_secret(name) if where == "file" else value)
+    return Keyring.of_text(_read_secret(setting, name) if where == "file" else value)
 
 
-def _read_secret(path: str) -> str:
+def _read_secret(setting: str, path: str) -> str:
     try:
         with open(path, encoding="utf-8") as found:
             return found.read()
     except (OSError, UnicodeError) as error:
-        raise BadOption("keys", f"a file that can be read ({type(error).__name__})", path) from None
+        problem = f"a file that can be read ({type(error).__name__})"
+        raise BadOption(setting, problem, path) from None
 
 
 def _are_texts(given: object) -> TypeGuard[Iterable[str]]:
@@ -197,8 +202,9 @@ def _known(file: str, found: dict[str, Any]) -> dict[str, Any]:
             raise BadOption(
                 f"{os.path.basename(file)}: setting", f"one of {', '.join(_types())}", name
             )
-    keys = found.get("keys", "env:")
-    if not isinstance(keys, str) or keys.partition(":")[0] not in ("env", "file"):
-        where = "'env:NAME' or 'file:PATH': a settings file is no place for a key"
-        raise BadOption(f"{os.path.basename(file)}: keys", where, "something else")
+    for name in KEYS:
+        keys = found.get(name, "env:")
+        if not isinstance(keys, str) or keys.partition(":")[0] not in ("env", "file"):
+            where = "'env:NAME' or 'file:PATH': a settings file is no place for a key"
+            raise BadOption(f"{os.path.basename(file)}: {name}", where, "something else")
     return found

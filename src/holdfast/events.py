@@ -110,6 +110,10 @@ EVENTS: Mapping[str, str] = {
     "leader.resign_failed": "A role could not be given up; it ends by itself.",
     "service.died": "A background loop ended that should go on; it is started again.",
     "supervisor.did_not_stop": "Background loops did not stop within the grace and were cancelled.",
+    # People who are asked
+    "approval.refused": "An answer does not count; the caller was not told the reason. `count`"
+    " answers, if the tokens were not signed: these are told once a second.",
+    "job.vote_unproven": "A vote in the store was not written by whoever has the keys.",
     # Operators
     "operator.acted": "A verb was applied for whom `by` names; `changed` counts what it changed.",
     "audit.close_failed": "An act is over, and the audit could not be told how it ended.",

@@ -109,6 +109,14 @@ def steps_and_sleep(ctx: Context, diary: str) -> list[int]:
     return [first, second]
 
 
+def two_of_three(ctx: Context) -> list[str]:
+    """Ask three people; the first attempt fails after that."""
+    vote = ctx.invite("leads", of=["ann", "bob", "cyd"]).quorum_sync(2, timeout=3_600)
+    if ctx.attempt == 1:
+        raise ValueError("again")
+    return [f"granted {vote.granted}", *(one.who for one in vote.votes)]
+
+
 def two_signals(ctx: Context) -> list[int]:
     """Two waits; the first attempt fails after both of them."""
     first = ctx.signal_sync("paid", int)

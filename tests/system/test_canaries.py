@@ -199,6 +199,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "jobs signal": ("{waits}", "note", json.dumps({"token": TOKEN})),
     "jobs signals": ("{waits}",),
     "waits list": (),
+    "waits answer": (TOKEN, "yes", "--note", NOTE),
     "jobs run-now": ("--all", "--state", "scheduled", "--dry-run"),
     "jobs delete": ("--all", "--state", "cancelled", "--dry-run"),
     "jobs move": ("{waits}", "--to", "mail"),

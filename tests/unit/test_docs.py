@@ -114,6 +114,14 @@ SAID = {
         "acme: fired, succeeded",
         "globex: fired, succeeded",
     ],
+    "approval.py": [
+        "bob: thank you",
+        "bob: this answer does not count: the token is not valid, or what it was for is over",
+        "ann: thank you",
+        "cyd: thank you",
+        "1.4 is released (bob no, ann yes, cyd yes)",
+        "cyd: this answer does not count: the token is not valid, or what it was for is over",
+    ],
     "steps.py": [
         "order 7 is charged",
         "order 7 is shipped, paid by ch_7",

@@ -95,17 +95,26 @@ def test_keys_come_from_the_argument_the_environment_or_a_file_they_name(tmp_pat
         assert not settings.hides_errors
 
 
-def test_a_settings_file_is_no_place_for_a_key(tmp_path: Path) -> None:
-    (tmp_path / "holdfast.toml").write_text(f'keys = "2026-11:{KEY}"')
+@pytest.mark.parametrize("setting", ["keys", "signing_keys"])
+def test_a_settings_file_is_no_place_for_a_key(tmp_path: Path, setting: str) -> None:
+    (tmp_path / "holdfast.toml").write_text(f'{setting} = "2026-11:{KEY}"')
     with pytest.raises(BadOption, match="no place for a key") as refused:
         load(tmp_path)
     assert KEY[:8] not in str(refused.value)
 
 
+@pytest.mark.parametrize("setting", ["keys", "signing_keys"])
 @pytest.mark.parametrize("keys", ["env:NOWHERE", "file:/no/such/file"])
-def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, keys: str) -> None:
-    with pytest.raises(BadOption, match=keys.partition(":")[2]):
-        load(tmp_path, {"HOLDFAST_KEYS": keys})
+def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, setting: str, keys: str) -> None:
+    with pytest.raises(BadOption, match=f"{setting} must be .*{keys.partition(':')[2]}"):
+        load(tmp_path, {f"HOLDFAST_{setting.upper()}": keys})
+
+
+def test_signing_keys_are_keys_of_their_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"HOLDFAST_SIGNING_KEYS": f"k2:{KEY},k1:{KEY}"})
+    assert settings.signing_keys is not None
+    assert (settings.signing_keys.ids, settings.keys) == (("k2", "k1"), None)
+    assert KEY[:8] not in repr(settings)
 
 
 @pytest.mark.parametrize("value", ["args", ["errors", "tags"], 7])

@@ -15,6 +15,7 @@ from holdfast.job.record import Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    CheckVotes,
     ChildFound,
     ExtendFlow,
     FindChild,
@@ -30,14 +31,18 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
     SignalsTaken,
+    SignTokens,
     StartChild,
     StepFound,
     StepKept,
     TakeSignals,
+    TokensSigned,
+    VotesChecked,
     Wait,
     WaitOver,
 )
 from holdfast.job.step import Step, StepRecord
+from holdfast.job.vote import Vote
 
 RECORD = StepRecord(new_job_id(), 2, "pay", 3, result="{}", version="b")
 STEP = Step(name="nap", n=1, fence=2, tries=1, at=utcnow(), until=utcnow())
@@ -47,6 +52,8 @@ REQUESTS: list[Request] = [
     KeepStep(RECORD, lazy=True),
     Wait(RECORD),
     TakeSignals({"paid": "paid#2"}, 1, 2),
+    SignTokens("leads", ("ann", "bob")),
+    CheckVotes("leads", {"ann": "{}"}),
     FindNodes(("a",)),
     ExtendFlow("{}"),
     FindChild(),
@@ -57,6 +64,9 @@ ANSWERS: list[Answer] = [
     StepFound(STEP),
     StepKept(),
     SignalsTaken({"paid": '{"cents":1}'}, ("note",)),
+    TokensSigned({"ann": "hf1"}),
+    TokensSigned(None),
+    VotesChecked((Vote("ann", True, utcnow(), "ok"),)),
     RecordRefused("too many"),
     WaitOver(),
     LeaveHandler(),

@@ -12,6 +12,7 @@ from holdfast.cli.output import ago_text, make_table, make_text, time_text
 from holdfast.cli.program import jobs_group, waits_group
 from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.job.signal import Sent, Signal, SignalWait
+from holdfast.job.vote import read_vote_signal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,7 +56,7 @@ async def show_signals(session: CommandSession, job_id: str) -> None:
 @click.option("--limit", type=int, default=50, help="At most so many.")
 @click.option("--cursor", help="Go on where the last page ended.")
 async def list_waits(session: CommandSession, limit: int, cursor: str | None) -> None:
-    """List what suspended jobs wait for: signals, by job."""
+    """List what suspended jobs wait for: signals and votes, by job."""
     async with session.client() as client:
         waits, following = await client.signals.waits(limit=limit, cursor=cursor)
     document = {"waits": msgspec.to_builtins(waits), "next_cursor": following}
@@ -100,6 +101,11 @@ def _value(signal: Signal) -> str:
     return line if len(line) <= VALUE_WIDTH else line[: VALUE_WIDTH - 1] + "…"
 
 
+def _awaited(wait: SignalWait) -> str:
+    vote = read_vote_signal(wait.signal)
+    return wait.signal if vote is None else f"vote of {vote[1]} on {vote[0]!r}"
+
+
 def _draw_waits(waits: Sequence[SignalWait], following: str | None) -> Iterator[RenderableType]:
     if not waits:
         yield "no job waits for a signal"
@@ -107,7 +113,7 @@ def _draw_waits(waits: Sequence[SignalWait], following: str | None) -> Iterator[
     table = make_table("=id", "task", "queue", "signal", "=since", "=until")
     for one in waits:
         until = "" if one.until is None else time_text(one.until)
-        table.add_row(one.id, one.task, one.queue, one.signal, ago_text(one.since), until)
+        table.add_row(one.id, one.task, one.queue, _awaited(one), ago_text(one.since), until)
     yield table
     if following is not None:
         yield make_text(f"more: --cursor {following!r}", "dim")

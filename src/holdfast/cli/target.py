@@ -147,7 +147,8 @@ class CommandSession:
         async with self.store(may_create=may_create) as store:
             tasks = None if app is None else app.registry
             limit = None if app is None else app.settings.max_payload
-            client = Client(store, tasks=tasks, max_payload=limit)
+            keys = self.settings.signing_keys
+            client = Client(store, tasks=tasks, max_payload=limit, signing_keys=keys)
             client.shown = self.redaction(store, app)
             try:
                 yield client

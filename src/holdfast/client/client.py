@@ -45,6 +45,7 @@ from holdfast.job.sealed import require_open, shown_job
 from holdfast.job.state import JobState
 from holdfast.job.step import Step
 from holdfast.job.ties import Tie
+from holdfast.job.vote import Vote
 from holdfast.store.contract.joining import JobsWithin
 from holdfast.store.contract.records import Page
 from holdfast.store.contract.store import Store
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from holdfast.client.schedules import ScheduleVerbs
     from holdfast.client.signals import SignalVerbs
     from holdfast.client.telemetry import TelemetryVerbs
+    from holdfast.client.voting import Voting
+    from holdfast.encryption.keyring import Keyring
     from holdfast.insights.explain import Explanation
     from holdfast.insights.life import Life
     from holdfast.insights.redaction import Redaction
@@ -74,6 +77,7 @@ class Client(OperatorVerbs):
         tasks: Mapping[str, Handler] | None = None,
         max_payload: int | None = None,
         inserter: Inserter | None = None,
+        signing_keys: Keyring | None = None,
     ) -> None:
         """`tasks` are those that this program knows, for checking arguments."""
         editor = Editor(tasks or {}, max_payload)
@@ -86,6 +90,7 @@ class Client(OperatorVerbs):
         self._tasks = tasks
         self._providers = providers
         self._max_payload = max_payload
+        self._signing_keys = signing_keys
         self._inserter = inserter or Inserter(store.jobs)
         self._results = ResultWaiter(store.jobs)
 
@@ -225,6 +230,22 @@ class Client(OperatorVerbs):
         if not job.ties & Tie.STEPS:
             return []
         return (await self._store.steps.load([job.id])).get(job.id, [])
+
+    async def answer(
+        self, token: str, answer: bool | Mapping[str, object], *, by: str | None = None
+    ) -> Vote:
+        """Give the vote of the person who has this token: True, False, or a mapping with `approve`
+        and a `note`. Answers with the vote, also if the same was answered before.
+
+        Raises `AnswerRefused` if the vote does not count, and does not say why: operators read that
+        in the log and the audit. `by` says who answers in the place of the person."""
+        return await self._voting.answer(token, answer, by)
+
+    @cached_property
+    def _voting(self) -> Voting:
+        from holdfast.client.voting import Voting
+
+        return Voting(self._store, self._acts, self._signing_keys)
 
     async def life(self, job_id: str) -> Life:
         """Everything that happened to the job, from its enqueue to now or to its end."""

@@ -20,6 +20,7 @@ from holdfast.job.signal import (
     SignalLimits,
     SignalWait,
 )
+from holdfast.job.vote import PREFIX as VOTES
 from holdfast.store.contract.signals import wait_cursor
 from holdfast.store.contract.store import Store
 
@@ -52,9 +53,12 @@ class SignalVerbs:
         kept until the job waits for it: `Sent.KEPT`. A second signal with the same key changes
         nothing: `Sent.DUPLICATE`. Raises `Refused` if the job has ended."""
         job = known_job_id(job_id)
+        if checks.text("the name of a signal", name, LONGEST_NAME).startswith(VOTES):
+            expected = f"another than {VOTES!r}…: votes are given by client.answer(token, …)"
+            raise BadOption("the name of a signal", expected, name)
         signal = NewSignal(
             job,
-            checks.text("the name of a signal", name, LONGEST_NAME),
+            name,
             self._written(name, value),
             uuid4().hex if key is None else checks.text("key", key, LONGEST_NAME),
         )

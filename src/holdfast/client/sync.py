@@ -183,6 +183,7 @@ class SyncClient(SyncVerbs):
     count = plain(Client.count)
     explain = plain(Client.explain)
     steps = plain(Client.steps)
+    answer = plain(Client.answer)
     life = plain(Client.life)
     reveal = plain(Client.reveal)
     apply = plain(Client.apply)

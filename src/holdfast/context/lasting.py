@@ -5,7 +5,8 @@ The parts that do it are imported when a handler first asks for one: most handle
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -16,8 +17,8 @@ from holdfast.job.signal import SignalGroup
 
 if TYPE_CHECKING:
     from holdfast.context.context import Context
+    from holdfast.steps.approvals import ApprovalRunner, Invitation
     from holdfast.steps.calling import Stepper, SyncStepper
-    from holdfast.steps.signals import SignalRunner
 
 V = TypeVar("V")
 
@@ -29,7 +30,7 @@ class LongLived:
 
     def __init__(self, claimed: Claimed) -> None:
         self._claimed = claimed
-        self._runner: SignalRunner | None = None
+        self._runner: ApprovalRunner | None = None
         self._step: Stepper | None = None
         self._step_sync: SyncStepper | None = None
 
@@ -158,15 +159,23 @@ class LongLived:
         runner = self._steps(on_loop=False)
         return run_without_loop(runner.signals(runner.awaiting(which, kind), _timeout(timeout)))
 
-    def _steps(self, *, on_loop: bool) -> SignalRunner:
+    def invite(self, name: str, *, of: Iterable[str]) -> Invitation:
+        """Ask people: `asked = ctx.invite("leads", of=["ann", "bob", "cyd"])` has a token for each
+        of them, and `await asked.quorum(2, timeout=…)` waits for their votes without a slot. They
+        are given by `client.answer(token, …)`. Raises `BadOption` if the program has no
+        `signing_keys`."""
+        on_loop = asyncio._get_running_loop() is not None
+        return self._steps(on_loop=on_loop).invite(name, of)
+
+    def _steps(self, *, on_loop: bool) -> ApprovalRunner:
         """A handler has one runner: it is a coroutine, or a plain function."""
         if self._runner is None:
+            from holdfast.steps.approvals import ApprovalRunner
             from holdfast.steps.running import InThread, OnLoop  # as above
-            from holdfast.steps.signals import SignalRunner
 
             context = cast("Context", self)  # nothing else has this base
             way = OnLoop(context) if on_loop else InThread(context)
-            self._runner = SignalRunner(self._claimed, way)
+            self._runner = ApprovalRunner(self._claimed, way)
         return self._runner
 
 

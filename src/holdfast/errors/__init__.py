@@ -36,6 +36,7 @@
     ├── WaitTimedOut          a signal did not come in the time given
     ├── BadSignal             a signal's value does not fit the type waited for
     ├── SignalsFull           a job that can take no more signals
+    ├── AnswerRefused         the answer of a person does not count
     ├── ChildRaised           a function in a child process raised, as hooks around it see that
     ├── ProgramNotStarted     the program of a command or pool could not be started
     ├── CommandFailed         the program of a command did not end well
@@ -108,7 +109,14 @@ from holdfast.errors.program import (
     WorkerStalled,
     WrongLoop,
 )
-from holdfast.errors.steps import BadSignal, SignalsFull, StepFailed, StepRefused, WaitTimedOut
+from holdfast.errors.steps import (
+    AnswerRefused,
+    BadSignal,
+    SignalsFull,
+    StepFailed,
+    StepRefused,
+    WaitTimedOut,
+)
 from holdfast.errors.store import (
     AccessRefused,
     NotCapable,
@@ -147,6 +155,7 @@ from holdfast.errors.unknown import (
 __all__ = [
     "AccessRefused",
     "AlreadyOpen",
+    "AnswerRefused",
     "BadArguments",
     "BadFlow",
     "BadImport",

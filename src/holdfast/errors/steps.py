@@ -55,6 +55,19 @@ class BadSignal(HoldfastError):
         return type(self), (self.signal, self.problem)
 
 
+class AnswerRefused(HoldfastError):
+    """An answer does not count. The text is the same for every reason: whoever tries tokens learns
+    nothing from it. Operators read the reason in the log and the audit."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this answer does not count: the token is not valid, or what it was for is over"
+        )
+
+    def __reduce__(self) -> tuple[type[AnswerRefused], tuple[()]]:
+        return type(self), ()
+
+
 class SignalsFull(HoldfastError):
     """A job was sent more signals than it may have, or larger ones."""
 

@@ -12,17 +12,21 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from secrets import token_bytes
 from typing import Any, assert_never
 
 import msgspec
 
 from holdfast.clock import utcnow
 from holdfast.context import HOLDER, Context, JobHolder, StopReason
+from holdfast.encryption.keyring import KEY_BYTES, Keyring
+from holdfast.encryption.signing import Signer
 from holdfast.handlers.registry import Handler, Mode
 from holdfast.job.policy import decode_policy
 from holdfast.job.record import Claimed, NewJob, Progress
 from holdfast.job.requests import (
     Answer,
+    CheckVotes,
     ExtendFlow,
     FindChild,
     FindNodes,
@@ -33,14 +37,18 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
     SignalsTaken,
+    SignTokens,
     StartChild,
     StepFound,
     StepKept,
     TakeSignals,
+    TokensSigned,
+    VotesChecked,
     Wait,
     WaitOver,
 )
 from holdfast.job.step import StepRecord
+from holdfast.job.vote import Invited
 
 NO_FLOW = "this job runs without a worker, and no flow has it: start its flow in a store"
 Plainly = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -98,6 +106,12 @@ class InlineAttempt:
                 return StepKept()
             case TakeSignals():
                 return SignalsTaken({})  # nobody can send anything
+            case SignTokens(wait, people):
+                sign = Signer(Keyring({"inline": token_bytes(KEY_BYTES)})).token
+                asked = {who: Invited(self.claimed.id, wait, who) for who in people}
+                return TokensSigned({who: sign(one) for who, one in asked.items()})
+            case CheckVotes():
+                return VotesChecked(())
             case Wait():
                 return WaitOver()  # nobody sleeps here
             case FindNodes() | ExtendFlow() | FindChild() | StartChild():

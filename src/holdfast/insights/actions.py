@@ -52,6 +52,7 @@ class Verb(StrEnum):
     CORRECT = "correct"
     REVEAL = "reveal"
     SIGNAL = "signal"
+    ANSWER = "answer"
     MUTE = "mute"
     UNMUTE = "unmute"
     NOTE = "note"

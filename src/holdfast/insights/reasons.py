@@ -28,6 +28,7 @@ class Who(StrEnum):
     WORKER = "a worker"
     OPERATOR = "an operator"
     DEVELOPER = "a developer"
+    PEOPLE = "those who were asked"
     NOBODY = "nobody"
 
 

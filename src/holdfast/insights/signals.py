@@ -8,10 +8,12 @@ from datetime import datetime
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
 from holdfast.insights.reasons import Reason, Who, span_text
+from holdfast.insights.votes import about_votes
 from holdfast.job.record import Job
 from holdfast.job.signal import one_signal
 from holdfast.job.step import Step
 from holdfast.job.ties import Tie
+from holdfast.job.vote import read_vote_signal
 from holdfast.store.contract.signals import overlooked
 from holdfast.store.contract.store import Store
 
@@ -29,11 +31,14 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     if not waits or newest != job.fence:
         return []
     signals = (await store.signals.of([job.id])).get(job.id, [])
+    votes = about_votes(waits, steps, signals, now)
+    waits = [step for step in waits if read_vote_signal(step.awaits or "") is None]
+    kept = [one.name for one in signals if one.taken_by is None]
     awaited = {step.awaits for step in waits}
-    others = [one.name for one in signals if one.taken_by is None and one.name not in awaited]
+    others = [one for one in kept if one not in awaited and read_vote_signal(one) is None]
     # The waits for several signals at once say the same of each of them.
     of_each = {step.message or step.awaits: step for step in reversed(waits)}
-    return [_reason(job, step, now, others) for step in reversed(of_each.values())]
+    return votes + [_reason(job, step, now, others) for step in reversed(of_each.values())]
 
 
 def _reason(job: Job, wait: Step, now: datetime, others: Sequence[str]) -> Reason:

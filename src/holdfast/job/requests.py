@@ -15,6 +15,7 @@ import msgspec
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.record import Progress
 from holdfast.job.step import Step, StepRecord
+from holdfast.job.vote import Vote
 
 
 class ReportProgress(msgspec.Struct, frozen=True, tag=True):
@@ -75,12 +76,30 @@ class TakeSignals(msgspec.Struct, frozen=True, tag=True):
     most: int = 1
 
 
+class SignTokens(msgspec.Struct, frozen=True, tag=True):
+    """Sign a token for each of these people, whom a wait of the job asks. It is answered without a
+    wait, also on the loop."""
+
+    wait: str
+    people: tuple[str, ...]
+
+
+class CheckVotes(msgspec.Struct, frozen=True, tag=True):
+    """Which of these votes are proven? They are JSON, by the person who is said to have sent
+    them."""
+
+    wait: str
+    ballots: dict[str, str]
+
+
 Request = (
     ReportProgress
     | FindStep
     | KeepStep
     | Wait
     | TakeSignals
+    | SignTokens
+    | CheckVotes
     | FindNodes
     | ExtendFlow
     | FindChild
@@ -132,6 +151,18 @@ class SignalsTaken(msgspec.Struct, frozen=True, tag=True):
     kept: tuple[str, ...] = ()
 
 
+class TokensSigned(msgspec.Struct, frozen=True, tag=True):
+    """The token of each person; None if the worker has no keys to sign by."""
+
+    tokens: dict[str, str] | None
+
+
+class VotesChecked(msgspec.Struct, frozen=True, tag=True):
+    """The votes that are proven."""
+
+    votes: tuple[Vote, ...]
+
+
 class RecordRefused(msgspec.Struct, frozen=True, tag=True):
     """Nothing was done: the record is over a limit of the program."""
 
@@ -161,6 +192,8 @@ Answer = (
     | StepFound
     | StepKept
     | SignalsTaken
+    | TokensSigned
+    | VotesChecked
     | RecordRefused
     | WaitOver
     | LeaveHandler

@@ -7,9 +7,9 @@ what a principal must be allowed. Its `word` is what the audit calls it.
 The rows on jobs, which also say how jobs are changed, are in `job_verbs.py`.
 
 A row on a queue, a task or a schedule that has a `change` applies to one name. A verb that takes
-more than one value (`jobs.edit`, `jobs.signal`, `queues.tune`, `schedules.create`, `edit`,
-`trigger`, `backfill`), or that changes nothing (`jobs.reveal`), is carried out by the client's
-method of its name.
+more than one value (`jobs.edit`, `jobs.signal`, `jobs.answer`, `queues.tune`, `schedules.create`,
+`edit`, `trigger`, `backfill`), or that changes nothing (`jobs.reveal`), is carried out by the
+client's method of its name.
 """
 
 from __future__ import annotations
@@ -112,6 +112,16 @@ _METHOD_ROWS = (
             Parameter("name", "Which signal.", str),
             Parameter("value", "Any JSON.", object),
             Parameter("key", "Of several signals with one key the first counts.", str),
+        ),
+    ),
+    OperatorVerb(
+        noun=Noun.JOBS,
+        verb=Verb.ANSWER,
+        about="Give the vote of a person whom a job has asked.",
+        done="answered",
+        arguments=(
+            Parameter("token", "What the person was sent.", str),
+            Parameter("answer", "Whether to approve, and a note.", dict),
         ),
     ),
     OperatorVerb(

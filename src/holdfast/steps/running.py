@@ -68,6 +68,10 @@ class Way(Protocol):
 
     async def ask(self, request: Request) -> Answer: ...
 
+    def ask_now(self, request: Request) -> Answer:
+        """The answer to what needs no wait."""
+        ...
+
     async def pause(self, seconds: float) -> None: ...
 
 
@@ -78,6 +82,7 @@ class OnLoop:
 
     def __init__(self, context: Context) -> None:
         self.ask = context.ask
+        self.ask_now = context.ask_sync
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -90,6 +95,7 @@ class InThread:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.ask_now = context.ask_sync
 
     async def ask(self, request: Request) -> Answer:
         return self._context.ask_sync(request)

@@ -72,7 +72,7 @@ class SignalRunner(StepRunner):
     async def signals(self, awaiting: Awaiting, timeout: float | None) -> dict[str, Any]:
         """The values of as many signals as are needed, recorded under the names of their steps.
         Unless the wait is short, the handler is left meanwhile."""
-        _require_between_steps(awaiting.said)
+        require_between_steps(awaiting.said)
         found = {name: await self._found(step) for name, step in awaiting.steps.items()}
         known = {name: step for name, step in found.items() if step is not None}
         texts = _recorded(known)
@@ -160,7 +160,7 @@ def _message(awaiting: Awaiting) -> str | None:
     return awaiting.said if len(awaiting.steps) > 1 else None
 
 
-def _require_between_steps(awaited: str) -> None:
+def require_between_steps(awaited: str) -> None:
     if (step := WITHIN.get(None)) is not None:
         raise HoldfastError(
             f"step {step!r} waits for {awaited}: its result is not recorded yet, and it "

@@ -10,11 +10,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
+from secrets import token_bytes
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+import msgspec
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
+from holdfast.encryption.keyring import KEY_BYTES, Keyring
+from holdfast.encryption.signing import Signer
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import NotOpen
 from holdfast.handlers.inline import Plainly
@@ -25,6 +30,7 @@ from holdfast.job import checks
 from holdfast.job.ids import JobId
 from holdfast.job.record import Job
 from holdfast.job.state import ENDED, LIVE, JobState
+from holdfast.job.vote import Invited, Vote
 from holdfast.services import make_services
 from holdfast.store.open import check_url
 from holdfast.task import Task
@@ -85,6 +91,9 @@ class Harness:
     async def __aenter__(self) -> Self:
         self.app.import_tasks()
         self._stack.enter_context(self.app.using_store(self._url, self.clock))
+        if self.app.settings.signing_keys is None:
+            keys = Keyring({"test": token_bytes(KEY_BYTES)})
+            self.app.settings = msgspec.structs.replace(self.app.settings, signing_keys=keys)
         await self._stack.enter_async_context(self.app)
         self._services = make_services(self.app)
         self._open = True
@@ -164,6 +173,16 @@ class Harness:
         now = self.clock.advance(seconds, minutes=minutes, hours=hours)
         await self._pass_time()
         return now
+
+    async def answer(
+        self, job_id: str, wait: str, who: str, *, approve: bool = True, note: str | None = None
+    ) -> Vote:
+        """Answer as one of the people whom `ctx.invite(wait, of=…)` of this job has asked. An app
+        without `signing_keys` has some of its own while the harness is open."""
+        self._require_open()
+        keys = cast("Keyring", self.app.settings.signing_keys)
+        token = Signer(keys).token(Invited(job_id, wait, who))
+        return await self.app.client.answer(token, {"approve": approve, "note": note})
 
     async def _pass_time(self) -> None:
         for service in self._services:

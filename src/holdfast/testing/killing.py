@@ -7,7 +7,7 @@ recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
@@ -15,9 +15,10 @@ import msgspec
 from holdfast.job.ends import Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
+from holdfast.job.state import JobState
 from holdfast.job.step import StepRecord
 from holdfast.store.contract.store import Store
-from holdfast.task import Task
+from holdfast.task import JobHandle, Task
 from holdfast.testing.harness import Harness
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Answers = Callable[[Harness, JobHandle[Any]], Awaitable[object]]
 MOST_ROUNDS = 1_000
 """How often a job may sleep or be tried again before a run is given up."""
 
@@ -37,40 +39,58 @@ class Kills(msgspec.Struct, Generic[R], frozen=True):
     kills: int
 
 
-async def killed_after_every_commit(
-    task: Task[P, R], *args: P.args, **kwargs: P.kwargs
-) -> Kills[R]:
-    """Run the task undisturbed, and then once for each of its commits, killed right after it. Time
-    that the task sleeps passes at once.
+class KilledAfterEveryCommit:
+    """`killed_after_every_commit`, by itself or with somebody who answers what a task waits for."""
 
-    Raises `AssertionError` if a run ends with another result, or if a step that was recorded is
-    called again. The functions of the task run each time: let them be fakes where that matters.
-    """
-    undisturbed = _Commits(0)
-    result = await _run(undisturbed, task, args, kwargs)
-    for n in range(1, undisturbed.count + 1):
-        commits = _Commits(n)
-        other = await _run(commits, task, args, kwargs)
-        where = f"{task.name} was killed after commit {n} ({commits.last})"
-        assert other == result, f"{where}: it returned {other!r}, and {result!r} undisturbed"
-        assert not commits.again, f"{where}: {commits.again} were recorded and called again"
-    return Kills(result, undisturbed.count)
+    def __init__(self, answer: Answers | None = None) -> None:
+        self._answer = answer
+
+    def answering(self, answer: Answers) -> KilledAfterEveryCommit:
+        """The same, with a coroutine function that is called with the harness and the handle each
+        time the job waits. It sends the signals and gives the votes that the job waits for; what it
+        does again must do no harm, so give signals a `key`."""
+        return KilledAfterEveryCommit(answer)
+
+    async def __call__(self, task: Task[P, R], *args: P.args, **kwargs: P.kwargs) -> Kills[R]:
+        """Run the task undisturbed, and then once for each of its commits, killed right after it.
+        Time that the task sleeps passes at once.
+
+        Raises `AssertionError` if a run ends with another result, or if a step that was recorded is
+        called again. The functions of the task run each time: let them be fakes where that matters.
+        """
+        undisturbed = _Commits(0)
+        result = await self._run(undisturbed, task, args, kwargs)
+        for n in range(1, undisturbed.count + 1):
+            commits = _Commits(n)
+            other = await self._run(commits, task, args, kwargs)
+            where = f"{task.name} was killed after commit {n} ({commits.last})"
+            assert other == result, f"{where}: it returned {other!r}, and {result!r} undisturbed"
+            assert not commits.again, f"{where}: {commits.again} were recorded and called again"
+        return Kills(result, undisturbed.count)
+
+    async def _run(
+        self, commits: _Commits, task: Task[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> R:
+        async with Harness(cast("App", task.app)) as harness:
+            commits.watch(harness.app.store)
+            handle = await task.enqueue(*args, **kwargs)
+            for _ in range(MOST_ROUNDS):
+                await harness.drain(raises=False)
+                if (await handle.get()).ended:
+                    return await handle.result()
+                await self._let_go_on(harness, handle)
+            raise AssertionError(f"{task.name} has not ended after {MOST_ROUNDS} rounds")
+
+    async def _let_go_on(self, harness: Harness, handle: JobHandle[Any]) -> None:
+        """Answer what the job waits for; if nobody does, let its time pass."""
+        if self._answer is not None:
+            await self._answer(harness, handle)
+        job = await handle.get()
+        if job.state is not JobState.READY and job.due_at is not None:
+            await harness.advance(max(0.0, (job.due_at - harness.clock.now).total_seconds()))
 
 
-async def _run(
-    commits: _Commits, task: Task[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> R:
-    async with Harness(cast("App", task.app)) as harness:
-        commits.watch(harness.app.store)
-        handle = await task.enqueue(*args, **kwargs)
-        for _ in range(MOST_ROUNDS):
-            await harness.drain(raises=False)
-            job = await handle.get()
-            if job.ended:
-                return await handle.result()
-            if job.due_at is not None:
-                await harness.advance(max(0.0, (job.due_at - harness.clock.now).total_seconds()))
-        raise AssertionError(f"{task.name} has not ended after {MOST_ROUNDS} rounds")
+killed_after_every_commit = KilledAfterEveryCommit()
 
 
 class _Commits:

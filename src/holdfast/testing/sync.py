@@ -18,6 +18,7 @@ from holdfast.clock import ManualClock
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import NotOpen
 from holdfast.job.record import Job
+from holdfast.job.vote import Vote
 from holdfast.task import Task
 from holdfast.testing.drained import Drained
 from holdfast.testing.harness import DRAIN_LIMIT, Harness
@@ -103,6 +104,12 @@ class SyncHarness:
     ) -> datetime:
         """As `Harness.advance`."""
         return self._do(self._harness.advance(seconds, minutes=minutes, hours=hours))
+
+    def answer(
+        self, job_id: str, wait: str, who: str, *, approve: bool = True, note: str | None = None
+    ) -> Vote:
+        """As `Harness.answer`."""
+        return self._do(self._harness.answer(job_id, wait, who, approve=approve, note=note))
 
     def enqueued(self, task: Task[..., Any] | None = None, *, most: int | None = None) -> list[Job]:
         """As `Harness.enqueued`."""

@@ -14,6 +14,7 @@ from holdfast.job.outcome import Transition, decide
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    CheckVotes,
     ExtendFlow,
     FindChild,
     FindNodes,
@@ -23,6 +24,7 @@ from holdfast.job.requests import (
     ReportProgress,
     Request,
     RequestRefused,
+    SignTokens,
     StartChild,
     TakeSignals,
     Wait,
@@ -32,6 +34,7 @@ from holdfast.worker.attempt import Attempt, Stop
 from holdfast.worker.flow_answers import FlowAnswers
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.step_answers import StepAnswers
+from holdfast.worker.vote_answers import VoteAnswers
 
 PROGRESS = "report_progress"
 FLOWS = "flows"
@@ -44,6 +47,7 @@ class Answering:
         self._jobs = setup.store.jobs
         self._flows = FlowAnswers(setup.store)
         self._steps = StepAnswers(setup, self._at_last)
+        self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
@@ -59,6 +63,10 @@ class Answering:
                     return await self._at_last(attempt, PROGRESS, lambda: self._kept(report))
                 case FindStep() | KeepStep() | Wait() | TakeSignals():
                     return await self._steps.answer(attempt, request)
+                case SignTokens():
+                    return self._votes.sign(attempt.job.id, request)
+                case CheckVotes():
+                    return self._votes.check(attempt.job.id, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)
                     return await self._at_last(attempt, FLOWS, asked)
@@ -69,6 +77,8 @@ class Answering:
 
     def answer_sync(self, attempt: Attempt, request: Request) -> Answer:
         """The same for a handler in a thread, which waits for the answer."""
+        if isinstance(request, SignTokens):
+            return self._votes.sign(attempt.job.id, request)
         if asyncio._get_running_loop() is self._loop:
             raise HoldfastError(
                 "a method whose name ends in _sync was called in a coroutine, where it would wait "

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from holdfast.encryption.keyring import Keyring
 from holdfast.errors import BadOption
 from holdfast.job import checks
 from holdfast.job.serving import check_choice
@@ -36,7 +37,8 @@ class WorkerOptions:
     keeps its slot. When `stuck_share` of a queue's slots are lost that way, the worker leaves.
     `max_block` is how long a handler may block the event loop before the worker is given up;
     without a value it is one lease, but at least 5 seconds. `imports` are the modules that a child
-    process imports before the module of its function. `max_jobs` and `max_memory` (bytes) are how
+    process imports before the module of its function. `signing_keys` sign the tokens of people whom
+    handlers ask. `max_jobs` and `max_memory` (bytes) are how
     much a worker does, or grows to, before it retires.
     """
 
@@ -57,6 +59,7 @@ class WorkerOptions:
     max_steps: int = 10_000
     max_steps_size: int = 16 * 1024 * 1024
     imports: tuple[str, ...] = ()
+    signing_keys: Keyring | None = None
     max_jobs: int | None = None
     max_memory: int | None = None
 
