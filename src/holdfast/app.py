@@ -370,6 +370,8 @@ class App(Tasks):
         self.import_tasks()
         defaults = {name: getattr(self.settings, name) for name in OF_WORKERS}
         defaults["imports"] = tuple(self._imports.loaded)
+        if (name := self.settings.worker_name) is not None:
+            defaults["name"] = name
         self.eager_jobs.tell()
         served = dict.fromkeys(self.own_queues, DEFAULT_SLOTS) if queues is None else queues
         return OpenedWorker(self, WorkerOptions.of(served, defaults | options))

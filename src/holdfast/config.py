@@ -52,6 +52,9 @@ class Settings(msgspec.Struct, frozen=True):
     unencrypted: tuple[str, ...] = ()
     signing_keys: Keyring | None = None
     eager: bool = False
+    worker_prefix: str | None = None
+    worker_version: str | None = None
+    worker_id: str | None = None
 
     def __post_init__(self) -> None:
         checks.seconds("lease", self.lease, least=0.3)
@@ -67,6 +70,13 @@ class Settings(msgspec.Struct, frozen=True):
     def hides_errors(self) -> bool:
         """Whether the texts of errors are encrypted: then nothing else tells them either."""
         return self.keys is not None and "errors" not in self.unencrypted
+
+    @property
+    def worker_name(self) -> str | None:
+        """`{prefix}-worker-{version}-{id}`, as far as these are set; None if none is."""
+        parts = (self.worker_prefix, "worker", self.worker_version, self.worker_id)
+        given = [part for part in parts if part]
+        return "-".join(given) if len(given) > 1 else None
 
     @classmethod
     def load(

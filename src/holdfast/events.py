@@ -31,6 +31,8 @@ EVENTS: Mapping[str, str] = {
     "worker.waits_for_room": "The store has no connection to spare, so the worker tries again.",
     "worker.nodes_handed_back": "The store did not answer what nodes of flows need; they wait on.",
     "worker.queue_unserved": "Tasks of the app send jobs to a queue that no live worker serves.",
+    "queue.unserved": "Jobs are ready that no live worker takes; told again while it lasts.",
+    "queue.served": "A worker takes again what nobody served.",
     "pool.resting": "The children of a pool fail again and again; its tasks rest for a while.",
     "worker.step_slow": "A step of starting or leaving takes long; told again while it does.",
     "worker.draining": "An operator told the worker to leave; it claims no more.",

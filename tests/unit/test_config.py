@@ -55,3 +55,17 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 def test_a_bad_value_is_refused(environ: dict[str, str], says: str, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=says):
         Settings.load(environ=environ, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, None),
+        ({"PREFIX": "shop", "VERSION": "1.4", "ID": "pod-7"}, "shop-worker-1.4-pod-7"),
+        ({"ID": "pod-7"}, "worker-pod-7"),
+    ],
+)
+def test_variables_name_the_worker(tmp_path: Path, given: dict[str, str], name: str | None) -> None:
+    """`{prefix}-worker-{version}-{id}`, so that a person finds the pod and its release."""
+    environ = {f"HOLDFAST_WORKER_{part}": value for part, value in given.items()}
+    assert Settings.load(environ=environ, folder=tmp_path).worker_name == name

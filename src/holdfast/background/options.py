@@ -40,6 +40,7 @@ class ReconcileOptions:
     flow_drift: float = 15.0
     parent_drift: float = 15.0
     signal_drift: float = 15.0
+    unserved: float = 15.0
     worker_registry: float = 30.0
     worker_kept: float = 60.0
     audit_kept: float = 90 * DAY

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from holdfast.job.serving import choice_of, is_pattern
+from holdfast.fleet.serving import Serving
 from holdfast.job.state import JobState
 from holdfast.store.contract.queues import QueueInfo
 from holdfast.store.contract.store import Store
@@ -54,28 +54,11 @@ class Workforce:
 
     def serving(self, queue: str) -> list[WorkerInfo]:
         """The workers that may claim its jobs."""
-        by_name, by_pattern = self._served
-        named = by_name.get(queue, [])
-        fitting = {
-            worker.id: worker
-            for pattern, workers in by_pattern.items()
-            if choice_of(queue, (pattern,))
-            for worker in workers
-        }
-        others = [worker for worker in fitting.values() if queue not in worker.queues]
-        return [*named, *others]
+        return self._serving.of(queue)
 
     @cached_property
-    def _served(self) -> tuple[dict[str, list[WorkerInfo]], dict[str, list[WorkerInfo]]]:
-        """Available workers by the queues that they name, and by their patterns: there may be
-        hundreds of both, and each queue is asked about."""
-        by_name: dict[str, list[WorkerInfo]] = {}
-        by_pattern: dict[str, list[WorkerInfo]] = {}
-        for worker in self.available:
-            for choice in worker.queues:
-                found = by_pattern if is_pattern(choice) else by_name
-                found.setdefault(choice, []).append(worker)
-        return by_name, by_pattern
+    def _serving(self) -> Serving:
+        return Serving(self.workers)
 
 
 async def read_workforce(store: Store) -> Workforce:

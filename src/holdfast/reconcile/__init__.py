@@ -7,6 +7,7 @@
 | `deadline` | jobs whose deadline has passed: expires them | when due, 30 s at most |
 | `promotion` | delayed, retried or suspended jobs, now due: readies them | when due, 30 s at most |
 | `retention` | ended jobs and ledger rows, kept long enough: removes them | 60 s, by the leader |
+| `unserved` | nothing: tells of queues and tasks that nobody serves | 15 s, by the leader |
 | `worker_registry` | rows of dead workers without jobs: removes them | 30 s |
 
 The times are the defaults of `ReconcileOptions`, for a lone replica. Each file is named after its

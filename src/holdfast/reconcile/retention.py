@@ -2,48 +2,24 @@
 documents, failures and points of series.
 
 Any replica could do it at any moment. It runs under leadership, because one replica that scans
-saves the others the scan. The ttl of the lead is three intervals, and each tick extends it.
+saves the others the scan.
 """
 
 from __future__ import annotations
 
 from holdfast.background.counters import Swept
-from holdfast.background.leader import Leadership
-from holdfast.background.options import ReconcileOptions
-from holdfast.background.outage import Outage
-from holdfast.background.reconciler import AGAIN, Reconciler
-from holdfast.background.replicas import Replicas
-from holdfast.events import Events
-from holdfast.store.contract.store import Store
+from holdfast.background.led import LedReconciler
+from holdfast.background.reconciler import AGAIN
 
 
-class RetentionReconciler(Reconciler):
+class RetentionReconciler(LedReconciler):
     """Prunes all of that while it leads."""
 
     name = "retention"
 
-    def __init__(
-        self,
-        store: Store,
-        events: Events,
-        options: ReconcileOptions,
-        *,
-        outage: Outage | None = None,
-        replicas: Replicas | None = None,
-    ) -> None:
-        super().__init__(store, events, options, outage=outage, replicas=replicas)
-        self.leadership = Leadership(
-            store, events, self.name, options.owner, ttl=3 * options.retention
-        )
-
     @property
     def interval(self) -> float:
         return self.options.retention
-
-    @property
-    def pace(self) -> float:
-        """The leader prunes once per interval. The others ask for the lead less often."""
-        return self.interval if self.leadership.held else super().pace
 
     async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         if not await self.leadership.ensure():
@@ -61,6 +37,3 @@ class RetentionReconciler(Reconciler):
         gone = (jobs, plans, acts, operations, documents, failures, points, flows)
         more = AGAIN if max(gone) >= batch else None
         return Swept(found=sum(gone), mended=sum(gone)), more
-
-    async def close(self) -> None:
-        await self.leadership.resign()

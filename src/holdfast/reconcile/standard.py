@@ -20,6 +20,7 @@ from holdfast.reconcile.retention import RetentionReconciler
 from holdfast.reconcile.rollup import RollupReconciler
 from holdfast.reconcile.signal_drift import SignalDriftReconciler
 from holdfast.reconcile.tally import TallyReconciler
+from holdfast.reconcile.unserved import UnservedReconciler
 from holdfast.reconcile.worker_registry import WorkerRegistryReconciler
 from holdfast.store.contract.store import Store
 from holdfast.store.contract.wakeups import Topic, Wakeup
@@ -39,6 +40,7 @@ STANDARD: tuple[type[Reconciler], ...] = (
     FlowDriftReconciler,
     ParentDriftReconciler,
     SignalDriftReconciler,
+    UnservedReconciler,
 )
 
 

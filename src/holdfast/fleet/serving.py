@@ -1,0 +1,59 @@
+"""Who serves which queues and tasks, and what nobody serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from holdfast.job.serving import choice_of, is_pattern
+from holdfast.job.state import JobState
+from holdfast.store.contract.telemetry import Tally
+from holdfast.store.contract.workers import WorkerInfo
+
+
+class Serving:
+    """The workers that may claim, by the queues that they name and by their patterns: there may be
+    hundreds of both, and each queue is asked about."""
+
+    def __init__(self, workers: Iterable[WorkerInfo]) -> None:
+        self._by_name: dict[str, list[WorkerInfo]] = {}
+        self._by_pattern: dict[str, list[WorkerInfo]] = {}
+        for worker in workers:
+            if worker.available:
+                for choice in worker.queues:
+                    found = self._by_pattern if is_pattern(choice) else self._by_name
+                    found.setdefault(choice, []).append(worker)
+
+    def of(self, queue: str) -> list[WorkerInfo]:
+        """The workers that may claim its jobs."""
+        fitting = {
+            worker.id: worker
+            for pattern, workers in self._by_pattern.items()
+            if choice_of(queue, (pattern,))
+            for worker in workers
+        }
+        others = [worker for worker in fitting.values() if queue not in worker.queues]
+        return [*self._by_name.get(queue, []), *others]
+
+
+class Unserved(msgspec.Struct, frozen=True, order=True):
+    """A queue that no worker serves, or a task that none of those knows that serve its queue."""
+
+    queue: str
+    task: str | None = None
+
+
+def unserved(tallies: Iterable[Tally], workers: Iterable[WorkerInfo]) -> dict[Unserved, int]:
+    """What nobody serves although jobs are ready, with their number."""
+    serving = Serving(workers)
+    found: dict[Unserved, int] = {}
+    for tally in tallies:
+        if tally.state is not JobState.READY or not tally.jobs:
+            continue
+        able = serving.of(tally.queue)
+        if any(tally.task in worker.tasks for worker in able):
+            continue
+        what = Unserved(tally.queue, tally.task if able else None)
+        found[what] = found.get(what, 0) + tally.jobs
+    return found
