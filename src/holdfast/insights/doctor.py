@@ -29,8 +29,7 @@ from holdfast.insights.checks import (
     check_waiting,
 )
 from holdfast.insights.diagnosis import OK, PROBLEM, WARNING, Diagnosis
-from holdfast.insights.drift_checks import Tell, check_flows
-from holdfast.insights.flow_checks import check_parents
+from holdfast.insights.flow_checks import Tell, check_flows, check_parents
 from holdfast.insights.operation_checks import check_operations
 from holdfast.insights.schedule_checks import check_schedules
 from holdfast.insights.signals import check_signals
