@@ -1,97 +1,186 @@
 """Faults that no verb makes, put into the tables and keys of flows past the store.
 
-The flow is `{"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}`, and `a` has succeeded.
+A test plants one by a method of the `Planter`, or goes through all `FAULTS` of this flow, of which
+`a` has succeeded and `b` runs.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, LiteralString, Protocol
 
 import msgspec
 
+from holdfast.flow.model import FlowId
 from holdfast.job.ids import JobId
 from holdfast.store.contract.store import Store
 from holdfast.store.valkey import flow_rows
-from holdfast.store.valkey.connection import Connections
+from holdfast.store.valkey.layout import GateRow, NodeState, width
 from holdfast.store.valkey.rows import pack
-from tests.support.backends import Backend, Inspectable
+from tests.support.backends import Backend, PostgresDatabase, SqliteFile
 from tests.support.flows import Trip
-from tests.support.planting import with_gates
 
-FAULTS: dict[str, tuple[str, str]] = {
+GRAPH = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}
+
+
+class Planter(Protocol):
+    async def miscount_gate(self, job: JobId, won: int) -> None:
+        """The first gate of a blocked node counts so many wins."""
+        ...
+
+    async def lose_gates(self, job: JobId) -> None:
+        """A blocked node waits for nothing."""
+        ...
+
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        """The first gate of a node no longer hears of this upstream."""
+        ...
+
+    async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
+        """An upstream that has ended looks as if its downstream had not heard of it."""
+        ...
+
+    async def miscount_flow(self, flow: FlowId, live: int) -> None:
+        """The flow counts so many live nodes."""
+        ...
+
+    async def end_flow(self, flow: FlowId) -> None:
+        """The flow has succeeded, whatever its nodes do."""
+        ...
+
+
+Plant = Callable[[Planter, Trip], Awaitable[None]]
+
+FAULTS: dict[str, tuple[Plant, str]] = {
     "wrong count": (
-        "update {gate} set won = 2, lost = 0 where job_id = '{c}'",
+        lambda planter, trip: planter.miscount_gate(trip.ids["c"], 2),
         "node 'c' has other gates than its graph says",
     ),
     "orphan edge": (
-        "insert into {edge} (upstream, downstream, n, wants) values ('{a}', '{c}', 0, 1)",
+        lambda planter, trip: planter.leave_edge(trip.id, trip.ids["a"], trip.ids["c"]),
         "node 'c' has an edge to a node that has ended",
     ),
     "no gate": (
-        "delete from {gate} where job_id = '{c}'",
+        lambda planter, trip: planter.lose_gates(trip.ids["c"]),
         "node 'c' has other gates than its graph says",
     ),
     "wrong open": (
-        "update {flow} set open = 7 where id = '{id}'",
+        lambda planter, trip: planter.miscount_flow(trip.id, 7),
         "3 nodes are live, and 7 are counted",
     ),
     "ended too early": (
-        "update {flow} set state = 'succeeded', finished_at = created_at where id = '{id}'",
+        lambda planter, trip: planter.end_flow(trip.id),
         "the flow is succeeded, and 3 nodes are live",
     ),
 }
-"""For each fault the statement that plants it, and what is said of it."""
+"""For each fault how it is planted, and what is said of it."""
 
 
 async def plant(fault: str, backend: Backend, url: str, trip: Trip) -> None:
-    if url.startswith("valkey"):
-        await _plant_keys(fault, _connections(trip.scene.store), trip)
-        return
-    before = "holdfast_" if url.startswith("sqlite") else "holdfast."
-    names = {table: f"{before}{table}" for table in ("gate", "edge", "flow")}
-    statement = FAULTS[fault][0]
-    if fault == "orphan edge" and url.startswith("sqlite"):
-        statement = "update holdfast_node set is_unsettled = 1 where job_id = '{a}'"
-    sql = statement.format(**names, **trip.ids, id=trip.id)
-    await cast("Inspectable", backend).query(url, sql)
+    put, _ = FAULTS[fault]
+    await put(planter(backend, url, trip.scene.store), trip)
 
 
-def _connections(store: Store) -> Connections:
-    flows: Any = store.flows
-    return cast("Connections", flows._connections)
+def planter(backend: Backend, url: str, store: Store) -> Planter:
+    if isinstance(backend, SqliteFile):
+        return SqlitePlanter(backend, url, "holdfast_")
+    if isinstance(backend, PostgresDatabase):
+        return SqlPlanter(backend, url, "holdfast.")
+    return ValkeyPlanter(store)
 
 
-async def _plant_keys(fault: str, connections: Connections, trip: Trip) -> None:
-    partition = connections.partition_of(trip.id)
+class SqlPlanter:
+    def __init__(
+        self, backend: SqliteFile | PostgresDatabase, url: str, prefix: LiteralString
+    ) -> None:
+        self._backend, self._url, self._prefix = backend, url, prefix
 
-    def key(name: str) -> str:
-        return connections.key(partition, name)
+    async def miscount_gate(self, job: JobId, won: int) -> None:
+        await self._say(f"update {self._prefix}gate set won = {won} where job_id = '{job}'")
 
-    async def change_gates(job: JobId, **changed: object) -> None:
-        packed = await connections.command("GET", key(f"g:{job}"))
-        gates = [msgspec.structs.replace(gate, **changed) for gate in flow_rows.gates_in(packed)]
-        planted = with_gates(packed, gates if changed else [])
-        await connections.command("SET", key(f"g:{job}"), planted)
+    async def lose_gates(self, job: JobId) -> None:
+        await self._say(f"delete from {self._prefix}gate where job_id = '{job}'")
 
-    async def change_flow(**changed: object) -> None:
-        row = flow_rows.to_flow_row(await connections.command("GET", key(f"f:{trip.id}")))
-        row = msgspec.structs.replace(row, **changed)
-        await connections.command("SET", key(f"f:{trip.id}"), pack(row))
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        which = f"upstream = '{upstream}' and downstream = '{downstream}'"
+        await self._say(f"delete from {self._prefix}edge where {which}")
 
-    match fault:
-        case "wrong count":
-            await change_gates(trip.ids["c"], won=2)
-        case "orphan edge":
-            await connections.command("ZADD", key(f"unsettled:{trip.id}"), 1, trip.ids["a"])
-        case "no gate":
-            await change_gates(trip.ids["c"])
-            await connections.command("DEL", key(f"in:{trip.ids['c']}:0"))
-        case "wrong open":
-            await change_flow(open=7)
-        case "ended too early":
-            row = flow_rows.to_flow_row(await connections.command("GET", key(f"f:{trip.id}")))
-            await change_flow(state="succeeded", finished_at=row.created_at)
-            await connections.command("ZREM", key("flows:running"), trip.id)
-            await connections.command("ZADD", key("flows:succeeded"), 0, trip.id)
-        case _:
-            raise ValueError(fault)
+    async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
+        values = f"'{upstream}', '{downstream}', 0, 1"
+        await self._say(
+            f"insert into {self._prefix}edge (upstream, downstream, n, wants) values ({values})"
+        )
+
+    async def miscount_flow(self, flow: FlowId, live: int) -> None:
+        await self._say(f"update {self._prefix}flow set open = {live} where id = '{flow}'")
+
+    async def end_flow(self, flow: FlowId) -> None:
+        ended = "state = 'succeeded', finished_at = created_at"
+        await self._say(f"update {self._prefix}flow set {ended} where id = '{flow}'")
+
+    async def _say(self, sql: str) -> None:
+        await self._backend.run(self._url, sql)
+
+
+class SqlitePlanter(SqlPlanter):
+    """The edges of a node lie in its row, and stay there when it has ended."""
+
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        lost = f"""json_remove(edges, '$."{downstream}"')"""
+        await self._say(f"update holdfast_node set edges = {lost} where job_id = '{upstream}'")
+
+    async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
+        await self._say(f"update holdfast_node set is_unsettled = 1 where job_id = '{upstream}'")
+
+
+class ValkeyPlanter:
+    def __init__(self, store: Store) -> None:
+        self._connections: Any = store._connections  # type: ignore[attr-defined]
+
+    async def miscount_gate(self, job: JobId, won: int) -> None:
+        first, *rest = flow_rows.gates_in(await self._node(job))
+        await self._keep_gates(job, [msgspec.structs.replace(first, won=won), *rest])
+
+    async def lose_gates(self, job: JobId) -> None:
+        await self._keep_gates(job, [])
+        await self._say("DEL", self._key(job, f"in:{job}:0"))
+
+    async def lose_edge(self, upstream: JobId, downstream: JobId) -> None:
+        key = self._key(upstream, f"n:{upstream}")
+        values = flow_rows.to_values(await self._say("GET", key))
+        while downstream in values:
+            place = values.index(downstream)
+            del values[place : place + 3]  # with the number of its gate, and what it wants
+        await self._say("SET", key, pack(values))
+
+    async def leave_edge(self, flow: FlowId, upstream: JobId, downstream: JobId) -> None:
+        await self._say("ZADD", self._key(flow, f"unsettled:{flow}"), 1, upstream)
+
+    async def miscount_flow(self, flow: FlowId, live: int) -> None:
+        await self._change_flow(flow, open=live)
+
+    async def end_flow(self, flow: FlowId) -> None:
+        row = flow_rows.to_flow_row(await self._say("GET", self._key(flow, f"f:{flow}")))
+        await self._change_flow(flow, state="succeeded", finished_at=row.created_at)
+        await self._say("ZREM", self._key(flow, "flows:running"), flow)
+        await self._say("ZADD", self._key(flow, "flows:succeeded"), 0, flow)
+
+    async def _node(self, job: JobId) -> Any:
+        return await self._say("GET", self._key(job, f"g:{job}"))
+
+    async def _keep_gates(self, job: JobId, gates: Sequence[GateRow]) -> None:
+        values = flow_rows.to_values(await self._node(job))
+        own = [value for gate in gates for value in msgspec.structs.astuple(gate)]
+        damaged = pack([*values[: width(NodeState)], *own, values[-1]])
+        await self._say("SET", self._key(job, f"g:{job}"), damaged)
+
+    async def _change_flow(self, flow: FlowId, **changed: object) -> None:
+        key = self._key(flow, f"f:{flow}")
+        row = flow_rows.to_flow_row(await self._say("GET", key))
+        await self._say("SET", key, pack(msgspec.structs.replace(row, **changed)))
+
+    async def _say(self, *command: str | bytes | float) -> Any:
+        return await self._connections.command(*command)
+
+    def _key(self, of: str, name: str) -> str:
+        return str(self._connections.key(self._connections.partition_of(of), name))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.events import Event
-from holdfast.flow.graph import encode_graph
 from holdfast.flow.model import FlowState
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
@@ -19,8 +17,8 @@ from holdfast.reconcile.flow_drift import FlowDriftReconciler
 from holdfast.store.contract.audit import AuditFilter
 from tests.conformance.builders import Scene
 from tests.support.backends import Backend, opened
-from tests.support.flow_faults import FAULTS, plant
-from tests.support.flows import Trip, new_flow
+from tests.support.flow_faults import FAULTS, GRAPH, plant
+from tests.support.flows import Trip
 from tests.support.reconcile_scene import made
 
 
@@ -39,11 +37,7 @@ async def url(backend: Backend) -> str:
 async def trip(url: str, clock: ManualClock) -> AsyncIterator[Trip]:
     """`c` waits for `a`, which has succeeded, and for `b`, which runs; `d` waits for `c`."""
     async with opened(url, clock) as store:
-        scene = await Scene.on(store, clock)
-        flow = new_flow({"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})
-        flow = msgspec.structs.replace(flow, graph=encode_graph(flow.nodes))
-        await store.flows.start([flow])
-        trip = Trip(scene, flow, {node.name: node.job.id for node in flow.nodes})
+        trip = await Trip.begin(await Scene.on(store, clock), GRAPH)
         await trip.end("a")
         yield trip
 
