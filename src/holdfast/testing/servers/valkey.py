@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from itertools import groupby
 from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
@@ -50,8 +51,9 @@ class ValkeyServer(ABC):
     def clear(self, url: str) -> None:
         """Remove every key of a namespace."""
         for address in self.addresses:
-            for key in self._scan(address, f"{{{_namespace_of(url)}[:}}]*"):
-                self.say("DEL", key, address=address)
+            keys = self._scan(address, f"{{{_namespace_of(url)}[:}}]*")
+            for _, of_slot in groupby(sorted(keys), lambda key: key.partition("}")[0]):
+                self.say("DEL", *of_slot, address=address)
 
     def say(self, *words: str | int, address: tuple[str, int] | None = None) -> Answer:
         """One command, to the first node unless another is named."""
