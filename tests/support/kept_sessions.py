@@ -6,6 +6,11 @@ a millisecond. So a session whose connection was closed in order is reset and ke
 The next connection with the same parameters gets its socket, and the server's greeting once more.
 Nothing of asyncpg is replaced but the way to the server: each connection is a new one of its own.
 
+A session keeps the statements that it has prepared: to parse and plan one costs the server more
+than to run it on a few rows. A statement has the same name on every connection. If the session
+knows the name, a connection hears at once how the server described it the first time. What asyncpg
+asks the server about built-in types is asked once, too.
+
 A connection that was aborted, lost, or closed inside a transaction takes its session with it.
 """
 
@@ -17,7 +22,8 @@ import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -25,20 +31,26 @@ from asyncpg.protocol import Protocol
 
 TERMINATE = b"X\x00\x00\x00\x04"
 READY = b"Z\x00\x00\x00\x05I"
-CLEARING = b"deallocate all; unlisten *; close all; reset all; select pg_advisory_unlock_all()\0"
+CLEARING = b"unlisten *; close all; reset all; select pg_advisory_unlock_all()\0"
 RESET = b"Q" + (4 + len(CLEARING)).to_bytes(4, "big") + CLEARING
-IS_RESET = "CCCCTDCZ"  # four commands done, a row, a fifth done, ready
+IS_RESET = "CCCTDCZ"  # three commands done, a row, a fourth done, ready
+PREPARED = ("1tT", "1tn")  # parsed, its parameters, and its columns or that it has none
+FIRST_OF_USERS = 16_384
+"""A type with a smaller number is built in: it is the same in every database."""
 
+_Untyped: Any = asyncpg.Connection
 Key = tuple[object, ...]
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Session:
-    """A socket on which the server waits, and how it greeted the first connection."""
+    """A socket on which the server waits, how it greeted the first connection, and how it described
+    each statement that is prepared here."""
 
-    def __init__(self, sock: socket.socket, greeting: bytes) -> None:
+    def __init__(self, sock: socket.socket, greeting: bytes, prepared: dict[bytes, bytes]) -> None:
         self.sock = sock
         self.greeting = greeting
+        self.prepared = prepared
         self.pid = os.getpid()
 
     @property
@@ -98,7 +110,8 @@ class KeptSessions:
         if elsewhere or dsn is None or _database_of(dsn) not in self._databases:
             return await self._connect(dsn, **options)
         loop = asyncio.get_running_loop()
-        connection = await self._connect(dsn, loop=_Loop(loop, self), **{"ssl": False} | options)
+        own = {"loop": _Loop(loop, self), "connection_class": _Connection}
+        connection = await self._connect(dsn, **own, **{"ssl": False} | options)
         connection._loop = loop
         return connection
 
@@ -114,6 +127,26 @@ class KeptSessions:
             if session is None or (session.pid == os.getpid() and session.is_reset()):
                 return session
             session.sock.close()
+
+
+class _Connection(_Untyped):  # type: ignore[misc]  # what is private has no types
+    """Names its statements as every other connection does, and knows the types that any has met."""
+
+    _names: ClassVar[dict[str, str]] = {}
+    _types: ClassVar[dict[frozenset[int], Any]] = {}
+
+    async def _get_statement(self, query: str, timeout: Any, **options: Any) -> Any:
+        if self._stmt_cache_enabled and not options.get("named"):
+            options["named"] = self._names.setdefault(query, f"kept_{len(self._names)}")
+        return await super()._get_statement(query, timeout, **options)
+
+    async def _introspect_types(self, typeoids: Any, timeout: Any) -> Any:
+        wanted = frozenset(typeoids)
+        if max(wanted) >= FIRST_OF_USERS:
+            return await super()._introspect_types(typeoids, timeout)
+        if wanted not in self._types:
+            self._types[wanted], _ = await super()._introspect_types(typeoids, timeout)
+        return self._types[wanted], SimpleNamespace(name="kept")
 
 
 class _Loop:
@@ -148,6 +181,9 @@ class _Transport(asyncio.Protocol):
         self._address = address
         self._first = b""  # what the protocol sends before anything else: its parameters
         self._greeting = b""
+        self._prepared: dict[bytes, bytes] = {}
+        self._preparing = b""
+        self._description = b""
         self._wire: Any = None
         self._is_ending = False
 
@@ -161,7 +197,7 @@ class _Transport(asyncio.Protocol):
             self._wire.write(self._first)
             return
         session.sock.setblocking(False)
-        self._greeting = session.greeting
+        self._greeting, self._prepared = session.greeting, session.prepared
         await self._loop.create_connection(lambda: self, sock=session.sock)
         self._protocol.data_received(session.greeting)
 
@@ -176,8 +212,27 @@ class _Transport(asyncio.Protocol):
         elif bytes(data) == TERMINATE:
             self._is_ending = True  # if it is aborted, that comes before the loop's next turn
             self._loop.call_soon(self._end)
+        elif (known := self._known(bytes(data))) is not None:
+            self._loop.call_soon(self._protocol.data_received, known)
         else:
             self._wire.write(data)
+
+    def _known(self, message: bytes) -> bytes | None:
+        """What the server said when it was told the same before, if that was to prepare."""
+        self._learn()
+        if message.startswith(b"P"):
+            self._preparing, self._description = _text(message, 5), b""
+            return self._prepared.get(self._preparing)
+        if message.startswith(b"C") and message[5:6] == b"S":
+            self._prepared.pop(_text(message, 6), None)
+        return None
+
+    def _learn(self) -> None:
+        """All that the server has said since it was told to prepare a statement is its description;
+        nobody says anything before that is there."""
+        if self._preparing and "".join(_kinds(self._description)) in PREPARED:
+            self._prepared[self._preparing] = self._description
+        self._preparing = b""
 
     def abort(self) -> None:
         self._is_ending = False
@@ -190,7 +245,8 @@ class _Transport(asyncio.Protocol):
         sock = self._wire.get_extra_info("socket")
         if not self._wire.is_closing() and self._greeting.endswith(READY):
             self._wire.write(RESET)
-            session = Session(socket.socket(fileno=os.dup(sock.fileno())), self._greeting)
+            own = socket.socket(fileno=os.dup(sock.fileno()))
+            session = Session(own, self._greeting, self._prepared)
             self._kept.keep((*self._address, self._first), session)
         self._wire.close()
 
@@ -203,6 +259,8 @@ class _Transport(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._greeting.endswith(READY):
             self._greeting += data
+        if self._preparing:
+            self._description += data
         if not self._is_ending:
             self._protocol.data_received(data)
 
@@ -217,6 +275,10 @@ class _Transport(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
+
+
+def _text(message: bytes, start: int) -> bytes:
+    return message[start : message.index(0, start)]
 
 
 def _kinds(messages: bytes) -> Iterator[str]:
