@@ -1,7 +1,7 @@
 """The shorter ways leave exactly what the general way would.
 
     insert_one         a single plain job
-    COPY               many jobs without ties, keys and blocks
+    COPY               many jobs without ties, keys and blocks; many nodes without keys
     finish_succeeded   plain successes
     succeed_nodes      successes of nodes
 
@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.flow.model import FlowId
+from holdfast.flow.model import FlowId, NewFlow
 from holdfast.job.ends import Returned
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
@@ -30,13 +30,14 @@ from holdfast.job.unique import Unique
 from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.batch import columns
-from holdfast.store.postgres.connection import Session
-from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.copying import COPY_FROM_JOBS, can_copy, can_copy_nodes
 from holdfast.store.postgres.finishing import Asked, Moved, PostgresFinishing
+from holdfast.store.postgres.flows import _bites
 from holdfast.store.postgres.store import PostgresStore
 from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene, new_job
 from tests.stores.postgres.shared import connected, hired, opened
-from tests.support.flows import Trip, Waits, any_of, failed
+from tests.support.flows import Trip, Waits, any_of, failed, new_flow
 
 PLAIN: tuple[dict[str, Any], ...] = (
     {},
@@ -141,6 +142,67 @@ async def test_one_job_that_is_more_than_a_job_keeps_a_batch_from_being_copied(
 ) -> None:
     assert not new_job(**options).is_plain
     assert not can_copy([new_job() for _ in range(COPY_FROM_JOBS)] + [new_job(**options)])
+
+
+GRAPH: dict[str, Waits] = {
+    "a": [],
+    "b": [],
+    "later": [],
+    "c": ["a", "b"],
+    "d": [any_of("a", "b", cancel=True), failed("c")],
+    "e": ["c", "d"],
+}
+
+
+def a_flow() -> NewFlow:
+    flow = new_flow(
+        GRAPH,
+        delays={"e": 30.5},
+        node_options={"b": {"deadline_in": 60.0}, "c": PLAIN[1], "later": {"delay": 9.5}},
+    )
+    last = msgspec.structs.replace(flow.nodes[-1], inputs='[{"a":"ü"}]')
+    return msgspec.structs.replace(flow, nodes=(*flow.nodes[:-1], last))
+
+
+async def graph_of(url: str, flow: NewFlow) -> tuple[Any, ...]:
+    """All that is written of a flow."""
+    ids = {node.job.id: node.name for node in flow.nodes}
+    async with connected(url) as connection:
+        edges = await connection.fetch(
+            "select upstream::text, downstream::text, n, wants from holdfast.edge"
+            " where upstream = any ($1)",
+            [*ids],
+        )
+        graphs = await connection.fetch(
+            "select n, graph from holdfast.flow_graph where flow_id = $1", flow.id
+        )
+    assert [(1, flow.graph)] == [tuple(row) for row in graphs]
+    named = sorted((ids[up], ids[down], n, wants) for up, down, n, wants in edges)
+    return named, await rows(url, *ids)
+
+
+async def test_copied_nodes_are_written_as_any_other(
+    url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, other = [a_flow() for _ in range(200)], a_flow()
+    assert can_copy_nodes([node.job for flow in copied for node in flow.nodes])
+    assert len(_bites(copied)) > 1
+    async with opened(url, clock=clock) as store:
+        started = await store.flows.start(copied)
+        assert [one.how for one in started] == ["created"] * len(copied)
+        assert [one.id for one in started] == [flow.id for flow in copied]
+        first = {total: total.jobs for total in await store.telemetry.totals()}
+        assert await store.telemetry.recount() == []
+        monkeypatch.setattr(Connections, "may_copy", False)
+        await store.flows.start([other])
+        expected = await graph_of(url, other)
+        assert await graph_of(url, copied[0]) == expected
+        assert await graph_of(url, copied[-1]) == expected
+        both = sum(total.jobs for total in await store.telemetry.totals())
+        assert both * len(copied) == sum(first.values()) * (len(copied) + 1)
+        again = await store.flows.start(copied)
+        assert [one.how for one in again] == ["created"] * len(copied)
+        assert (await store.flows.get([copied[0].id]))[0].total == len(GRAPH)
 
 
 async def finish_generally(store: PostgresStore, move: Transition) -> list[Verdict]:

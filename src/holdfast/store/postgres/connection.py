@@ -52,7 +52,9 @@ class Session:
 
 
 class Connections:
-    """The pool of one store, bound to the loop that opened it."""
+    """The pool of one store, bound to the loop that opened it. `may_copy`: the driver has COPY."""
+
+    may_copy = True
 
     def __init__(self, options: Options, clock: Clock, role: str) -> None:
         self.options = options

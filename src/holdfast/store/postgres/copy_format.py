@@ -23,6 +23,7 @@ _TEXT_TYPE = 25
 
 _count = Struct("!h").pack
 _length = Struct("!i").pack
+_sized_small = Struct("!ih").pack
 _sized_int = Struct("!ii").pack
 _sized_long = Struct("!iq").pack
 _sized_double = Struct("!id").pack
@@ -44,6 +45,14 @@ def text(value: str | None) -> bytes:
 
 def uuid(value: str) -> bytes:
     return b"\0\0\0\x10" + bytes.fromhex(value.replace("-", ""))
+
+
+def boolean(value: bool) -> bytes:
+    return b"\0\0\0\1\1" if value else b"\0\0\0\1\0"
+
+
+def small(value: int) -> bytes:
+    return _sized_small(2, value)
 
 
 def integer(value: int) -> bytes:

@@ -1,10 +1,11 @@
-"""COPY for bulk: many jobs without ties, keys and blocks, straight into their places."""
+"""COPY for bulk: many jobs without keys, straight into their places."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from holdfast.job.policy import readable_part
 from holdfast.job.record import NewJob
@@ -16,6 +17,7 @@ from holdfast.store.postgres.copy_format import (
     integer,
     moment,
     parcels,
+    small,
     text,
     texts,
     uuid,
@@ -31,6 +33,7 @@ _OF_MANY = tuple(name for name in BODY if name != "args")
 _JOB = ("id", "args", "deadline_at", "timeout", "created_at", "task", *_OF_MANY)
 _READY = ("job_id", "queue", "priority", "task", "since")
 _SCHEDULED = ("job_id", "due_at", "queue", "priority", "task")
+_BLOCKED = ("job_id", "queue", "priority", "task")
 _DEADLINE = ("job_id", "at")
 
 _kind = body_reader(("task", *_OF_MANY))
@@ -47,33 +50,50 @@ def can_copy(jobs: Sequence[NewJob]) -> bool:
     )
 
 
+def can_copy_nodes(jobs: Sequence[NewJob]) -> bool:
+    """The same for jobs of one flow or more, which have ties, and may be blocked."""
+    return len(jobs) >= COPY_FROM_JOBS and not any(job.unique is not None for job in jobs)
+
+
+async def copy_rows(
+    connections: Connections,
+    session: Session,
+    table: str,
+    columns: Sequence[str],
+    rows: Iterable[bytes],
+) -> None:
+    await session.connection.copy_to_table(
+        table,
+        schema_name=connections.options.schema,
+        columns=list(columns),
+        source=parcels(rows),
+        format="binary",
+    )
+
+
 async def copy_jobs(connections: Connections, session: Session, jobs: Sequence[NewJob]) -> None:
     """Write the jobs with one wakeup for all; the caller has begun a transaction.
 
     Fails on an id that is already there: the caller then inserts with a check for each.
     """
-
-    async def copy(table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
-        await session.connection.copy_to_table(
-            table,
-            schema_name=connections.options.schema,
-            columns=list(columns),
-            source=parcels(rows),
-            format="binary",
-        )
-
+    copy = partial(copy_rows, connections, session)
     [(now,)] = await session.timed("store/now")
     keyed = [(uuid(job.id), job) for job in jobs]
+    blocked = [(key, job) for key, job in keyed if job.blocked]
     ready, later = _by_turn(keyed, now)
     dated = _dated(keyed, now)
+    tie = ("ties",) if any(job.ties for job in jobs) else ()
     await copy("job", _JOB, _bodies(keyed, now))
     if ready:
-        await copy("ready", _READY, _ready(ready, now))
+        await copy("ready", (*_READY, *tie), _placed(ready, moment(now), tie))
+    if blocked:
+        await copy("blocked", (*_BLOCKED, *tie), _placed(blocked, b"", tie))
     if later:
-        await copy("scheduled", _SCHEDULED, _scheduled(later))
+        await copy("scheduled", (*_SCHEDULED, *tie), _scheduled(later, tie))
     if dated:
         await copy("deadline", _DEADLINE, (fields(2) + key + moment(at) for key, _, at in dated))
     pairs = Counter((job.queue, job.task, "ready") for _, job in ready)
+    pairs.update((job.queue, job.task, "blocked") for _, job in blocked)
     pairs.update((job.queue, job.task, "scheduled") for _, job, _ in later)
     columns = map(list, zip(*((*pair, number) for pair, number in pairs.items()), strict=True))
     await session.timed("telemetry/enqueued", *columns)
@@ -91,6 +111,8 @@ def _by_turn(keyed: Keyed, now: datetime) -> tuple[Keyed, Timed]:
     ready: Keyed = []
     later: Timed = []
     for key, job in keyed:
+        if job.blocked:
+            continue
         if job.run_at is None and not job.delay:
             ready.append((key, job))
             continue
@@ -129,18 +151,26 @@ def _shared(job: NewJob, kind: Values, now: datetime) -> bytes:
     return b"".join((double(timeout), moment(now), *told))
 
 
-def _ready(keyed: Keyed, now: datetime) -> Iterator[bytes]:
-    head, since, turns = fields(len(_READY)), moment(now), dict[tuple[object, ...], bytes]()
+def _placed(keyed: Keyed, since: bytes, tie: tuple[str, ...]) -> Iterator[bytes]:
+    """Rows of ready or blocked jobs: all but their ids is made once for many."""
+    turns: dict[tuple[object, ...], bytes] = {}
+    head = fields(len(_BLOCKED) + bool(since) + len(tie))
     for key, job in keyed:
-        turn = (job.queue, job.priority, job.task)
+        turn = (job.queue, job.priority, job.task, job.ties)
         if (shared := turns.get(turn)) is None:
-            shared = turns[turn] = _turn(job) + since
+            shared = turns[turn] = _turn(job) + since + _ties(job, tie)
         yield head + key + shared
 
 
-def _scheduled(later: Timed) -> Iterator[bytes]:
+def _scheduled(later: Timed, tie: tuple[str, ...]) -> Iterator[bytes]:
+    head = fields(len(_SCHEDULED) + len(tie))
     for key, job, due in later:
-        yield fields(len(_SCHEDULED)) + key + moment(due) + _turn(job)
+        yield head + key + moment(due) + _turn(job) + _ties(job, tie)
+
+
+def _ties(job: NewJob, tie: tuple[str, ...]) -> bytes:
+    """Nothing where no job of the batch has ties: then the rows have no such column."""
+    return small(job.ties) if tie else b""
 
 
 def _turn(job: NewJob) -> bytes:

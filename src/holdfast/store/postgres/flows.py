@@ -6,6 +6,8 @@ changes of one flow come one after the other, and each sees what the one before 
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -37,13 +39,25 @@ from holdfast.store.postgres.settling import Settling, lock, settle
 
 T = TypeVar("T")
 
+START_BATCH = 500
+"""About so many nodes are started in one transaction, unless one flow has more."""
+
 
 class PostgresFlows(PostgresFlowReading):
     """See `holdfast.store.contract.flows.Flows` for what each verb promises."""
 
     async def start(self, flows: Sequence[NewFlow]) -> list[Started]:
-        if not flows:
-            return []
+        """Many flows go in several transactions at once: the server writes some while the rows of
+        others are made here. A failure is raised when all of them are over."""
+        answers = await asyncio.gather(
+            *(self._start(bite) for bite in _bites(flows)), return_exceptions=True
+        )
+        for failure in answers:
+            if isinstance(failure, BaseException):
+                raise failure
+        return [one for some in answers if isinstance(some, list) for one in some]
+
+    async def _start(self, flows: Sequence[NewFlow]) -> list[Started]:
         patience = self._connections.options.key_timeout
         try:
             return await self._connections.run(
@@ -203,6 +217,15 @@ class PostgresFlows(PostgresFlowReading):
         what = Settling(left, judge=[plan.flow], ungated=free)
         await settle(session, self._connections, what)
         return True
+
+
+def _bites(flows: Sequence[NewFlow]) -> list[Sequence[NewFlow]]:
+    """Flows are parted unless they have keys: of two with one key the first wins."""
+    nodes = sum(len(flow.nodes) for flow in flows)
+    if nodes < 2 * START_BATCH or any(flow.unique_key or flow.parent for flow in flows):
+        return [flows] if flows else []
+    each = math.ceil(len(flows) * START_BATCH / nodes)
+    return [flows[first : first + each] for first in range(0, len(flows), each)]
 
 
 def _keys(flows: Iterable[NewFlow]) -> list[str]:

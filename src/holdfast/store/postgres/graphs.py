@@ -1,9 +1,11 @@
-"""Graphs are written to Postgres in a few statements, however many flows and nodes there are."""
+"""Graphs are written to Postgres in a few statements, however many flows and nodes there are. Many
+nodes are copied, unless they come over a caller's own connection: its driver may not have COPY."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +16,9 @@ from holdfast.job.ties import Tie
 from holdfast.store.contract.flows import Started
 from holdfast.store.postgres.batch import RunsScripts
 from holdfast.store.postgres.body import array_literal
-from holdfast.store.postgres.connection import Connections
+from holdfast.store.postgres.connection import Connections, Session
+from holdfast.store.postgres.copy_format import boolean, double, fields, integer, small, text, uuid
+from holdfast.store.postgres.copying import can_copy_nodes, copy_jobs, copy_rows
 from holdfast.store.postgres.inserting import insert_on
 
 Rows = list[tuple[Any, ...]]
@@ -44,6 +48,16 @@ class Added:
     def upstreams(self) -> list[JobId]:
         return [upstream for upstream, *_ in self.edges]
 
+    async def copy(self, connections: Connections, session: Session) -> None:
+        """Write all by COPY. The graphs have numbers, which only a statement knows."""
+        copy = partial(copy_rows, connections, session)
+        keys = _Keys()
+        await copy("node", _NODE, (_node_bytes(keys, *row) for row in self.nodes))
+        if self.gates:
+            await copy("gate", _GATE, (_gate_bytes(keys, *row) for row in self.gates))
+            await copy("edge", _EDGE, (_edge_bytes(keys, *row) for row in self.edges))
+        await Added(graphs=self.graphs).write(session)
+
     async def write(self, on: RunsScripts) -> None:
         columns = (
             *_columns(self.nodes, 6),
@@ -52,6 +66,38 @@ class Added:
             *_columns(self.graphs, 2),
         )
         await on.fetch("flows/add", *columns)
+
+
+class _Keys(dict[str, bytes]):
+    """The bytes of ids, each made once: a node is named by its edges too."""
+
+    def __missing__(self, key: str) -> bytes:
+        made = self[key] = uuid(key)
+        return made
+
+
+_NODE = ("flow_id", "job_id", "name", "is_sink", "delay", "inputs")
+_GATE = ("job_id", "n", "flow_id", "need", "total", "losers")
+_EDGE = ("upstream", "downstream", "n", "wants")
+_HEAD = {count: fields(count) for count in (4, 6)}
+
+
+def _node_bytes(
+    keys: _Keys, flow: str, job: str, name: str, sink: bool, delay: float | None, inputs: str | None
+) -> bytes:
+    own = text(name) + boolean(sink) + double(delay) + text(inputs)
+    return _HEAD[6] + keys[flow] + keys[job] + own
+
+
+def _gate_bytes(
+    keys: _Keys, job: str, n: int, flow: str, need: int, total: int, losers: str
+) -> bytes:
+    counts = integer(need) + integer(total) + text(losers)
+    return _HEAD[6] + keys[job] + integer(n) + keys[flow] + counts
+
+
+def _edge_bytes(keys: _Keys, upstream: str, downstream: str, n: int, wants: int) -> bytes:
+    return _HEAD[4] + keys[upstream] + keys[downstream] + integer(n) + small(wants)
 
 
 def _columns(rows: Rows, count: int) -> list[list[Any]]:
@@ -122,8 +168,13 @@ async def add(
     on: RunsScripts, connections: Connections, nodes: Sequence[NewNode], added: Added
 ) -> None:
     """Write the jobs of new nodes, and then all that belongs to them."""
-    if nodes:
-        await insert_on(on, connections, [node.job for node in nodes])
+    jobs = [node.job for node in nodes]
+    if isinstance(on, Session) and connections.may_copy and can_copy_nodes(jobs):
+        await copy_jobs(connections, on, jobs)
+        await added.copy(connections, on)
+        return
+    if jobs:
+        await insert_on(on, connections, jobs)
     await added.write(on)
 
 

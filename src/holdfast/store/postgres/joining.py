@@ -77,6 +77,8 @@ class BorrowedConnections(Connections):
     """The one connection of a caller, in place of the store's own. Nothing is repeated here: what
     goes wrong in a transaction ends it, and only the caller can begin it again."""
 
+    may_copy = False
+
     def __init__(self, borrowed: Borrowed, lender: Connections) -> None:
         self.options = lender.options
         self.clock = lender.clock
