@@ -90,6 +90,7 @@ EVENTS: Mapping[str, str] = {
     "job.handler_stuck": "A handler went on after its attempt was ended; it keeps its slot.",
     "job.stuck_handler_returned": "A stuck handler returned; its slot is free again.",
     "job.end_refused": "The store refused an end: the job's fence or state is another by now.",
+    "job.caller_untold": "A job waited for what it called, which has ended; it is told now.",
     "job.signal_overlooked": "A suspended job waited for a signal that was kept; it is woken.",
     "job.steps_unused": "A job succeeded without asking for steps that it had recorded before.",
     "job.not_committed": "A handler rolled back the transaction in which it had ended its job.",

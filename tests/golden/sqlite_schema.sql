@@ -13,6 +13,8 @@ where unique_key is not null and finished_at is null;
 
 CREATE INDEX holdfast_flow_live on holdfast_flow (id) where finished_at is null;
 
+CREATE INDEX holdfast_flow_parent on holdfast_flow (parent) where parent is not null;
+
 CREATE INDEX holdfast_ledger_expiry on holdfast_ledger (keep_until) where decision not in ('failed', 'waiting');
 
 CREATE INDEX holdfast_ledger_job on holdfast_ledger (job_id) where job_id is not null;

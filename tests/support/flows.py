@@ -112,8 +112,8 @@ def new_flow(
         )
         for node in graph
     )
-    text = encode_graph(nodes)
-    return NewFlow(id=flow_id, name=name, nodes=nodes, graph=text, keep=KEEP, **options)
+    options.setdefault("keep", KEEP)
+    return NewFlow(id=flow_id, name=name, nodes=nodes, graph=encode_graph(nodes), **options)
 
 
 @dataclass

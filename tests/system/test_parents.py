@@ -9,7 +9,7 @@ from holdfast.clock import ManualClock
 from holdfast.events import Event
 from holdfast.flow.graph import encode_graph
 from holdfast.flow.model import FlowState, child_flow_id
-from holdfast.flow.parents import STRANDED_AFTER
+from holdfast.flow.parents import STRANDED_AFTER, WAITS_FOR_FLOW
 from holdfast.insights.diagnosis import PROBLEM
 from holdfast.insights.flow_checks import check_parents
 from holdfast.job.ends import Cancelled, HandedBack, Returned, WasSuspended
@@ -24,7 +24,7 @@ from tests.support.flows import new_flow
 from tests.support.reconcile_scene import PoisonedJobs, made, with_jobs
 
 NODES = "nodes"
-WAITS = WasSuspended(None, "waits for its flow")
+WAITS = WasSuspended(None, f"{WAITS_FOR_FLOW} of its own")
 LATER = STRANDED_AFTER.total_seconds() + 1
 
 

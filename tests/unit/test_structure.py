@@ -80,6 +80,7 @@ SCRIPT_ELSEWHERE = {
     ("valkey", "workers.find"): "commands of the server, in one round trip",
     ("valkey", "operations.kept"): "one command of the server",
     ("valkey", "flows.get"): "one command of the server",
+    ("valkey", "flows.children"): "one command of the server for each job",
     ("valkey", "flows.graph"): "one command of the server",
     ("valkey", "flows.count"): "commands of the server, in one round trip",
     ("valkey", "flows.page"): "newest, as for jobs, and one command of the server",

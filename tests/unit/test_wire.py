@@ -9,15 +9,19 @@ import pytest
 
 from holdfast.clock import utcnow
 from holdfast.handlers import wire
+from holdfast.job.call import CallFailure
 from holdfast.job.ends import End, Raised, Returned
 from holdfast.job.ids import new_job_id
 from holdfast.job.record import Progress
 from holdfast.job.requests import (
     Answer,
     AttemptGone,
+    CallFound,
+    CallStarted,
     CheckVotes,
     ChildFound,
     ExtendFlow,
+    FindCall,
     FindChild,
     FindNodes,
     FindStep,
@@ -32,6 +36,7 @@ from holdfast.job.requests import (
     RequestRefused,
     SignalsTaken,
     SignTokens,
+    StartCall,
     StartChild,
     StepFound,
     StepKept,
@@ -58,6 +63,8 @@ REQUESTS: list[Request] = [
     ExtendFlow("{}"),
     FindChild(),
     StartChild("{}"),
+    StartCall("call render", "{}"),
+    FindCall("call render", "flow", "tasks", "{}"),
 ]
 ANSWERS: list[Answer] = [
     ProgressKept(),
@@ -73,6 +80,8 @@ ANSWERS: list[Answer] = [
     NodesFound("flow", "album", {"a": "job"}),
     FlowGrown("grown"),
     ChildFound("flow", Returned("42")),
+    CallStarted(),
+    CallFound(results=("42", None), failure=CallFailure("failed", "job"), takes=3),
     AttemptGone(),
     RequestRefused("no halves"),
 ]

@@ -30,6 +30,7 @@ from holdfast.cli.target import CommandSession, UsageProblem
 from holdfast.client.selection import job_filter
 from holdfast.insights.causes import end_text
 from holdfast.job.state import JobState
+from holdfast.job.ties import Tie
 from holdfast.store.contract.records import Page
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ async def show_job(session: CommandSession, job_id: str, reveal: bool, reason: s
             job = await client.shown.job(await client.get(job_id))
         else:
             job = await client.reveal(job_id, reason=reason, by=session.by)
-    session.answer(job_document(job), lambda: draw_job(job))
+        called = await client.flows.called_by(job.id) if job.ties & Tie.PARENT else []
+    flows = [{"id": flow.id, "name": flow.name, "state": flow.state} for flow in called]
+    session.answer(job_document(job) | {"flows": flows}, lambda: draw_job(job, called))
 
 
 @jobs_group.command("life")

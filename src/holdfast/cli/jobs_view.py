@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.cli.output import (
@@ -13,6 +13,7 @@ from holdfast.cli.output import (
     state_text,
     time_text,
 )
+from holdfast.flow.model import FlowInfo
 from holdfast.job.policy import decode_policy, readable_part
 from holdfast.job.record import ErrorEntry, Job
 from holdfast.job.state import JobState
@@ -44,7 +45,7 @@ def progress_text(job: Job) -> str:
     return " ".join(part for part in (share, job.progress.message) if part)
 
 
-def draw_job(job: Job) -> Iterator[RenderableType]:
+def draw_job(job: Job, called: Sequence[FlowInfo] = ()) -> Iterator[RenderableType]:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -54,6 +55,8 @@ def draw_job(job: Job) -> Iterator[RenderableType]:
     for name, value in _facts(job):
         if value and value != "–":
             grid.add_row(name, value)
+    for flow in called:
+        grid.add_row("called", f"{flow.name}: flow {flow.id} is {flow.state}")
     yield grid
     yield make_text(f"what happened to it: holdfast jobs life {job.id}", "dim")
     if job.errors:

@@ -14,6 +14,7 @@ from holdfast.cli.output import (
     time_text,
 )
 from holdfast.clock import utcnow
+from holdfast.job.call import FAILED, called_flow, decode_failure
 from holdfast.job.record import Job
 from holdfast.job.state import JobState
 from holdfast.job.step import Step
@@ -46,7 +47,7 @@ def _step_document(step: Step) -> dict[str, Any]:
 
 
 def how_it_stands(step: Step) -> str:
-    """One word: `returned`, `failed`, `slept`, `sleeps`, or `waits` for a try or a signal."""
+    """One word: `returned`, `failed`, `slept`, `sleeps`, or `waits` for a try, signal or call."""
     if step.returned:
         return "returned"
     if step.failed:
@@ -75,8 +76,13 @@ def draw_steps(job: Job, steps: Sequence[Step]) -> Iterator[RenderableType]:
 
 
 def _note(step: Step) -> str:
-    if step.kind is not None:
+    if step.kind == FAILED:
+        failure = decode_failure(step.message)
+        note = f"{failure.why or ''} job {failure.job} is {failure.state} ({failure.kind})"
+    elif step.kind is not None:
         note = f"{step.kind}: {step.message}"
+    elif (flow := called_flow(step.awaits)) is not None:
+        note = f"for flow {flow}"
     elif step.awaits is not None:
         note = f"for signal {step.awaits!r}"
         note += "" if step.until is None else f" until {time_text(step.until)}"

@@ -34,6 +34,7 @@ from holdfast.flow.model import (
 from holdfast.flow.reopening import RetryPlan, plan_retry
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
+from holdfast.job.checks import known_job_id
 from holdfast.job.state import JobState
 from holdfast.store.contract.flows import FlowFilter, FlowPage, Flows, Started
 from holdfast.store.contract.store import Store
@@ -112,6 +113,12 @@ class FlowVerbs:
         for info in await self._store.flows.get([known_flow_id(flow_id)]):
             return info
         raise UnknownFlow(flow_id)
+
+    async def called_by(self, job_id: str) -> list[FlowInfo]:
+        """The flows that a job has called, or that are its whole life, oldest first."""
+        job = known_job_id(job_id)
+        found = await self._store.flows.children([job])
+        return await self._store.flows.get(found.get(job, []))
 
     async def wait(self, flow_id: str, timeout: Seconds | None = None) -> FlowInfo:
         """Wait until a flow has ended, however it does; raises `FlowTimeout` after the timeout. All

@@ -11,6 +11,7 @@ from holdfast.codec.types import adapter_for
 from holdfast.errors import BadOption, PayloadTooLarge, Refused, SignalsFull, UnknownJob
 from holdfast.insights.actions import Noun, Verb
 from holdfast.job import checks
+from holdfast.job.call import called_flow, require_users_signal
 from holdfast.job.checks import known_job_id
 from holdfast.job.signal import (
     LONGEST_NAME,
@@ -58,7 +59,7 @@ class SignalVerbs:
             raise BadOption("the name of a signal", expected, name)
         signal = NewSignal(
             job,
-            name,
+            require_users_signal(name),
             self._written(name, value),
             uuid4().hex if key is None else checks.text("key", key, LONGEST_NAME),
         )
@@ -82,13 +83,14 @@ class SignalVerbs:
     async def waits(
         self, *, limit: int = 50, cursor: str | None = None
     ) -> tuple[list[SignalWait], str | None]:
-        """What suspended jobs wait for, by job, and the cursor of the next page, None if this was
-        the last."""
+        """The signals that suspended jobs wait for, by job, and the cursor of the next page, None
+        if this was the last."""
         checks.count("limit", limit, most=PAGE_LIMIT)
         if cursor is not None:
             known_job_id(cursor.partition(" ")[0])
         found = await self._store.signals.waits(limit, cursor)
-        return found, wait_cursor(found[-1]) if len(found) == limit else None
+        of_users = [wait for wait in found if called_flow(wait.signal) is None]
+        return of_users, wait_cursor(found[-1]) if len(found) == limit else None
 
     def _written(self, name: str, value: Any) -> str:
         try:

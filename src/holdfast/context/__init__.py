@@ -1,9 +1,11 @@
 """What a handler sees of the attempt it is running.
 
-`context.py` has `Context` itself, `lasting.py` what of it outlives a process, `growth.py` what
-`ctx.flow` offers, `current.py` the job that runs here, `link.py` the way to the worker.
+`context.py` has `Context` itself, `lasting.py` what of it outlives a process, `calls.py` how it
+calls tasks, `growth.py` what `ctx.flow` offers, `current.py` the job that runs here, `link.py` the
+way to the worker.
 """
 
+from holdfast.context.calls import on_calls
 from holdfast.context.context import Context
 from holdfast.context.current import HOLDER, CurrentJob, JobHolder, current_job
 from holdfast.context.growth import AddedNode, GrowsFlow, on_growth
@@ -20,5 +22,6 @@ __all__ = [
     "JobHolder",
     "StopReason",
     "current_job",
+    "on_calls",
     "on_growth",
 ]

@@ -17,9 +17,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from holdfast.context.calls import CallsTasks
 from holdfast.context.current import CurrentJob, view_of
 from holdfast.context.growth import GrowsFlow, make_growth
-from holdfast.context.lasting import LongLived
 from holdfast.context.link import AttemptLink, AttemptLost, StopReason
 from holdfast.errors import BadFlow, BadOption, RowRefused, StepRefused
 from holdfast.job.json_text import read_json
@@ -42,7 +42,7 @@ T = TypeVar("T")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Context(LongLived):
+class Context(CallsTasks):
     """One attempt, seen from inside the handler."""
 
     __slots__ = ("_flow", "_job", "_link", "_log", "carried")

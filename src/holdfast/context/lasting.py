@@ -17,8 +17,9 @@ from holdfast.job.signal import SignalGroup
 
 if TYPE_CHECKING:
     from holdfast.context.context import Context
-    from holdfast.steps.approvals import ApprovalRunner, Invitation
+    from holdfast.steps.approvals import Invitation
     from holdfast.steps.calling import Stepper, SyncStepper
+    from holdfast.steps.calls import CallRunner
 
 V = TypeVar("V")
 
@@ -30,7 +31,7 @@ class LongLived:
 
     def __init__(self, claimed: Claimed) -> None:
         self._claimed = claimed
-        self._runner: ApprovalRunner | None = None
+        self._runner: CallRunner | None = None
         self._step: Stepper | None = None
         self._step_sync: SyncStepper | None = None
 
@@ -167,15 +168,15 @@ class LongLived:
         on_loop = asyncio._get_running_loop() is not None
         return self._steps(on_loop=on_loop).invite(name, of)
 
-    def _steps(self, *, on_loop: bool) -> ApprovalRunner:
+    def _steps(self, *, on_loop: bool) -> CallRunner:
         """A handler has one runner: it is a coroutine, or a plain function."""
         if self._runner is None:
-            from holdfast.steps.approvals import ApprovalRunner
+            from holdfast.steps.calls import CallRunner
             from holdfast.steps.running import InThread, OnLoop  # as above
 
             context = cast("Context", self)  # nothing else has this base
             way = OnLoop(context) if on_loop else InThread(context)
-            self._runner = ApprovalRunner(self._claimed, way)
+            self._runner = CallRunner(self._claimed, way)
         return self._runner
 
 

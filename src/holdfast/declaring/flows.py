@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from holdfast.client.flows import FlowHandle
 from holdfast.client.joining import WITHIN
@@ -29,8 +29,17 @@ class Ids(NamedTuple):
     of: dict[Node[Any], JobId]
 
 
-class Flow(FlowBuilder):
-    """A builder. Nothing is written before `start()`, which writes all of it in one transaction.
+class FlowOptions(TypedDict, total=False):
+    """What `app.flow(name, …)` takes beside the name."""
+
+    tags: Sequence[str]
+    priority: int | None
+    deadline: datetime | Seconds | None
+    retention: Retention | None
+
+
+class FlowGraph(FlowBuilder):
+    """A whole flow as it is written down.
 
     The whole flow may have a deadline, a priority and tags; nodes have those of their tasks unless
     the flow says otherwise. `retention` says how long the ended flow is kept, with all its jobs.
@@ -38,7 +47,6 @@ class Flow(FlowBuilder):
 
     def __init__(
         self,
-        app: TaskHost,
         name: str,
         *,
         tags: Sequence[str] = (),
@@ -48,7 +56,6 @@ class Flow(FlowBuilder):
     ) -> None:
         super().__init__()
         checks.check_name("flow", name)
-        self._app = app
         self.name = name
         self._ids: Ids | None = None
         self._tags = checks.texts("tags", tags, 128, "tag")
@@ -63,43 +70,14 @@ class Flow(FlowBuilder):
         self._own(node)
         self._returns = node
 
-    async def start(self, *, unique: str | None = None, connection: object = None) -> FlowHandle:
-        """Write the whole flow. With a `unique` key a live flow that has it stands for this one.
-        With a `connection` the flow is written in the caller's own open transaction."""
-        flow = self._new_flow(unique)
-        if (joined := self._joins(connection)) is None:
-            return self._handle(flow, await self._app.client.flows.write(flow))
-        [started] = await self._app.store.flows.start_within(joined, [flow])
-        return self._handle(flow, started)
-
-    def start_sync(self, *, unique: str | None = None, connection: object = None) -> FlowHandle:
-        """`start` for programs without an event loop."""
-        flow = self._new_flow(unique)
-        if (joined := self._joins(connection)) is None:
-            call = self._app.begin_call(lambda opened: opened.client.flows.write(flow))
-            return self._handle(flow, call.wait())
-        [started] = self._app.unopened_store.flows.start_within_sync(joined, [flow])
-        return self._handle(flow, started)
-
     def as_child(self, flow: FlowId) -> NewFlow:
         """The whole graph under this id, for a job that starts it as its child."""
         if self._ids is not None:
-            raise BadFlow(f"the flow {self.name!r} has been started: return one that is not")
+            raise BadFlow(f"the flow {self.name!r} has been started: build another one")
         self._ids = Ids(flow, None, {node: new_node_id(flow) for node in self._nodes})
         return self._new_flow(None)
 
     # ------------------------------------------------------------------------------------------
-
-    def _joins(self, connection: object) -> object | None:
-        if connection is not None:
-            return connection
-        joined = None if WITHIN.get() is None else self._app.ambient.joined()
-        return None if joined is None else joined.connection
-
-    def _handle(self, flow: NewFlow, started: Started) -> FlowHandle:
-        if started.how == "taken":
-            raise BadFlow(f"flow {flow.id} has been started with another name: build a new one")
-        return FlowHandle(lambda: self._app.client, started.id, started.how == "created")
 
     def _options(self, options: JobOptions) -> JobOptions:
         changed: dict[str, Any] = {}
@@ -166,3 +144,40 @@ class Flow(FlowBuilder):
     def _last(self, needed: set[Node[Any]]) -> Node[Any] | None:
         sinks = [node for node in self._nodes if node not in needed]
         return sinks[0] if len(sinks) == 1 else None
+
+
+class Flow(FlowGraph):
+    """A builder. Nothing is written before `start()`, which writes all of it in one transaction."""
+
+    def __init__(self, app: TaskHost, name: str, **options: Unpack[FlowOptions]) -> None:
+        super().__init__(name, **options)
+        self._app = app
+
+    async def start(self, *, unique: str | None = None, connection: object = None) -> FlowHandle:
+        """Write the whole flow. With a `unique` key a live flow that has it stands for this one.
+        With a `connection` the flow is written in the caller's own open transaction."""
+        flow = self._new_flow(unique)
+        if (joined := self._joins(connection)) is None:
+            return self._handle(flow, await self._app.client.flows.write(flow))
+        [started] = await self._app.store.flows.start_within(joined, [flow])
+        return self._handle(flow, started)
+
+    def start_sync(self, *, unique: str | None = None, connection: object = None) -> FlowHandle:
+        """`start` for programs without an event loop."""
+        flow = self._new_flow(unique)
+        if (joined := self._joins(connection)) is None:
+            call = self._app.begin_call(lambda opened: opened.client.flows.write(flow))
+            return self._handle(flow, call.wait())
+        [started] = self._app.unopened_store.flows.start_within_sync(joined, [flow])
+        return self._handle(flow, started)
+
+    def _joins(self, connection: object) -> object | None:
+        if connection is not None:
+            return connection
+        joined = None if WITHIN.get() is None else self._app.ambient.joined()
+        return None if joined is None else joined.connection
+
+    def _handle(self, flow: NewFlow, started: Started) -> FlowHandle:
+        if started.how == "taken":
+            raise BadFlow(f"flow {flow.id} has been started with another name: build a new one")
+        return FlowHandle(lambda: self._app.client, started.id, started.how == "created")

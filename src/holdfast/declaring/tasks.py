@@ -33,7 +33,7 @@ from typing import (
     overload,
 )
 
-from holdfast.context import Context, GrowsFlow, on_growth
+from holdfast.context import Context, GrowsFlow, on_calls, on_growth
 from holdfast.declaring.commands import DeclaresCommands
 from holdfast.declaring.declared import DeclaredTask
 from holdfast.declaring.decorator import FlowTaskDecorator, Running, TaskDecorator
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.handlers.pools import ChildPool
     from holdfast.schedule.definition import ScheduleCall
     from holdfast.schedule.model import Definition
+    from holdfast.steps.calls import MakesCalls
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +69,15 @@ def _growing(ctx: Context) -> GrowsFlow:
 
 
 on_growth(_growing)
+
+
+def _calling(ctx: Context) -> MakesCalls:
+    from holdfast.declaring.calls import Calls  # few handlers call tasks
+
+    return Calls(ctx)
+
+
+on_calls(_calling)
 
 
 class TasksByName(dict[str, AnyTask]):

@@ -33,6 +33,7 @@
     │   └── JobSkipped
     ├── StepFailed            a step of a job has failed, now or in an earlier attempt
     ├── StepRefused           a step that cannot be recorded
+    ├── CallFailed            a job or flow that a handler called ended badly
     ├── WaitTimedOut          a signal did not come in the time given
     ├── BadSignal             a signal's value does not fit the type waited for
     ├── SignalsFull           a job that can take no more signals
@@ -112,6 +113,7 @@ from holdfast.errors.program import (
 from holdfast.errors.steps import (
     AnswerRefused,
     BadSignal,
+    CallFailed,
     SignalsFull,
     StepFailed,
     StepRefused,
@@ -163,6 +165,7 @@ __all__ = [
     "BadResult",
     "BadSignal",
     "BadTask",
+    "CallFailed",
     "ChildRaised",
     "CommandFailed",
     "FenceTableMissing",

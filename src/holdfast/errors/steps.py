@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from holdfast.errors.base import HoldfastError
 
 
@@ -78,3 +80,36 @@ class SignalsFull(HoldfastError):
             "the job end and begin another"
         )
         self.job_id = job_id
+
+
+class CallFailed(HoldfastError):
+    """A job that the handler called ended badly, or a flow that it ran did. `job_id` names the job
+    that decided it, `state` says how it ended, and `kind` and `message` are its error. It had all
+    its attempts, so a handler that lets this pass fails for good."""
+
+    def __init__(
+        self,
+        call: str,
+        state: str,
+        *,
+        job_id: str | None = None,
+        task: str | None = None,
+        kind: str | None = None,
+        message: str | None = None,
+        why: str | None = None,
+    ) -> None:
+        child = "it" if job_id is None else f"job {job_id} of task {task!r}"
+        error = "" if kind is None else f" ({kind})"
+        reason = "" if why is None else f"{why}: "
+        super().__init__(f"{call} failed: {reason}{child} is {state}{error}")
+        self.call = call
+        self.state = state
+        self.job_id = job_id
+        self.task = task
+        self.kind = kind
+        self.message = message
+        self.why = why
+
+    def __reduce__(self) -> tuple[object, ...]:
+        named = {name: getattr(self, name) for name in ("job_id", "task", "kind", "message", "why")}
+        return partial(type(self), self.call, self.state, **named), ()

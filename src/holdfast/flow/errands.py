@@ -1,5 +1,5 @@
 """Does what a write to a flow owes: cancels of losers and of a flow's nodes, cut-off cascades, and
-the ends of parents.
+what the end of a flow means for its parent.
 
 An errand is a row that the deciding transaction wrote. Whoever hears of it first does it; a crash
 leaves it to the next one. Every change is guarded by the fences of the jobs, so two that do the
@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Collection
 from typing import assert_never
 
 from holdfast.background.cancelling import cancel_jobs
+from holdfast.flow.calls import tell_of_end
 from holdfast.flow.graph import Graph
 from holdfast.flow.losers import losers_of
-from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo
+from holdfast.flow.model import CloseWhat, Errand, ErrandKind, FlowId, NodeInfo, child_flow_id
 from holdfast.flow.parents import end_parent
 from holdfast.job.ids import JobId
 from holdfast.job.state import LIVE, WAITING, JobState
@@ -41,14 +42,30 @@ async def do_errand(store: Store, errand: Errand) -> bool:
         case ErrandKind.SETTLE:
             await store.flows.settle([errand.flow])
         case ErrandKind.PARENT:
-            if errand.job is not None and not await end_parent(store, errand.job):
+            if errand.job is not None and not await _tell_parent(store, errand.flow, errand.job):
                 return False
         case ErrandKind.ORPHAN:
-            await store.flows.close([errand.flow], CloseWhat.ALL)
+            if errand.job is None or not await _is_left_alone(store, errand.flow, errand.job):
+                await store.flows.close([errand.flow], CloseWhat.ALL)
         case _:
             assert_never(errand.kind)
     await store.flows.done([errand.id])
     return True
+
+
+async def _tell_parent(store: Store, flow: FlowId, job: JobId) -> bool:
+    """A job ends with the flow that is its whole life, and goes on after a flow that it called."""
+    if flow == child_flow_id(job):
+        return await end_parent(store, job)
+    await tell_of_end(store, flow, job)
+    return True
+
+
+async def _is_left_alone(store: Store, flow: FlowId, job: JobId) -> bool:
+    """A job that has succeeded had what it called for: what it let run goes on."""
+    if flow == child_flow_id(job):
+        return False
+    return any(one.state is JobState.SUCCEEDED for one in await store.jobs.outcomes([job]))
 
 
 async def _close(store: Store, flow: FlowId, what: CloseWhat) -> None:

@@ -137,7 +137,8 @@ class NewNode(msgspec.Struct, frozen=True, gc=False):
 
 class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
     """A whole graph. `graph` is JSON for those who show it; no store reads it. `keep` has the
-    seconds that the ended flow is kept, by its state; None for ever. `parent` is a job that waits
+    seconds that the ended flow is kept, by its state; None for ever. A flow with a parent and an
+    empty `keep` is kept as long as its parent. `parent` is a job that waits
     for the flow, and `fence` that of its running attempt, which starts the flow."""
 
     id: FlowId
@@ -262,7 +263,7 @@ class ErrandKind(StrEnum):
     LOSERS = "losers"  # a gate of `job` was met: cancel what only it needed
     CLOSE = "close"  # the flow is being cancelled: cancel the nodes that are meant
     SETTLE = "settle"  # too many nodes were skipped at once: `Flows.settle` goes on
-    PARENT = "parent"  # the flow is over: end `job`, its parent
+    PARENT = "parent"  # the flow is over: end `job`, its parent, or tell it
     ORPHAN = "orphan"  # its parent `job` has ended: cancel the flow
 
 

@@ -25,6 +25,8 @@ FAILED = "ChildFlowFailed"
 GONE = "ChildFlowGone"
 NODES_AT_ONCE = 500
 
+WAITS_FOR_FLOW = "waits for flow"
+
 ParentEnd = Returned | Raised | Cancelled
 
 
@@ -34,17 +36,23 @@ STRANDED_AFTER = timedelta(seconds=5)
 
 def waits_for(flow: FlowId) -> str:
     """Why a job is suspended that waits for its flow."""
-    return f"waits for flow {flow}"
+    return f"{WAITS_FOR_FLOW} {flow}"
 
 
 async def stranded(store: Store, suspended: Sequence[Job]) -> list[JobId]:
     """Those of these suspended jobs that wait for a flow that is over, or gone."""
-    parents = {child_flow_id(job.id): job.id for job in suspended if job.ties & Tie.PARENT}
+    parents = {child_flow_id(job.id): job.id for job in suspended if _waits_for_its_flow(job)}
     if not parents:
         return []
     flows = {flow.id: flow for flow in await store.flows.get(list(parents))}
     before = await store.now() - STRANDED_AFTER
     return [job for one, job in parents.items() if _is_over(flows.get(one), before)]
+
+
+def _waits_for_its_flow(job: Job) -> bool:
+    """A parent may also have called tasks: what it waits for then is no flow that ends it."""
+    waits = job.reason is not None and job.reason.startswith(WAITS_FOR_FLOW)
+    return waits and bool(job.ties & Tie.PARENT)
 
 
 def _is_over(flow: FlowInfo | None, before: datetime) -> bool:
@@ -57,11 +65,11 @@ async def end_of(store: Store, flow: FlowInfo) -> ParentEnd:
     shown = f"flow {flow.name!r} ({flow.id})"
     match flow.state:
         case FlowState.SUCCEEDED:
-            return Returned(await _result(store, flow.id))
+            return Returned(await result_of(store, flow.id))
         case FlowState.CANCELLED:
             return Cancelled(f"{shown} was cancelled")
         case _:
-            failed = await _first_failed(store, flow.id)
+            failed = await first_failed(store, flow.id)
             said = "" if failed is None else f": node {failed.name!r} is {failed.state}"
             return Raised(FAILED, f"{shown} has failed{said}", final=True)
 
@@ -86,7 +94,8 @@ def _gone(job: JobId) -> Raised:
     return Raised(GONE, f"flow {child_flow_id(job)} is not there any more", final=True)
 
 
-async def _result(store: Store, flow: FlowId) -> str | None:
+async def result_of(store: Store, flow: FlowId) -> str:
+    """The result of a flow that has succeeded, as JSON."""
     graph = Graph(await store.flows.graph(flow))
     if graph.returns is None:
         return "null"
@@ -94,7 +103,8 @@ async def _result(store: Store, flow: FlowId) -> str | None:
     return next((one.result for one in outcomes if one.result is not None), "null")
 
 
-async def _first_failed(store: Store, flow: FlowId) -> NodeInfo | None:
+async def first_failed(store: Store, flow: FlowId) -> NodeInfo | None:
+    """The node that failed or expired before all others."""
     first: NodeInfo | None = None
     after: str | None = None
     while some := await store.flows.nodes(flow, NODES_AT_ONCE, after):

@@ -13,6 +13,7 @@ from holdfast.codec.signature import Signature
 from holdfast.errors import (
     BadOption,
     BadResult,
+    CallFailed,
     ChildRaised,
     HoldfastError,
     StepFailed,
@@ -63,6 +64,8 @@ def end_of(error: BaseException) -> End:  # noqa: C901 - one arm for each wish
             return WasSuspended(seconds, reason)
         case EndedInChild(end=end):
             return end
+        case CallFailed():  # its child had all attempts, and another one would hear the same
+            return raised(error, final=True)
         case StepRefused():
             return refused(error)
         case _ if is_suspending(error):

@@ -28,6 +28,7 @@ from holdfast.job.requests import (
     Answer,
     CheckVotes,
     ExtendFlow,
+    FindCall,
     FindChild,
     FindNodes,
     FindStep,
@@ -38,6 +39,7 @@ from holdfast.job.requests import (
     RequestRefused,
     SignalsTaken,
     SignTokens,
+    StartCall,
     StartChild,
     StepFound,
     StepKept,
@@ -114,7 +116,7 @@ class InlineAttempt:
                 return VotesChecked(())
             case Wait():
                 return WaitOver()  # nobody sleeps here
-            case FindNodes() | ExtendFlow() | FindChild() | StartChild():
+            case FindNodes() | ExtendFlow() | FindChild() | StartChild() | StartCall() | FindCall():
                 return RequestRefused(NO_FLOW)
         assert_never(request)
 

@@ -36,11 +36,16 @@ class NodeStatus:
 async def statuses(
     store: Store, nodes: Sequence[NodeInfo], now: datetime
 ) -> dict[JobId, NodeStatus]:
-    """How these nodes stand. It asks the store several times for each node: hand it few."""
-    if not nodes:
+    """How these nodes stand."""
+    return await statuses_of(store, [node.job_id for node in nodes], now)
+
+
+async def statuses_of(store: Store, ids: Sequence[JobId], now: datetime) -> dict[JobId, NodeStatus]:
+    """How these jobs stand. It asks the store several times for each job: hand it few."""
+    if not ids:
         return {}
     reader = _Reader(store, now, await store.workers.find())
-    jobs = await store.jobs.get([node.job_id for node in nodes])
+    jobs = await store.jobs.get(ids)
     return {job.id: await reader.status(job) for job in jobs}
 
 

@@ -17,8 +17,10 @@ from holdfast.insights.catalogue import Catalogue
 from holdfast.insights.explain import Explanation
 from holdfast.insights.life import Life, Moment
 from holdfast.insights.overview import Overview
+from holdfast.job.call import FAILED, decode_failure, encode_recorded
 from holdfast.job.record import ErrorEntry, Job, Progress
 from holdfast.job.redaction import Redactor, Rules, redact
+from holdfast.job.sealed import is_sealed
 from holdfast.job.signal import Signal
 from holdfast.job.step import Step
 from holdfast.schedule.model import LedgerEntry, Schedule
@@ -157,11 +159,20 @@ def _shown_moment(moment: Moment, redactor: Redactor) -> Moment:
 
 def _shown_step(step: Step, redactor: Redactor) -> Step:
     result, message = step.result_json, step.message
+    if step.kind == FAILED:
+        message = _without_message(message)
     return msgspec.structs.replace(
         step,
         result_json=None if result is None else redactor.json(result),
         message=None if message is None else redactor.text(message),
     )
+
+
+def _without_message(failure: str | None) -> str | None:
+    """What a called job said is shown by the rules of its own task, where that job is shown."""
+    if failure is None or is_sealed(failure):
+        return failure
+    return encode_recorded(msgspec.structs.replace(decode_failure(failure), message=None))
 
 
 def _shown_signal(signal: Signal, redactor: Redactor) -> Signal:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from holdfast.flow.model import FlowId
 from holdfast.insights.actions import START_WORKER, Action, Noun, Verb
+from holdfast.insights.calls import about_call
 from holdfast.insights.diagnosis import OK, PROBLEM, Diagnosis
 from holdfast.insights.reasons import Reason, Who, span_text
 from holdfast.insights.votes import about_votes
+from holdfast.job.call import called_flow
 from holdfast.job.record import Job
 from holdfast.job.signal import one_signal
 from holdfast.job.step import Step
@@ -22,7 +25,8 @@ SHOWN = 5
 
 
 async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
-    """What a suspended job waits for; nothing if it does not wait for a signal."""
+    """What a suspended job waits for: signals, and what it has called. Nothing if it waits for
+    neither."""
     if not job.ties & Tie.STEPS:
         return []
     steps = (await store.steps.load([job.id])).get(job.id, [])
@@ -36,9 +40,19 @@ async def about_signals(store: Store, job: Job, now: datetime) -> list[Reason]:
     kept = [one.name for one in signals if one.taken_by is None]
     awaited = {step.awaits for step in waits}
     others = [one for one in kept if one not in awaited and read_vote_signal(one) is None]
+    others = [one for one in others if called_flow(one) is None]
     # The waits for several signals at once say the same of each of them.
     of_each = {step.message or step.awaits: step for step in reversed(waits)}
-    return votes + [_reason(job, step, now, others) for step in reversed(of_each.values())]
+    told = [await _about(store, job, step, now, others) for step in reversed(of_each.values())]
+    return votes + told
+
+
+async def _about(
+    store: Store, job: Job, wait: Step, now: datetime, others: Sequence[str]
+) -> Reason:
+    if (flow := called_flow(wait.awaits)) is not None:
+        return await about_call(store, job, wait, FlowId(flow), now)
+    return _reason(job, wait, now, others)
 
 
 def _reason(job: Job, wait: Step, now: datetime, others: Sequence[str]) -> Reason:
@@ -63,7 +77,7 @@ async def check_signals(store: Store) -> list[Diagnosis]:
         again = [one for one in await store.signals.waits(CHECKED_WAITS) if one.id in set(found)]
         found = await overlooked(store.signals, again)
     if not found:
-        count = len({wait.id for wait in waits})
+        count = len({wait.id for wait in waits if called_flow(wait.signal) is None})
         said = f"{count:,} jobs wait for signals, and none has come for them" if count else ""
         return [Diagnosis("signals", OK, said or "no job waits for a signal")]
     saw = f"{len(found)} jobs wait for a signal that was sent, {found[0]} is one"

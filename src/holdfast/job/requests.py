@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.job.call import CallFailure, CallWhat
 from holdfast.job.ends import Cancelled, Raised, Returned
 from holdfast.job.record import Progress
 from holdfast.job.step import Step, StepRecord
@@ -44,6 +45,23 @@ class StartChild(msgspec.Struct, frozen=True, tag=True):
     """Start this flow as the child of the job: a `holdfast.flow.model.NewFlow` as JSON."""
 
     flow: str
+
+
+class StartCall(msgspec.Struct, frozen=True, tag=True):
+    """Record that this step calls, and start the call: a `holdfast.flow.model.NewFlow` as JSON."""
+
+    step: str
+    flow: str
+
+
+class FindCall(msgspec.Struct, frozen=True, tag=True):
+    """Say what the flow of a call has come to, and record it under the name of the step.
+    `recorded`: what an earlier attempt has recorded."""
+
+    step: str
+    flow: str
+    what: CallWhat
+    recorded: str | None = None
 
 
 class FindStep(msgspec.Struct, frozen=True, tag=True):
@@ -104,6 +122,8 @@ Request = (
     | ExtendFlow
     | FindChild
     | StartChild
+    | StartCall
+    | FindCall
 )
 
 
@@ -131,6 +151,22 @@ class ChildFound(msgspec.Struct, frozen=True, tag=True):
 
     flow: str | None
     end: Returned | Raised | Cancelled | None = None
+
+
+class CallStarted(msgspec.Struct, frozen=True, tag=True):
+    """The call is recorded and runs."""
+
+
+class CallFound(msgspec.Struct, frozen=True, tag=True):
+    """What a call has come to. With `is_open` it has not come to anything yet, and if it was never
+    started, `is_known` is False. `results` are JSON, None for one that did not succeed. `takes` is
+    the number of the signal that told of an end which is none any more."""
+
+    is_known: bool = True
+    is_open: bool = False
+    results: tuple[str | None, ...] = ()
+    failure: CallFailure | None = None
+    takes: int | None = None
 
 
 class StepFound(msgspec.Struct, frozen=True, tag=True):
@@ -200,6 +236,8 @@ Answer = (
     | NodesFound
     | FlowGrown
     | ChildFound
+    | CallStarted
+    | CallFound
     | AttemptGone
     | RequestRefused
 )

@@ -1,13 +1,19 @@
-"""Wakes suspended jobs whose signal is kept, if nothing else did.
+"""Wakes suspended jobs whose signal is kept, and tells callers what they called has ended, if
+nothing else did.
 
 It is a net that must find nothing: whoever suspends a job looks for the signals that it waits for,
-and whoever sends a signal looks for the wait, and neither can miss the other.
+whoever sends a signal looks for the wait, and neither can miss the other. The end of a flow writes
+the errand to tell its caller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.background.counters import Swept
 from holdfast.background.reconciler import Reconciler
+from holdfast.flow.calls import tell_of_end, untold_callers
+from holdfast.job.signal import SignalWait
 from holdfast.store.contract.signals import overlooked, wait_cursor
 
 
@@ -23,11 +29,19 @@ class SignalDriftReconciler(Reconciler):
     async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
         waits = await self.store.signals.waits(self.options.batch, cursor)
         following = wait_cursor(waits[-1]) if len(waits) == self.options.batch else None
+        untold = await self._tell_callers(waits)
         found = await overlooked(self.store.signals, waits)
         if not found:
-            return Swept(), following
+            return untold, following
         woken = await self.store.signals.wake(found)
         for job in woken:
             self.events.error("job.signal_overlooked", job_id=job)
         refused = len(found) - len(woken)
-        return Swept(found=len(found), mended=len(woken), refused=refused), following
+        return untold + Swept(found=len(found), mended=len(woken), refused=refused), following
+
+    async def _tell_callers(self, waits: Sequence[SignalWait]) -> Swept:
+        found = await untold_callers(self.store, waits)
+        for wait, flow in found:
+            self.events.error("job.caller_untold", job_id=wait.id, flow=flow)
+            await tell_of_end(self.store, flow, wait.id)
+        return Swept(found=len(found), mended=len(found))

@@ -24,6 +24,7 @@ from holdfast.codec.results import Misfit, ResultType
 from holdfast.codec.types import adapter_for, unsupported
 from holdfast.errors import BadOption, BadSignal, HoldfastError, WaitTimedOut
 from holdfast.job import checks
+from holdfast.job.call import require_users_signal
 from holdfast.job.requests import LeaveHandler, SignalsTaken, TakeSignals, Wait, WaitOver
 from holdfast.job.signal import SignalGroup
 from holdfast.job.step import Step
@@ -161,6 +162,7 @@ def _message(awaiting: Awaiting) -> str | None:
 
 
 def require_between_steps(awaited: str) -> None:
+    """Nobody may wait inside a step."""
     if (step := WITHIN.get(None)) is not None:
         raise HoldfastError(
             f"step {step!r} waits for {awaited}: its result is not recorded yet, and it "
@@ -185,6 +187,7 @@ def _kind_of(signal: str, kind: Any) -> Any:
 
 
 def _type_of(signal: str, kind: Any) -> ResultType:
+    require_users_signal(signal)
     try:
         return _cached(signal, kind)
     except TypeError:  # an annotation that cannot be a key, such as one with a list in it

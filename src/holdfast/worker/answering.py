@@ -16,6 +16,7 @@ from holdfast.job.requests import (
     AttemptGone,
     CheckVotes,
     ExtendFlow,
+    FindCall,
     FindChild,
     FindNodes,
     FindStep,
@@ -25,12 +26,14 @@ from holdfast.job.requests import (
     Request,
     RequestRefused,
     SignTokens,
+    StartCall,
     StartChild,
     TakeSignals,
     Wait,
 )
 from holdfast.store.contract.records import ProgressReport, Verdict
 from holdfast.worker.attempt import Attempt, Stop
+from holdfast.worker.call_answers import CallAnswers
 from holdfast.worker.flow_answers import FlowAnswers
 from holdfast.worker.setup import WorkerSetup
 from holdfast.worker.step_answers import StepAnswers
@@ -48,6 +51,7 @@ class Answering:
         self._flows = FlowAnswers(setup.store)
         self._steps = StepAnswers(setup, self._at_last)
         self._votes = VoteAnswers(setup.options.signing_keys, setup.events)
+        self._calls = CallAnswers(setup.store, self._steps, self._at_last)
         self._outage = setup.outage
         self._max_result = setup.options.max_payload
         self._loop = asyncio.get_running_loop()
@@ -67,6 +71,8 @@ class Answering:
                     return self._votes.sign(attempt.job.id, request)
                 case CheckVotes():
                     return self._votes.check(attempt.job.id, request)
+                case StartCall() | FindCall():
+                    return await self._calls.answer(attempt, request)
                 case FindNodes() | ExtendFlow() | FindChild() | StartChild():
                     asked = partial(self._flows.answer, attempt, request)
                     return await self._at_last(attempt, FLOWS, asked)

@@ -19,6 +19,7 @@ from collections.abc import Container, Sequence
 
 import msgspec
 
+from holdfast.job.call import called_flow
 from holdfast.job.ends import End, Raised, Returned, WasSuspended
 from holdfast.job.outcome import Transition
 from holdfast.job.record import Claimed
@@ -30,9 +31,9 @@ from holdfast.worker.options import WorkerOptions
 
 SWALLOWED = Raised(
     "SuspendingSwallowed",
-    "the handler was left by ctx.sleep(…), by a wait for signals or by a step that waits for its "
-    "next try, and went on all the same: it caught BaseException; catch Exception, or raise what "
-    "was caught again",
+    "the handler was left by ctx.sleep(…), by a wait for signals, by a call or by a step that "
+    "waits for its next try, and went on all the same: it caught BaseException; catch Exception, "
+    "or raise what was caught again",
     final=True,
 )
 """The end of an attempt whose handler would not be left."""
@@ -170,6 +171,8 @@ def _seconds(wait: StepRecord) -> float:
 
 def _told(wait: StepRecord) -> str:
     """Names and kinds only: this text is not encrypted."""
+    if called_flow(wait.awaits) is not None:
+        return f"waits for {wait.name!r}"
     if wait.awaits is not None:
         return f"waits for {wait.message or one_signal(wait.awaits)}"
     if wait.kind is None:

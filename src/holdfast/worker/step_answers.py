@@ -59,7 +59,7 @@ class StepAnswers:
             case FindStep(name):
                 return await self._find(attempt, name)
             case KeepStep(record, lazy):
-                return await self._keep(attempt, [record], lazy=lazy)
+                return await self.keep(attempt, [record], lazy=lazy)
             case Wait(record):
                 return self._leave(attempt, record)
             case TakeSignals():
@@ -90,9 +90,10 @@ class StepAnswers:
             journal.fill(await self._loads.submit(attempt.job.id))
         return _KEPT
 
-    async def _keep(
+    async def keep(
         self, attempt: Attempt, given: Sequence[StepRecord], *, lazy: bool = False
     ) -> Answer:
+        """Write records down; lazy ones later, with the next."""
         if attempt.is_over or (journal := attempt.journal) is None:
             return _GONE
         try:
@@ -126,7 +127,7 @@ class StepAnswers:
             if is_sealed(value := one.value_json or "null"):
                 return RequestRefused(f"signal {one.name!r}: {why_closed(read_envelope(value))}")
         journal.take_signals(chosen)
-        answer = await self._keep(attempt, [_taking(attempt, request, one) for one in chosen])
+        answer = await self.keep(attempt, [_taking(attempt, request, one) for one in chosen])
         if not isinstance(answer, StepKept):
             return answer
         return SignalsTaken({one.name: one.value_json or "null" for one in chosen})

@@ -27,6 +27,7 @@ from holdfast.store.contract.queues import QueueSettings
 from holdfast.store.contract.store import Store
 from holdfast.worker import health
 from holdfast.worker.attempt import Stop
+from holdfast.worker.call_answers import tell_handler
 from holdfast.worker.drain import drained
 from holdfast.worker.finisher import Listener
 from holdfast.worker.last_resort import FROZEN, LATE, LastResort
@@ -62,7 +63,7 @@ class Worker:
         closing: float = CLOSING_SECONDS,
     ) -> None:
         self._store = store
-        self._registry = registry.beside(map_handler(store))
+        self._registry = registry.beside(map_handler(store)).beside(tell_handler(store))
         self.options = options
         self._events = events
         self._services = tuple(services)

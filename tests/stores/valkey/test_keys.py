@@ -11,7 +11,7 @@ from holdfast.errors import (
     SchemaTooNew,
     StoreError,
 )
-from holdfast.flow.model import CloseWhat
+from holdfast.flow.model import CloseWhat, FlowId, new_node_id
 from holdfast.job.policy import Policy, Retention
 from holdfast.job.record import Progress
 from holdfast.job.signal import NewSignal, SignalLimits
@@ -71,14 +71,19 @@ def measure(now: datetime) -> Measure:
     return Measure(Step.MINUTE.start_of(now), "a", "b", "c", 1, JobTimes(run, run, run))
 
 
-async def _two_flows(scene: Scene) -> None:
-    """One that waits, owes something and has something to settle; and one that has ended."""
+async def _some_flows(scene: Scene) -> None:
+    """One that waits, owes something and has something to settle; one that has ended; and one that
+    a job has called."""
     graph: dict[str, Waits] = {"a": [], "b": [], "c": ["a"], "d": any_of("a", "b")}
     trip = await Trip.begin(scene, graph, unique_key="order:1")
     await trip.close(CloseWhat.BLOCKED)
     await scene.store.flows.pause([trip.id])
     await trip.end("a")
     await (await Trip.begin(scene, {"a": []})).end("a")
+    await scene.enqueue(queue="calls")
+    [caller] = await scene.claim(1, "calls")
+    flow = FlowId(new_node_id(FlowId(caller.id)))
+    await Trip.begin(scene, {"a": []}, id=flow, parent=caller.id, fence=caller.fence)
 
 
 async def test_every_key_is_in_the_reference(
@@ -109,7 +114,7 @@ async def test_every_key_is_in_the_reference(
     await scene.claim(1, "damaged")
     diary = await Diary.of(scene)
     await diary.record(diary.fire(0), diary.plan(1, decision=Decision.FAILED))
-    await _two_flows(scene)
+    await _some_flows(scene)
     books = scene.store.telemetry
     await books.record([measure(scene.clock.now)])
     scene.clock.advance(180)

@@ -72,7 +72,9 @@ class Flows(Protocol):
 
     A flow with a `parent` is started by that job, which gets the tie `PARENT`. The end of the flow
     writes the errand `PARENT`, and a flow is not pruned before that is done. The end of the job,
-    whatever it is, writes the errand `ORPHAN` if the flow is live.
+    whatever it is, writes the errand `ORPHAN` for each of its flows that is live. A flow with a
+    parent and an empty `keep` is kept as long as its parent: the removal of the parent, or its
+    requeue, lets the flow be pruned as soon as it has ended.
 
     In a flow that is paused or cancelling nothing is released and nothing is skipped: gates go on
     to count. A node is kept as long as its flow: retention of jobs, `delete` and `requeue` leave
@@ -158,6 +160,11 @@ class Flows(Protocol):
 
     async def get(self, ids: Sequence[FlowId]) -> list[FlowInfo]:
         """Those of these flows that are there, in the order asked."""
+        ...
+
+    async def children(self, ids: Sequence[JobId]) -> dict[JobId, list[FlowId]]:
+        """The flows that these jobs have started as their children, oldest first. Jobs without any
+        are left out."""
         ...
 
     async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:

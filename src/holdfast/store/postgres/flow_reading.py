@@ -59,6 +59,13 @@ class PostgresFlowReading:
         found = await self._connections.fetch("flows/get", list(ids)) if ids else []
         return [_flow(row) for row in found]
 
+    async def children(self, ids: Sequence[JobId]) -> dict[JobId, list[FlowId]]:
+        found: dict[JobId, list[FlowId]] = {}
+        if ids:
+            for parent, flow in await self._connections.fetch("flows/children", list(ids)):
+                found.setdefault(JobId(parent), []).append(FlowId(flow))
+        return found
+
     async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
         states = which.states or frozenset(FlowState)
         found = await self._connections.fetch(

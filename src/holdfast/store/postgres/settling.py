@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.flow.model import CASCADE_LIMIT, FlowId, child_flow_id
+from holdfast.flow.model import CASCADE_LIMIT, FlowId
 from holdfast.job.ids import JobId
 from holdfast.job.state import JobState
 from holdfast.store.postgres.batch import RunsScripts
@@ -45,8 +45,7 @@ async def orphan(on: RunsScripts, now: object, channel: str, parents: Sequence[J
     """These jobs have ended: owe the cancel of flows that they started and that are live. It is a
     statement of its own, so it sees a flow that was started while the end waited for the job."""
     if parents:
-        flows = [child_flow_id(job) for job in parents]
-        await on.fetch("flows/orphan", now, channel, flows, list(parents))
+        await on.fetch("flows/orphan", now, channel, list(parents))
 
 
 async def settle(session: Session, connections: Connections, what: Settling) -> None:

@@ -27,6 +27,7 @@ class SealedFlows:
         self.done = flows.done
         self.mend = flows.mend
         self.get = flows.get
+        self.children = flows.children
         self.page = flows.page
         self.count = flows.count
         self.graph = flows.graph

@@ -62,6 +62,15 @@ class SqliteFlowReading(Verbs):
             lambda tx: [_flow(row) for row in tx.rows(script("flows/get"), (to_json(ids),))]
         )
 
+    async def children(self, ids: Sequence[JobId]) -> dict[JobId, list[FlowId]]:
+        wanted = (to_json(ids),)
+        found: dict[JobId, list[FlowId]] = {}
+        for parent, flow in await self._writer.read(
+            lambda tx: tx.rows(script("flows/children"), wanted)
+        ):
+            found.setdefault(JobId(parent), []).append(FlowId(flow))
+        return found
+
     async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
         created_after, created_before = which.created_after, which.created_before
         values = {

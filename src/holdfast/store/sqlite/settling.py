@@ -22,7 +22,6 @@ from holdfast.flow.model import (
     FlowId,
     FlowState,
     Losers,
-    child_flow_id,
     is_bad_end,
     state_at_end,
 )
@@ -207,9 +206,14 @@ def end_flows(tx: Transaction, flows: Iterable[Row]) -> None:
 
 def orphan(tx: Transaction, parents: Iterable[JobId]) -> None:
     """These jobs have ended: owe the cancel of flows that they started and that are live."""
-    children = {child_flow_id(parent): parent for parent in parents}
-    for (flow,) in tx.rows(steps("flows/settle")["live"], (to_json(children),)):
-        owe(tx, flow, ErrandKind.ORPHAN, children[flow])
+    for flow, parent in tx.rows(steps("flows/settle")["live"], (to_json(parents),)):
+        owe(tx, flow, ErrandKind.ORPHAN, parent)
+
+
+def let_go_of_children(tx: Transaction, parents: Iterable[str]) -> None:
+    """These jobs are removed, or begin anew: flows that are kept as long as they go too."""
+    values = {"ids": to_json(parents), "now": tx.now}
+    tx.run(steps("flows/settle")["let go of children"], values)
 
 
 def _decide(

@@ -10,6 +10,7 @@ from holdfast.job.ties import Tie
 from holdfast.store.sqlite.places import Narrow
 from holdfast.store.sqlite.rows import after, to_datetime, to_json, to_optional_datetime
 from holdfast.store.sqlite.scripts import script, steps
+from holdfast.store.sqlite.settling import let_go_of_children
 from holdfast.store.sqlite.transaction import Row, Transaction
 from holdfast.store.sqlite.writer import Verbs
 
@@ -71,6 +72,8 @@ def begun_anew(tx: Transaction, rows: Sequence[Narrow]) -> list[Narrow]:
     """Ended jobs as they begin again: without attempts, crashes and steps."""
     if with_steps := [row.job_id for row in rows if row.ties & STEPS]:
         forget(tx, with_steps)
+    if parents := [row.job_id for row in rows if row.ties & Tie.PARENT]:
+        let_go_of_children(tx, parents)
     return [row._replace(attempts=0, crashes=0, ties=row.ties & ~STEPS) for row in rows]
 
 

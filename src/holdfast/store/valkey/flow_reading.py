@@ -46,6 +46,16 @@ class ValkeyFlowReading(ValkeyVerbs):
         rows = await self._rows(ids)
         return [flow_rows.flow_info(flow, rows[flow]) for flow in ids if flow in rows]
 
+    async def children(self, ids: Sequence[JobId]) -> dict[JobId, list[FlowId]]:
+        wanted, to = list(dict.fromkeys(ids)), self._connections
+        reads = [("SMEMBERS", to.key(to.partition_of(job), f"ch:{job}")) for job in wanted]
+        answers = await to.commands(reads) if reads else []
+        return {
+            job: sorted(FlowId(flow.decode()) for flow in flows)
+            for job, flows in zip(wanted, answers, strict=True)
+            if flows
+        }
+
     async def page(self, which: FlowFilter, limit: int, cursor: str | None = None) -> FlowPage:
         """A page looks at `LOOK` flows at most; it may be short, and another page may follow."""
         found: list[FlowInfo] = []

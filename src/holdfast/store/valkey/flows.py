@@ -233,7 +233,7 @@ def require_beside_flow(connections: Connections, flow: FlowId, ids: Iterable[Jo
             raise BadOption(
                 f"id of a job of the flow {flow}",
                 "one that new_node_id(flow) mints: a flow lies in one partition with its nodes, "
-                "and beside its parent (child_flow_id)",
+                "and beside its parent",
                 job_id,
             )
 

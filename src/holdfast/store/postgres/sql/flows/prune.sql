@@ -1,5 +1,6 @@
 -- $1 now   $2 flows
--- uses: removed counted
+-- uses: removed without_children counted
+-- let gone: gone
 -- The flows are locked.
 with nodes as (
     delete from {{schema}}.node where flow_id = any ($2::uuid[]) returning job_id
@@ -9,6 +10,7 @@ gone as (
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
+{{without_children}},
 gates as (
     delete from {{schema}}.gate where flow_id = any ($2::uuid[])
 ),

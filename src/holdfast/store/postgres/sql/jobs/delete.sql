@@ -1,11 +1,13 @@
 -- $1 now   $2 ids
--- uses: removed counted
+-- uses: removed without_children counted
+-- let gone: gone
 with gone as (
     delete from {{schema}}.outcome
     where job_id = any ($2::uuid[]) and ties & 1 = 0 -- no nodes
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
+{{without_children}},
 counting as (
     select queue, task, state as source, '' as target, 'deleted' as what from gone
 ),

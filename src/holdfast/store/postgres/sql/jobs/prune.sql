@@ -1,5 +1,6 @@
 -- $1 now   $2 ids, as expired.sql found them
--- uses: removed counted
+-- uses: removed without_children counted
+-- let gone: gone
 -- Removes those of the jobs whose time to be kept is still over: a requeue may have come between.
 -- Several may prune at once: each takes rows that no other has.
 with over as materialized (
@@ -12,6 +13,7 @@ gone as (
     returning job_id, ties, queue, task, state
 ),
 {{removed}},
+{{without_children}},
 counting as (
     select queue, task, state as source, '' as target, 'pruned' as what from gone
 ),

@@ -1,7 +1,8 @@
 -- $1 now   $2 channel   $3 ids
 -- $4 how long to wait for a key that an open transaction holds (null: as the transaction does)
 -- $5 who requeues
--- uses: counted happened_waiting told woken
+-- uses: without_children counted happened_waiting told woken
+-- let gone: chosen
 -- let what: 'requeued'
 -- let by: $5::text
 -- let due: null::timestamptz
@@ -87,6 +88,7 @@ no_signals as (
     delete from {{schema}}.signal
     where job_id = any (array(select job_id from chosen where ties & 32 <> 0))
 ),
+{{without_children}},
 restarted as (
     -- the job of a plan is live again: its schedule has to find it among its unfinished jobs
     insert into {{schema}}.started as old (schedule, scope, at, job_id)

@@ -140,4 +140,11 @@ select exists (
 update holdfast_flow set state = ?, finished_at = ?, expires_at = ? where id = ?
 
 -- name: live
-select id from holdfast_flow where id in (select value from json_each(?)) and finished_at is null
+select id, parent from holdfast_flow
+where parent in (select value from json_each(?)) and finished_at is null
+
+-- name: let go of children
+update holdfast_flow
+set keep = '{"succeeded":0,"failed":0,"cancelled":0}',
+    expires_at = case when finished_at is not null then :now end
+where parent in (select value from json_each(:ids)) and keep = '{}'

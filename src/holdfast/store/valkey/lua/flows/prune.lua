@@ -42,6 +42,9 @@ local function forget(flow)
         for _, kind in ipairs({':f:', ':fg:', ':unsettled:'}) do
             removed[#removed + 1] = partition .. kind .. flow
         end
+        if row[FLOW_PARENT] then
+            after_all[#after_all + 1] = {'SREM', partition .. ':ch:' .. row[FLOW_PARENT], flow}
+        end
         forgotten[flow] = true
     end
 end

@@ -15,13 +15,14 @@ local function insert_flow(given)
 end
 
 -- Tie the parent of a flow to it. Answers whether the parent runs with its fence.
-local function hold_parent(parent, fence)
+local function hold_parent(parent, fence, flow)
     load({parent})
     local record = records[parent]
     if not record or record[STATE] ~= 'running' or record[FENCE] ~= fence then
         return false
     end
     record[TIES], changed[parent] = bit.bor(record[TIES], TIE_PARENT), true
+    after_all[#after_all + 1] = {'SADD', partition .. ':ch:' .. parent, flow}
     return true
 end
 
@@ -33,7 +34,7 @@ local function start(given)
         return id, known[FLOW_NAME] == row[FLOW_NAME] and 'created' or 'taken'
     elseif holder then
         return holder, 'existing'
-    elseif row[FLOW_PARENT] and not hold_parent(row[FLOW_PARENT], given[NEW_FLOW_FENCE]) then
+    elseif row[FLOW_PARENT] and not hold_parent(row[FLOW_PARENT], given[NEW_FLOW_FENCE], id) then
         return id, 'not held'
     end
     insert_flow(given)

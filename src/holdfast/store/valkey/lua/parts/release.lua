@@ -1,5 +1,5 @@
 -- What the end of a node does to its flow, in the script that ends it.
--- uses: flows gates
+-- uses: flows gates children
 --
 -- A work-list in rounds: the edges of all nodes that ended are counted at their gates. A node whose
 -- gates are all met is released. A node with an impossible gate is skipped, and belongs to the ended
@@ -238,14 +238,14 @@ do
         return round
     end
 
-    -- Owe the cancel of live flows whose parents have ended. `child_flow_id` in holdfast/flow/model.py
-    -- makes the same id.
+    -- Owe the cancel of live flows whose parents have ended.
     local function orphan_flows()
         for _, parent in ipairs(parents_ended) do
-            local flow = string.sub(parent, 1, 14) .. '8' .. string.sub(parent, 16)
-            local row = flow_row(flow)
-            if row and not row[FLOW_FINISHED_AT] then
-                owe(flow, 'orphan', parent)
+            for _, flow in ipairs(children_of(parent)) do
+                local row = flow_row(flow)
+                if row and not row[FLOW_FINISHED_AT] then
+                    owe(flow, 'orphan', parent)
+                end
             end
         end
         parents_ended = {}

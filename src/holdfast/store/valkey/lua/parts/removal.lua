@@ -1,6 +1,6 @@
 -- Remove a job with all that belongs to it, and its unique key if no other job has taken it.
 -- `record` is false for a job that was put aside.
--- uses: steps
+-- uses: steps children
 local function remove(id, record, what)
     if record then
         note(what, record)
@@ -22,5 +22,6 @@ local function remove(id, record, what)
         removed[#removed + 1] = steps_key(id)
         removed[#removed + 1] = signals_key(id)
     end
+    let_go_of_children(id, record)
     records[id], changed[id] = nil, nil
 end

@@ -1,9 +1,10 @@
 -- Let an ended job begin anew, but for its history and fence: at the end of its line, or blocked.
--- uses: steps
+-- uses: steps children
 local function revive(id, record, state, seq)
     leave(id, record)
     forget_attempt(record)
     forget_steps(id, record)
+    let_go_of_children(id, record)
     record[ATTEMPTS], record[CRASHES] = 0, 0
     record[DEADLINE_AT], record[EXPIRES_AT], record[RESULT] = false, false, false
     record[FINGERPRINT] = false
