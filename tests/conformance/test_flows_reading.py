@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
+
+from holdfast.flow.inputs import Each, Input, Result, encode_inputs
 from holdfast.flow.model import FlowState, NodeInput, new_flow_id
+from holdfast.job.ends import Returned
+from holdfast.job.outcome import decide
 from holdfast.store.contract.flows import FlowFilter
 from tests.conformance.builders import FAILED, Scene
-from tests.support.flows import Trip
+from tests.support.flows import Trip, new_flow
 
 
 async def test_a_worker_learns_what_a_node_needs(scene: Scene) -> None:
@@ -18,6 +23,33 @@ async def test_a_worker_learns_what_a_node_needs(scene: Scene) -> None:
     await trip.close()
     [told] = (await scene.store.flows.inputs([trip.ids["a"]])).values()
     assert told.flow_state is FlowState.CANCELLING
+
+
+async def test_a_claim_that_brings_what_a_node_needs_says_what_a_worker_would_be_told(
+    scene: Scene,
+) -> None:
+    flow = new_flow({"a": [], "b": [], "c": ["a", "b"], "d": ["a", "b"], "e": ["a", "b"]})
+    ids = {node.name: node.job.id for node in flow.nodes}
+    takes = {
+        "c": [Input(("x",), Result(ids["a"])), Input(("y",), Result(ids["b"]))],
+        "d": [Input(("x",), Each((ids["a"], ids["b"])))],
+    }
+    nodes = tuple(
+        msgspec.structs.replace(node, inputs=encode_inputs(takes.get(node.name, ())))
+        for node in flow.nodes
+    )
+    await scene.store.flows.start([msgspec.structs.replace(flow, nodes=nodes)])
+    ended = [decide(job, Returned(f'"{job.id}"')) for job in await scene.claim(limit=10)]
+    await scene.store.jobs.finish(ended)
+    claimed = await scene.claim(limit=10)
+    told = await scene.store.flows.inputs([job.id for job in claimed])
+    assert {job.id for job in claimed} == {ids[name] for name in "cde"}
+    for job in claimed:
+        if job.node is not None:
+            assert (job.node.inputs, job.node.closing) == (told[job.id].inputs, False)
+            if job.node.results is not None:
+                assert job.id == ids["c"]
+                assert job.node.results == {ids[name]: f'"{ids[name]}"' for name in "ab"}
 
 
 async def test_flows_come_newest_first_a_page_at_a_time(scene: Scene) -> None:

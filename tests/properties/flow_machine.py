@@ -219,7 +219,9 @@ class FlowMachine(StoreMachine):
             twin = self.flows.flow_of(job.id)
             assert twin is not None
             assert told[job.id].flow_state is twin.formulas.flow, "F6: a claim brings the state"
-            if twin.formulas.flow is FlowState.CANCELLING:
+            closing = twin.formulas.flow is FlowState.CANCELLING
+            assert job.node is None or job.node.closing is closing
+            if closing:
                 self._end_node(job, Cancelled(CLOSED))
             else:
                 begun.append(job)

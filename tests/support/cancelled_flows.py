@@ -15,6 +15,7 @@ from holdfast.context import Context
 from holdfast.errors import Refused
 from holdfast.flow.model import FLOW_LIVE, FlowState, NodeInput
 from holdfast.job.ids import JobId
+from holdfast.job.record import Claimed
 from holdfast.job.retry import Retry
 from holdfast.job.state import JobState
 from tests.support.waiting import wait_until
@@ -32,15 +33,23 @@ class Witness:
     closed: dict[str, int] = field(default_factory=dict)
 
     def watch(self, app: App) -> None:
-        """Note each question about nodes before it is sent."""
+        """Note each question about nodes before it is sent. A claim that brings what a worker needs
+        of a node is such a question."""
         flows: Any = app.store.flows
-        inputs = flows.inputs
+        jobs: Any = app.store.jobs
+        inputs, claim = flows.inputs, jobs.claim
 
         async def noted(ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
             self.asked |= {job: next(self.steps) for job in ids}
             return await inputs(ids)  # type: ignore[no-any-return]
 
-        flows.inputs = noted
+        async def noted_claim(*given: Any) -> list[Claimed]:
+            sent = next(self.steps)
+            claimed: list[Claimed] = await claim(*given)
+            self.asked |= {job.id: sent for job in claimed if job.node is not None}
+            return claimed
+
+        flows.inputs, jobs.claim = noted, noted_claim
 
     async def visit(self, ctx: Context) -> None:
         self.begun[ctx.job.id] = next(self.steps)

@@ -131,6 +131,13 @@ def needed(inputs: Sequence[Input]) -> set[JobId]:
     return found
 
 
+def only_results(inputs: Sequence[Input]) -> list[JobId] | None:
+    """The nodes that these inputs name, if each takes the result of one node."""
+    sources = [one.source for one in inputs]
+    found = [source.job for source in sources if isinstance(source, Result)]
+    return found if len(found) == len(sources) else None
+
+
 def elements(inputs: Sequence[Input], given: Mapping[JobId, Given]) -> set[JobId]:
     """The elements of the maps among these inputs, once the maps themselves are known."""
     return {

@@ -123,7 +123,7 @@ class NewGate(msgspec.Struct, frozen=True, gc=False):
 class NewNode(msgspec.Struct, frozen=True, gc=False):
     """A node to insert. Its job has the tie `NODE`, and is `blocked` if and only if it has gates.
 
-    `inputs` says, as JSON that no store reads, which results its arguments take. `delay`: seconds
+    `inputs` says, as JSON (`flow/inputs.py`), which results its arguments take. `delay`: seconds
     that it waits after its release. `is_sink`: its end counts for the end of the flow.
     """
 

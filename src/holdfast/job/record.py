@@ -89,6 +89,16 @@ def times_taken(fence: int) -> int:
     return fence % 64
 
 
+class NodeFacts(msgspec.Struct, frozen=True, gc=False):
+    """What a claim may bring of a node of a flow, so that its worker need not ask for it
+    (`Flows.inputs`). `closing`: its flow is being cancelled. `results` are the upstreams that its
+    `inputs` name, each with its result; None if the claim has not read them."""
+
+    inputs: str | None
+    closing: bool
+    results: dict[JobId, str | None] | None = None
+
+
 class Claimed(msgspec.Struct, frozen=True, gc=False):
     """One attempt that a worker now owns, with all it needs to run and to end it.
 
@@ -96,7 +106,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     `attempts + 1`. `ready_at` and `claimed_at` are the store's clock: when the job took its
     position in the line, which a job that is handed back keeps, and when it was claimed. `ahead`
     says that no slot was free for it: should the worker die, the job counts as one that had not
-    begun.
+    begun. `node` is there if the store has read it with the claim.
     """
 
     state: ClassVar[JobState] = JobState.RUNNING
@@ -119,6 +129,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     checkpoint: str | None
     ahead: bool = False
     ties: int = NO_TIES
+    node: NodeFacts | None = None
 
     def __repr__(self) -> str:
         return f"<job {self.id} of {self.task}, attempt {self.attempt}>"

@@ -1,8 +1,8 @@
 """What a node of a flow needs before it begins: the results that its arguments take.
 
-One question to the store serves all nodes of a claim. Jobs of no flow pass untouched. A node of a
-flow that is being cancelled does not begin. If the store does not answer, the nodes are handed
-back: they lose no attempt, and are claimed again.
+Either the claim has brought it, or one question to the store serves all nodes of the claim. Jobs of
+no flow pass untouched. A node of a flow that is being cancelled does not begin. If the store does
+not answer, the nodes are handed back: they lose no attempt, and are claimed again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from holdfast.errors import HoldfastError
 from holdfast.events import Events
 from holdfast.flow.errands import CLOSED
 from holdfast.flow.inputs import Given, Input, Winner, decode_inputs, elements, needed, splice
-from holdfast.flow.model import FlowState, NodeInput
+from holdfast.flow.model import FlowState
 from holdfast.handlers.exceptions import refused
 from holdfast.job.ends import Cancelled, End, HandedBack
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
-from holdfast.job.record import Claimed
+from holdfast.job.record import Claimed, NodeFacts
+from holdfast.job.state import JobState
 from holdfast.job.text import describe
 from holdfast.job.ties import Tie
 from holdfast.store.contract.store import Store
@@ -45,22 +46,40 @@ class Nodes:
         if not nodes:
             return list(claimed)
         try:
-            told = await self._store.flows.inputs([job.id for job in nodes])
-            wanted = {job: decode_inputs(one.inputs) for job, one in told.items()}
-            given = await self._given(wanted)
+            facts = await self._facts(nodes)
+            wanted = {job: decode_inputs(one.inputs) for job, one in facts.items()}
+            given = await self._given(wanted, facts)
         except Exception as error:  # noqa: BLE001 - an outage: the nodes are claimed again later
             self._events.warning("worker.nodes_handed_back", jobs=len(nodes), error=describe(error))
             self._end_all(nodes, HandedBack())
             return [job for job in claimed if not job.ties & Tie.NODE]
-        filled = (self._filled(job, told.get(job.id), wanted, given) for job in claimed)
+        filled = (self._filled(job, facts.get(job.id), wanted, given) for job in claimed)
         return [job for job in filled if job is not None]
 
-    async def _given(self, wanted: Mapping[JobId, Sequence[Input]]) -> dict[JobId, Given]:
+    async def _facts(self, nodes: Sequence[Claimed]) -> dict[JobId, NodeFacts]:
+        """What the claim has brought of these nodes, or the store tells."""
+        facts = {job.id: job.node for job in nodes if job.node is not None}
+        asked = [job.id for job in nodes if job.node is None]
+        told = await self._store.flows.inputs(asked) if asked else {}
+        for job, one in told.items():
+            facts[job] = NodeFacts(one.inputs, one.flow_state is FlowState.CANCELLING)
+        return facts
+
+    async def _given(
+        self, wanted: Mapping[JobId, Sequence[Input]], facts: Mapping[JobId, NodeFacts]
+    ) -> dict[JobId, Given]:
         """What the upstreams of these nodes have come to."""
-        inputs = [one for some in wanted.values() for one in some]
+        given: dict[JobId, Given] = {}
+        inputs: list[Input] = []
+        for job, some in wanted.items():
+            if (results := facts[job].results) is None:
+                inputs += some
+            else:
+                for upstream, result in results.items():
+                    given[upstream] = Given(JobState.SUCCEEDED, result, None)
         if not inputs:
-            return {}
-        given = await self._read(needed(inputs), inputs)
+            return given
+        given |= await self._read(needed(inputs), inputs)
         if more := elements(inputs, given) - given.keys():
             given |= await self._read(more, ())
         return given
@@ -78,13 +97,13 @@ class Nodes:
     def _filled(
         self,
         job: Claimed,
-        told: NodeInput | None,
+        facts: NodeFacts | None,
         wanted: Mapping[JobId, Sequence[Input]],
         given: Mapping[JobId, Given],
     ) -> Claimed | None:
-        if told is None:
+        if facts is None:
             return job
-        if told.flow_state is FlowState.CANCELLING:
+        if facts.closing:
             self._end(job, Cancelled(CLOSED))
             return None
         if not wanted[job.id]:

@@ -21,6 +21,6 @@ class Claiming(Protocol):
         whose own lease has lapsed or who is not registered. Jobs of other tasks are left alone and
         must not slow the scan. The fence grows, and its last six bits by one (`times_taken`).
         `timeout_at` is set from the policy's timeout. What is given beyond `Want.free` is marked
-        as claimed ahead.
+        as claimed ahead. Nodes of flows may come with what `Flows.inputs` says of them.
         """
         ...

@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, Undecipherable
 from holdfast.job.happening import Happening
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition
-from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, Progress
+from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, NodeFacts, Progress
 from holdfast.job.sealed import HELD, MARK, altered, is_sealed, read_envelope, shown
 from holdfast.job.signal import NewSignal, Signal
 from holdfast.job.state import JobState
@@ -127,8 +127,9 @@ class Records:
     def claimed(self, job: Claimed, key: str | None = None) -> Claimed:
         """The job as its worker takes it. If any of its texts does not open, its arguments say so
         instead: then no handler is given the job."""
+        node = self.node(job.node)
         if not (is_sealed(job.args) or is_sealed(job.checkpoint)):
-            return job
+            return job if node is job.node else _replace(job, node=node)
         owner, task = self.owner(job.id), job.task
         args = self._opened(self._owner_of_args(owner, job.args, key), "args", job.args, task)
         headers = self._opened(owner, "headers", job.headers, task)
@@ -136,7 +137,16 @@ class Records:
         closed = next((text for text in (args, headers, checkpoint) if is_sealed(text)), None)
         if closed is not None:
             return _replace(job, args=closed, headers=None, checkpoint=None)
-        return _replace(job, args=args, headers=headers, checkpoint=checkpoint)
+        return _replace(job, args=args, headers=headers, checkpoint=checkpoint, node=node)
+
+    def node(self, facts: NodeFacts | None) -> NodeFacts | None:
+        if facts is None or not facts.results:
+            return facts
+        opened = {
+            upstream: self._opened(self.owner(upstream), "result", result)
+            for upstream, result in facts.results.items()
+        }
+        return _replace(facts, results=opened)
 
     def is_held(self, job: Claimed) -> bool:
         """Whether the unique key of the job has to be known for its arguments to be opened."""

@@ -24,6 +24,7 @@ from holdfast.job.state import JobState
 from holdfast.job.what import What
 from holdfast.store.contract.queues import EVERY_QUEUE, jobs_of
 from holdfast.store.contract.records import Want
+from holdfast.store.sqlite.node_facts import with_facts
 from holdfast.store.sqlite.rows import (
     after,
     to_datetime,
@@ -100,6 +101,7 @@ class MarkedLines:
                 _take(tx, worker, picked, want.free)
                 claimed += [job for _, job in picked]
         kept = self._marks
+        claimed = with_facts(tx, claimed)
         tx.committed = lambda: kept.update(marks.maps[0])
         read = {want.queue for want in wants if want.limit > 0}
         if not claimed and closed.isdisjoint(read):

@@ -147,18 +147,19 @@ def _succeed(tx: Transaction, transitions: Collection[Transition]) -> bool:
 
 
 def _succeed_nodes(tx: Transaction, transitions: Collection[Transition]) -> bool:
-    """The same for nodes of flows, with all that follows from their ends. That writes to many
-    pages, which would all be copied to be able to undo it: so the fences are compared before."""
+    """The same for nodes of flows, with all that follows from their ends. Their rows lie on many
+    pages, and a savepoint would copy each of them: outcomes of jobs that still have a lease are
+    taken back instead."""
     sql = steps("jobs/finish")
     alike: dict[int, dict[str, str | None]] = {}
     for transition in transitions:
         alike.setdefault(transition.fence, {})[transition.id] = transition.result
     lots = [(to_json_object(results), fence, int(Tie.NODE)) for fence, results in alike.items()]
-    if sum(tx.rows(sql["standing nodes"], lot)[0][0] for lot in lots) < len(transitions):
-        return False
-    for lot in lots:
-        tx.run(sql["succeed nodes"], (tx.now, *lot))
+    stood = sum(tx.changed(sql["succeed nodes"], (tx.now, *lot)) for lot in lots)
     ids = to_json(transition.id for transition in transitions)
+    if stood < len(transitions):
+        tx.run(sql["undo nodes"], (ids,))
+        return False
     _leave_leases(tx, ids)
     settle_successes(tx, ids)
     return True

@@ -36,7 +36,9 @@ class SqliteFlowReading(Verbs):
     """The verbs of `holdfast.store.contract.flows.Flows` that change nothing."""
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        rows = await self._writer.read(lambda tx: tx.rows(script("flows/inputs"), (to_json(ids),)))
+        rows = await self._writer.read(
+            lambda tx: tx.rows(steps("flows/inputs")["whole"], (to_json(ids),))
+        )
         return {
             JobId(job_id): NodeInput(FlowId(flow), flow_name, FlowState(state), name, inputs)
             for job_id, flow, flow_name, state, name, inputs in rows

@@ -49,11 +49,6 @@ cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.tie
 left join holdfast_deadline as d on d.job_id = p.job_id
 left join holdfast_queue as q on q.name = p.queue and q.settings <> '{}'
 
--- name: standing nodes
-select count(*)
-from json_each(?) as ended
-cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
-
 -- name: succeed nodes
 -- The same for nodes of flows. A node is kept as long as its flow. `or fail`: see `flows/settle`.
 insert or fail into holdfast_outcome (
@@ -68,6 +63,12 @@ select
 from json_each(?) as ended
 cross join holdfast_lease as p on p.job_id = ended.key and p.fence = ? and p.ties = ?
 left join holdfast_deadline as d on d.job_id = p.job_id
+
+-- name: undo nodes
+delete from holdfast_outcome
+where job_id in (
+    select p.job_id from json_each(?) as ended cross join holdfast_lease as p on p.job_id = ended.value
+)
 
 -- name: count
 -- What `Transaction.count` would note of these successes. Read here, no job of them passes Python.
