@@ -123,6 +123,21 @@ def steps(url: str, mark: Mark) -> Program:
     return Program(app, steps)
 
 
+def suspended(url: str, mark: Mark) -> Program:
+    """Leaves its mark when a signal has come, or at a moment; at once if that is over."""
+    app = App(url)
+
+    @app.task(name="suspended", queue=QUEUE)
+    async def suspended(ctx: Context, number: int, moment: float | None = None) -> None:
+        if moment is None:
+            await ctx.signal("go")
+        else:
+            await ctx.sleep("moment", max(0.0, moment - time.time()))
+        mark(number)
+
+    return Program(app, suspended)
+
+
 def traced(url: str, mark: Mark) -> Program:
     """Idle, but each statement of SQLite's leaves a mark: there is no server to ask."""
     sqlite_statements_marked(mark)
@@ -130,7 +145,7 @@ def traced(url: str, mark: Mark) -> Program:
 
 
 ROLES: Mapping[str, Callable[[str, Mark], Program]] = {
-    role.__name__: role for role in (noop, busy, waiting, realistic, node, steps, traced)
+    role.__name__: role for role in (noop, busy, waiting, realistic, node, steps, suspended, traced)
 }
 
 

@@ -25,6 +25,7 @@ class Scale:
     ten_steps: int = 4_000
     one_step: int = 20_000
     in_sequence: int = 3_000
+    suspended: int = 100_000
 
 
 USUAL = Scale()

@@ -55,9 +55,9 @@ async def at_rest(place: Place, seconds: float) -> Sample:
                 await worker.have_marked(1)
                 await asyncio.sleep(SETTLING)
                 process = psutil.Process(worker.processes[0].pid)
-                before, began = _cpu(process), time.monotonic()
+                before, began = cpu_of(process), time.monotonic()
                 await asyncio.sleep(seconds)
-                share = (_cpu(process) - before) / (time.monotonic() - began)
+                share = (cpu_of(process) - before) / (time.monotonic() - began)
                 return {
                     "cpu_percent": 100 * share,
                     "rss_mib": process.memory_info().rss / MIB,
@@ -109,6 +109,6 @@ def _rss(process: subprocess.Popen[bytes]) -> int:
     return int(psutil.Process(process.pid).memory_info().rss)
 
 
-def _cpu(process: psutil.Process) -> float:
+def cpu_of(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)

@@ -46,7 +46,7 @@ async def in_one_process(place: Place, scale: Scale) -> Sample:
             await asyncio.sleep(SETTLING)
             sent = await _send(program, scale)
             await asyncio.sleep(SETTLING)
-    return _latency(sent, began.items())
+    return latency(sent, began.items())
 
 
 async def across_processes(place: Place, scale: Scale) -> Sample:
@@ -59,7 +59,7 @@ async def across_processes(place: Place, scale: Scale) -> Sample:
                 await asyncio.sleep(SETTLING)
                 sent = await _send(program, scale)
                 await worker.have_marked(scale.samples + 1)
-                return _latency(sent, worker.marks())
+                return latency(sent, worker.marks())
 
 
 async def _send(program: Program, scale: Scale) -> dict[int, float]:
@@ -71,7 +71,7 @@ async def _send(program: Program, scale: Scale) -> dict[int, float]:
     return sent
 
 
-def _latency(sent: Mapping[int, float], began: Iterable[tuple[int, float]]) -> Sample:
+def latency(sent: Mapping[int, float], began: Iterable[tuple[int, float]]) -> Sample:
     waits = [moment - sent[number] for number, moment in began if number in sent]
     if len(waits) != len(sent):
         raise RuntimeError(f"{len(waits)} of {len(sent)} jobs were picked up")

@@ -1,7 +1,9 @@
-"""One job and the signals that it is sent, in any order, on every store, beside a small model.
+"""One job and the signals and votes that it is sent, in any order, on every store, beside a small
+model.
 
-F9: a kept signal is never lost: sent = consumed + kept, and each is consumed once. F10: a suspended
-job has a wait or a timer, and what it waits for is not there.
+F9: a kept signal is never lost: sent = consumed + kept, and each is consumed once; each person of a
+question counts once, and a vote that is accepted came before the question was closed. F10: a
+suspended job has a wait or a timer, and what it waits for is not there.
 """
 
 from __future__ import annotations
@@ -16,39 +18,49 @@ from holdfast.job.ends import HandedBack, Reclaimed
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
-from holdfast.job.signal import Sent
+from holdfast.job.signal import NewSignal, Sent
 from holdfast.job.state import JobState
+from holdfast.job.step import StepRecord
+from holdfast.job.vote import Invited, closing_step
 from holdfast.store.contract.signals import overlooked
 from holdfast.store.contract.store import Store
 from tests.conformance.builders import Scene
-from tests.conformance.signalling import send, signals_of, take, wait
+from tests.conformance.signalling import LIMITS, send, signals_of, take, wait
 from tests.properties.test_flows import loop_store
 
 __all__ = ["loop_store"]
-NAMES = ["a", "b", "c"]
+PEOPLE = {who: Invited("", "leads", who).signal for who in ("ann", "bob", "cyd")}
+PLAIN = ["a", "b", "c"]
+NAMES = [*PLAIN, *PEOPLE.values()]
 KEYS = ["1", "2", "3", "4", "5"]
 STEPS = st.one_of(
-    st.tuples(st.just("send"), st.sampled_from(NAMES), st.sampled_from(KEYS)),
+    st.tuples(st.just("send"), st.sampled_from(PLAIN), st.sampled_from(KEYS)),
+    st.tuples(st.just("vote"), st.sampled_from([*PEOPLE]), st.booleans()),
     st.tuples(st.just("wait"), st.sets(st.sampled_from(NAMES), min_size=1), st.booleans()),
     st.tuples(st.sampled_from(["take", "zombie takes"]), st.sampled_from(NAMES), st.just("")),
-    st.tuples(st.sampled_from(["claim", "lose", "resume", "pass time"]), st.just(""), st.just("")),
+    st.tuples(
+        st.sampled_from(["claim", "lose", "resume", "pass time", "close"]), st.just(""), st.just("")
+    ),
 )
 
 Step = tuple[str, str | set[str], str | bool]
 CLAIM: Step = ("claim", "", "")
 SEND: Step = ("send", "a", "1")
 WAIT: Step = ("wait", {"a"}, False)
+VOTE: Step = ("vote", "ann", True)
+CLOSE: Step = ("close", "", "")
 """Both orders of these are tried whatever chance does."""
 
 
 class Model:
     """What must be true. `kept` has the keys of kept signals by name, `taken` those that were
-    consumed; `awaited` is what the job is suspended for."""
+    consumed; `awaited` is what the job is suspended for. `closed` says that every vote is late."""
 
     def __init__(self) -> None:
         self.kept: dict[str, list[str]] = {name: [] for name in NAMES}
         self.taken: list[str] = []
         self.awaited: set[str] = set()
+        self.closed = False
         self.state = JobState.READY
 
     @property
@@ -75,7 +87,10 @@ class Walk:
     async def step(self, word: str, what: str | set[str], more: str | bool) -> None:
         match word, what:
             case "send", str(name):
-                await self.send(name, str(more))
+                sent = await send(self.scene, self.job, name, f'"{more}"', str(more))
+                self.sent(name, str(more), sent)
+            case "vote", str(who):
+                await self.vote(who, str(more).lower())
             case "wait", set(names):
                 await self.wait(names, 60.0 if more else None)
             case (("take" | "zombie takes"), str(name)):
@@ -83,11 +98,27 @@ class Walk:
             case _:
                 await self.move(word)
 
-    async def send(self, name: str, key: str) -> None:
+    async def vote(self, who: str, value: str) -> None:
+        """A person answers, as often as chance says."""
+        vote = NewSignal(self.job, PEOPLE[who], value, who, before=closing_step("leads"))
+        [sent] = await self.scene.store.signals.send([vote], LIMITS)
+        if self.model.closed and who not in self.model.keys:
+            assert sent is Sent.LATE, "F9: nobody is told that a vote counts which does not"
+        else:
+            self.sent(PEOPLE[who], who, sent)
+
+    async def close(self) -> None:
+        if self.claimed is not None:
+            self.steps += 1
+            closing = closing_step("leads")
+            record = StepRecord(self.job, self.claimed.fence, closing, self.steps, result="true")
+            assert await self.scene.store.steps.record([record]) == [True]
+            self.model.closed = True
+
+    def sent(self, name: str, key: str, sent: Sent) -> None:
         model, was = self.model, self.model.state
-        sent = await send(self.scene, self.job, name, f'"{key}"', key)
         if key in model.keys:
-            assert sent is Sent.DUPLICATE
+            assert sent is Sent.DUPLICATE, "F9: each person, and each key, counts once"
             return
         model.kept[name].append(key)
         model.settle()
@@ -124,7 +155,9 @@ class Walk:
 
     async def move(self, word: str) -> None:
         model, jobs = self.model, self.scene.store.jobs
-        if word == "claim" and model.state is JobState.READY:
+        if word == "close":
+            await self.close()
+        elif word == "claim" and model.state is JobState.READY:
             self.claimed = await self.scene.claim_one()
             model.state = JobState.RUNNING
         elif word == "lose" and self.claimed is not None:
@@ -165,6 +198,11 @@ class Walk:
 @given(steps=st.lists(STEPS, max_size=25))
 @example(steps=[CLAIM, SEND, WAIT])
 @example(steps=[CLAIM, WAIT, SEND])
+@example(steps=[CLAIM, VOTE, CLOSE, ("vote", "bob", True), VOTE])
+@example(steps=[CLAIM, CLOSE, VOTE, ("lose", "", ""), VOTE, CLAIM, VOTE])
+@example(
+    steps=[CLAIM, ("wait", {*PEOPLE.values()}, True), VOTE, CLAIM, ("take", PEOPLE["ann"], "")]
+)
 @example(steps=[CLAIM, SEND, ("take", "a", ""), WAIT, ("send", "a", "2")])
 def test_no_signal_is_lost_and_none_is_consumed_twice(
     loop_store: tuple[asyncio.Runner, Store, ManualClock],

@@ -95,6 +95,10 @@ class Fleet:
         self.processes.append(process)
         return process
 
+    def deploy(self, **env: str) -> None:
+        """Let the processes that are started from now on have these variables too."""
+        self._env |= env
+
     def worker(self, slots: int = 4, *, lease: float = 2.0, **options: Any) -> Process:
         return self.start("worker", queues={"default": slots}, lease=lease, **options)
 

@@ -78,23 +78,30 @@ async def brief(ctx: Context, milliseconds: float) -> None:
 STEPS = 10
 
 
+_NAMES = [f"step {n}" for n in range(STEPS)]
+RELEASES = {"1": _NAMES, "2": [*_NAMES[:3], "step three", "new", *_NAMES[5:]]}
+"""The steps before and after a deploy that renames one, drops one and adds one."""
+RELEASE = "HOLDFAST_TEST_RELEASE"
+
+
 @app.task(retry=SOON, max_crashes=1_000)
-async def stepwise(ctx: Context) -> list[int]:
-    """Ten steps with a sleep in the middle. The diary has each call of a function, and when its
-    record was acknowledged."""
+async def stepwise(ctx: Context) -> tuple[list[str], int]:
+    """Ten steps, with a sleep in the middle and a wait for a signal after it. The diary has each
+    call of a function, and when its record was acknowledged."""
 
-    async def called(n: int) -> int:
-        diary().note("called", job=ctx.job.id, fence=ctx.fence, text=str(n))
+    async def called(name: str) -> str:
+        diary().note("called", job=ctx.job.id, fence=ctx.fence, text=name)
         await asyncio.sleep(0.005)
-        return n
+        return name
 
-    found = []
-    for n in range(STEPS):
+    found, got = list[str](), -1
+    for n, name in enumerate(RELEASES[os.environ.get(RELEASE, "1")]):
         if n == STEPS // 2:
             await ctx.sleep("halfway", seconds=1)
-        found.append(await ctx.step(f"step {n}", called, n))
-        diary().note("recorded", job=ctx.job.id, fence=ctx.fence, text=str(n))
-    return found
+            got = await ctx.signal("go", int)
+        found.append(await ctx.step(name, called, name))
+        diary().note("recorded", job=ctx.job.id, fence=ctx.fence, text=name)
+    return found, got
 
 
 @app.task(retry=SOON, max_crashes=1_000, keep_result=False)

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import AnswerRefused, App, Approval, BadOption, Context, Keyring
+from holdfast import AnswerRefused, App, Approval, BadOption, Context, JobHandle, Keyring
 from holdfast.encryption.keyring import generate_key
 from holdfast.errors import HoldfastError
-from holdfast.testing import Harness
-from tests.support.waiting_job import Bench
+from holdfast.testing import Harness, killed_after_every_commit
+from tests.support.waiting_job import AGAIN, Bench
 
 PEOPLE = ["ann", "bob", "cyd", "dee", "eve"]
 KEY = generate_key("k1")
@@ -326,3 +326,38 @@ def test_answers_are_taken_without_a_loop() -> None:
     with pytest.raises(AnswerRefused):
         app.sync.answer("hf1.k.x.y.z.m", True)
     app.close_sync()
+
+
+async def test_killed_after_every_commit_people_decide_the_same() -> None:
+    """The crash points are each vote, the end of the question, and the step after it."""
+    app = App("sqlite://")
+
+    @app.task(retry=AGAIN)
+    async def release(ctx: Context) -> list[Any]:
+        asked = ctx.invite("leads", of=["ann", "bob", "cyd"])
+        await ctx.step("mail", len, asked.tokens)
+        vote = await asked.quorum(2, timeout=3_600)
+        return [vote.granted, sorted(one.who for one in vote.votes), await ctx.step("ship", int, 7)]
+
+    async def answer(harness: Harness, job: JobHandle[Any]) -> None:
+        for who in ("cyd", "ann"):
+            await harness.answer(job.id, "leads", who)
+
+    found = await killed_after_every_commit.answering(answer)(release)
+    assert found.result == [True, ["ann", "cyd"], 7]
+    assert found.kills == 4, "the mail, two votes at once, the end of the question, the ship"
+
+
+async def test_killed_after_every_commit_a_question_times_out_the_same() -> None:
+    app = App("sqlite://")
+
+    @app.task(retry=AGAIN)
+    async def release(ctx: Context) -> list[Any]:
+        vote = await ctx.invite("leads", of=["ann", "bob"]).quorum(2, timeout=3_600)
+        return [vote.timed_out, [one.who for one in vote.votes]]
+
+    async def answer(harness: Harness, job: JobHandle[Any]) -> None:
+        await harness.answer(job.id, "leads", "bob")
+
+    found = await killed_after_every_commit.answering(answer)(release)
+    assert (found.result, found.kills) == ([True, ["bob"]], 2)

@@ -54,6 +54,7 @@ EXPECTED: dict[str, tuple[int, int, int, int, int]] = {
     shop.reminder.name: (5, 5, 0, 0, 0),
     shop.await_partner.name: (3, 3, 0, 0, 0),
     shop.export.name: (4, 0, 0, 4, 0),
+    shop.release.name: (1, 1, 0, 0, 0),
 }
 
 
@@ -61,6 +62,7 @@ async def play(pace: Pace, say: Say) -> None:
     """Enqueue everything, and cancel what takes too long."""
     run = await start_flow(pace)
     say("a flow: 8 pictures in parallel, a race of two captions, and a page that waits for both")
+    release = await shop.release.enqueue("1.4")
     await shop.report.enqueue_many((20, pace.slow * share) for share in (0.5, 0.75, 1.0))
     await shop.fingerprint.enqueue_many((pace.rounds,) for _ in range(6))
     await shop.thumbnail.enqueue_many((f"photo-{n}.jpg", 320) for n in range(24))
@@ -82,6 +84,10 @@ async def play(pace: Pace, say: Say) -> None:
             (f"user-{start + n}@example.org",) for n in range(pace.wave)
         )
         await asyncio.sleep(pace.pause)
+    for who, approve in (("cyd", False), ("ann", True), ("bob", True)):
+        await shop.app.client.answer(shop.mailbox[who], approve)
+    said = await release.result(timeout=FLOW_PATIENCE_SECONDS)
+    say(f"three people were asked by a token each: {said}")
     for export in exports:
         await export.cancel()
     say("4 exports cancelled: 2 were running, 2 still scheduled")

@@ -10,14 +10,16 @@ import hashlib
 import random
 import time
 from datetime import datetime
+from secrets import token_bytes
 
 from holdfast.app import App
 from holdfast.context import Context
 from holdfast.declaring.tasks import Tasks
+from holdfast.encryption.keyring import KEY_BYTES, Keyring
 from holdfast.job.ends import Snooze
 from holdfast.job.retry import Retry
 
-app = App("sqlite://")
+app = App("sqlite://", signing_keys=Keyring({"demo": token_bytes(KEY_BYTES)}))
 shop = Tasks(prefix="shop.")
 app.include(shop)
 
@@ -99,6 +101,21 @@ async def await_partner(ctx: Context, tries: int, pause: float) -> int:
 async def export(customer: str) -> None:
     """Would take a minute: cancelled long before."""
     await asyncio.sleep(60)
+
+
+LEADS = ("ann", "bob", "cyd")
+mailbox: dict[str, str] = {}
+"""The tokens that people were sent."""
+
+
+@shop.task(queue=OFFICE)
+async def release(ctx: Context, version: str) -> str:
+    """Asks three people, and waits without a slot until two of them have said yes."""
+    asked = ctx.invite("release", of=LEADS)
+    await ctx.step("mail", mailbox.update, asked.tokens)
+    vote = await asked.quorum(2, timeout=3_600)
+    names = " and ".join(one.who for one in vote.votes if one.approve)
+    return f"{version} is released by {names}" if vote.granted else f"{version} is not released"
 
 
 @shop.task(queue=STUDIO)

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.job.ids import JobId
 from holdfast.job.outcome import decide
 from holdfast.job.record import Claimed
-from holdfast.job.signal import Sent, Signal
+from holdfast.job.signal import NewSignal, Sent, Signal
 from holdfast.job.state import JobState
+from holdfast.job.step import StepRecord
 from tests.conformance.builders import RETURNED, Scene
-from tests.conformance.signalling import kept_of, send, signals_of, take, wait, wait_of
+from tests.conformance.signalling import LIMITS, kept_of, send, signals_of, take, wait, wait_of
 from tests.stores.postgres.shared import connected, opened, until_blocked
 from tests.stores.postgres.test_flow_races import doing, locked_table
 
@@ -101,6 +103,49 @@ async def test_a_zombie_that_meets_its_reclaim_takes_no_signal(url: str, scene: 
         async with doing(url, refused(scene, claimed, signal)):
             await reclaiming.commit()
     assert await kept_of(scene, claimed.id) == ["paid"]
+
+
+async def vote(scene: Scene, job: JobId) -> Sent:
+    signal = NewSignal(job, "vote", "true", "ann", before="closing")
+    [sent] = await scene.store.signals.send([signal], LIMITS)
+    return sent
+
+
+async def test_a_vote_that_meets_the_open_end_of_its_question_is_late(
+    url: str, scene: Scene
+) -> None:
+    claimed = await scene.running()
+    async with connected(url) as mine:
+        closing = mine.transaction()
+        await closing.start()
+        await mine.execute(
+            "select from holdfast.lease where job_id = $1 for no key update", claimed.id
+        )
+        await mine.execute(
+            "insert into holdfast.step (job_id, name, n, fence, tries, result, at)"
+            " values ($1, 'closing', 1, 1, 1, 'true', now())",
+            claimed.id,
+        )
+        voting = asyncio.create_task(vote(scene, claimed.id))
+        await until_blocked(url)
+        await closing.commit()
+        assert await voting is Sent.LATE
+    assert await signals_of(scene, claimed.id) == []
+
+
+async def test_the_end_of_a_question_that_meets_an_open_vote_finds_it(
+    url: str, scene: Scene
+) -> None:
+    """The worker looks after it has closed the question, so an accepted vote is counted."""
+    claimed = await scene.running()
+    record = StepRecord(claimed.id, claimed.fence, "closing", 1, result="true")
+    async with locked_table(url, "signal"):
+        voting = asyncio.create_task(vote(scene, claimed.id))
+        await until_blocked(url)  # it has locked the lease, and cannot write its signal yet
+        closing = asyncio.create_task(scene.store.steps.record([record]))
+        await until_blocked(url, 2)
+    assert (await voting, await closing) == (Sent.KEPT, [True])
+    assert await kept_of(scene, claimed.id) == ["vote"]
 
 
 async def refused(scene: Scene, claimed: Claimed, signal: Signal) -> None:
