@@ -197,3 +197,17 @@ async def test_the_last_of_several_signals_and_the_suspension_do_not_miss_each_o
     assert (job.state, job.result) == ("succeeded", [["paid", 1], ["packed", 2], ["signed", 3]])
     signals = (await live_store.signals.of([job_id]))[job_id]
     assert [one.taken_by for one in signals] == ["paid", "packed", "signed"]
+
+
+async def test_a_woken_job_is_asked_for_its_steps_and_signals_at_once(live_store: Store) -> None:
+    """What stands between a signal and its handler: the claim, one look, the record."""
+    line = Line()
+    shop = Shop(FlakyStore(live_store, line), one_signal)
+    job_id = await shop.enqueue(one_signal)
+    await shop.drain()
+    await send(live_store, job_id, 7)
+    line.calls.clear()
+    await shop.drain()
+    assert (await shop.get(job_id)).result == 7
+    assert sorted(verb for verb in line.calls if verb in ("load", "of")) == ["load", "of"]
+    assert abs(line.calls.index("load") - line.calls.index("of")) == 1

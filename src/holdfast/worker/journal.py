@@ -47,11 +47,12 @@ class TooMuch(Exception):
 
 class Journal:
     """What the worker knows of the steps of one attempt. Those that earlier attempts recorded are
-    `loaded` before the first step is looked for, by whoever has the `lock`."""
+    `loaded` before the first step is looked for, by whoever has the `lock`. `signals` are those
+    that the store had when it was last asked."""
 
     __slots__ = (
         *("_asked", "_known", "_n", "_pending", "_size", "_taken", "_waits"),
-        *("loaded", "lock"),
+        *("loaded", "lock", "signals"),
     )
 
     def __init__(self, *, loaded: bool) -> None:
@@ -63,6 +64,7 @@ class Journal:
         self._waits: list[StepRecord] = []
         self._taken: set[int] = set()
         self._n = self._size = 0
+        self.signals: Sequence[Signal] = ()
 
     def fill(self, known: Sequence[Step]) -> None:
         self.loaded = True
@@ -104,11 +106,11 @@ class Journal:
         """Records that were not written after all."""
         self._pending = records + self._pending
 
-    def kept_signals(self, names: Container[str], signals: Sequence[Signal]) -> list[Signal]:
-        """The oldest signal of each of these names that no wait has taken: neither as the store
-        says, nor one whose record is under way."""
+    def kept_signals(self, names: Container[str]) -> list[Signal]:
+        """Of the signals that were seen, the oldest of each of these names that no wait has taken:
+        neither as the store says, nor one whose record is under way."""
         oldest: dict[str, Signal] = {}
-        for one in signals:
+        for one in self.signals:
             if one.name in names and one.taken_by is None and one.n not in self._taken:
                 oldest.setdefault(one.name, one)
         return list(oldest.values())

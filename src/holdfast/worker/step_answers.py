@@ -85,9 +85,15 @@ class StepAnswers:
         return _NOTHING_FOUND if found is None else StepFound(found)
 
     async def _fill(self, attempt: Attempt, journal: Journal) -> Answer:
-        """Another step of the attempt may have done it while this one waited for the lock."""
-        if not journal.loaded:
-            journal.fill(await self._loads.submit(attempt.job.id))
+        """Another step of the attempt may have done it while this one waited for the lock. A job
+        that was left before may have been woken by a signal, so its signals are read beside."""
+        job = attempt.job
+        if not journal.loaded and job.fence > job.attempts + 1:
+            both = self._loads.submit(job.id), self._looks.submit(job.id)
+            steps, journal.signals = await asyncio.gather(*both)
+            journal.fill(steps)
+        elif not journal.loaded:
+            journal.fill(await self._loads.submit(job.id))
         return _KEPT
 
     async def keep(
@@ -111,15 +117,17 @@ class StepAnswers:
             raise
 
     async def _take(self, attempt: Attempt, request: TakeSignals) -> Answer:
-        """Signals may come at any time, so the store is asked each time. All that are taken are
-        taken by one write."""
+        """Signals may come at any time, so the store is asked if those that were seen are not
+        enough: nobody but this attempt takes what was seen. All that are taken are taken by one
+        write."""
         if attempt.is_over or (journal := attempt.journal) is None:
             return _GONE
-        found: list[Signal] = []
-        answer = await self._at_last(attempt, SIGNALS, partial(self._looked, attempt, found))
-        if isinstance(answer, AttemptGone):
-            return answer
-        kept = journal.kept_signals(request.steps, found)
+        kept = journal.kept_signals(request.steps)
+        if len(kept) < request.least:
+            looking = partial(self._looked, attempt, journal)
+            if isinstance(answer := await self._at_last(attempt, SIGNALS, looking), AttemptGone):
+                return answer
+            kept = journal.kept_signals(request.steps)
         if len(kept) < request.least:
             return SignalsTaken({}, tuple(one.name for one in kept))
         chosen = kept[: request.most]
@@ -132,8 +140,8 @@ class StepAnswers:
             return answer
         return SignalsTaken({one.name: one.value_json or "null" for one in chosen})
 
-    async def _looked(self, attempt: Attempt, found: list[Signal]) -> Answer:
-        found[:] = await self._looks.submit(attempt.job.id)
+    async def _looked(self, attempt: Attempt, journal: Journal) -> Answer:
+        journal.signals = await self._looks.submit(attempt.job.id)
         return _KEPT
 
     def _leave(self, attempt: Attempt, record: StepRecord) -> Answer:
