@@ -14,6 +14,7 @@ import pytest
 from holdfast import AnswerRefused, App, Approval, BadOption, Context, JobHandle, Keyring
 from holdfast.encryption.keyring import generate_key
 from holdfast.errors import HoldfastError
+from holdfast.job.ids import JobId
 from holdfast.testing import Harness, killed_after_every_commit
 from tests.support.waiting_job import AGAIN, Bench
 
@@ -257,6 +258,16 @@ async def test_a_vote_that_nobody_with_a_key_wrote_does_not_count(votes: Votes) 
     assert (await votes.handle.result(5))[0] is True
 
 
+async def test_unproven_votes_of_everybody_deny(votes: Votes) -> None:
+    """Nobody is left who could answer: the job does not wait for ever."""
+    await votes.ask(1, ["ann"], timeout=None)
+    await votes.app.client.answer(votes.tokens["ann"], True)
+    writer = votes.app.store.signals._writer  # type: ignore[attr-defined]
+    await writer.write(lambda tx: tx.run("update holdfast_signal set value = '{}'"))
+    await votes.drain()
+    assert await votes.handle.result(5) == [False, False, []]
+
+
 async def test_a_vote_is_sent_by_a_token_alone(votes: Votes) -> None:
     await votes.ask(1)
     with pytest.raises(BadOption, match=r"votes are given by client\.answer"):
@@ -361,3 +372,20 @@ async def test_killed_after_every_commit_a_question_times_out_the_same() -> None
 
     found = await killed_after_every_commit.answering(answer)(release)
     assert (found.result, found.kills) == ([True, ["bob"]], 2)
+
+
+async def test_votes_are_encrypted_as_all_signals_are() -> None:
+    bench = Votes(KEY)
+    bench.app = App("sqlite://", keys=generate_key("e1"), signing_keys=KEY)
+    bench.harness = Harness(bench.app)
+    async with bench.harness:
+        await bench.ask(2, ["ann", "bob"])
+        await bench.answer("ann", note="a secret reason")
+        job = JobId(bench.handle.id)
+        kept = await bench.app.store.behind.steps.load([job])  # type: ignore[attr-defined]
+        assert "a secret reason" not in repr([one.result_json for one in kept[job]])
+        [fact] = await bench.explained()
+        assert ": ann yes; bob has not answered" in fact
+        await bench.answer("bob")
+        said = [["ann", True, "a secret reason"], ["bob", True, None]]
+        assert await bench.handle.result(5) == [True, False, said]

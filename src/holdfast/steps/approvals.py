@@ -118,21 +118,23 @@ class ApprovalRunner(SignalRunner):
                 question.ballots[who] = step.result_json
         if closed is None:
             await self._asked_until(question, self._time_left(known.values(), timeout))
-        await self._take_votes(question)
+        while await self._take_votes(question):
+            pass  # the first ones may have been seen before the question was closed
         votes = await self._checked(question)
         granted = decide_votes(votes, question.people, question.need)
-        approval = Approval(granted is True, granted is None, votes)
+        timed_out = granted is None and bool(question.missing)
+        approval = Approval(granted is True, timed_out, votes)
         text = msgspec.json.encode(approval).decode()
         await self._keep(self._record(question.wait, result=text), lazy=True)
         return approval
 
     async def _asked_until(self, question: Question, left: float | None) -> None:
-        """Return when the votes decide or the time is over. From then on every vote is late: all
-        that were accepted are there."""
+        """Return when the votes decide, when everybody has answered, or when the time is over. From
+        then on every vote is late: all that were accepted are there."""
         while decide_votes(await self._checked(question), question.people, question.need) is None:
             if await self._take_votes(question):
                 continue
-            if left is not None and left <= 0:
+            if not question.missing or (left is not None and left <= 0):
                 break
             left = await self._await_votes(question, left)
         closing = self._record(closing_step(question.wait), result="true")

@@ -10,16 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
-from secrets import token_bytes
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast
-
-import msgspec
+from typing import Any, ParamSpec, Self, TypeVar
 
 from holdfast.app import App
 from holdfast.clock import ManualClock
-from holdfast.encryption.keyring import KEY_BYTES, Keyring
-from holdfast.encryption.signing import Signer
 from holdfast.enqueue.options import Seconds
 from holdfast.errors import NotOpen
 from holdfast.flow.model import Errand
@@ -38,6 +33,7 @@ from holdfast.task import Task
 from holdfast.testing.drained import Drained, DrainFailed, Watching
 from holdfast.testing.expecting import Expected
 from holdfast.testing.inline import FIRST, Ran, Which, run_inline
+from holdfast.testing.people import token_of, with_signing_keys
 from holdfast.worker.equipment import equipped
 
 P = ParamSpec("P")
@@ -92,9 +88,7 @@ class Harness:
     async def __aenter__(self) -> Self:
         self.app.import_tasks()
         self._stack.enter_context(self.app.using_store(self._url, self.clock))
-        if self.app.settings.signing_keys is None:
-            keys = Keyring({"test": token_bytes(KEY_BYTES)})
-            self.app.settings = msgspec.structs.replace(self.app.settings, signing_keys=keys)
+        self.app.settings = with_signing_keys(self.app.settings)
         await self._stack.enter_async_context(self.app)
         self._services = make_services(self.app)
         self._open = True
@@ -181,8 +175,7 @@ class Harness:
         """Answer as one of the people whom `ctx.invite(wait, of=…)` of this job has asked. An app
         without `signing_keys` has some of its own while the harness is open."""
         self._require_open()
-        keys = cast("Keyring", self.app.settings.signing_keys)
-        token = Signer(keys).token(Invited(job_id, wait, who))
+        token = token_of(self.app.settings, Invited(job_id, wait, who))
         return await self.app.client.answer(token, {"approve": approve, "note": note})
 
     async def _pass_time(self) -> None:
