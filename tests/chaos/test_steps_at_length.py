@@ -23,8 +23,9 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
 JOBS = 2_000
 LEASE = 2.0
+SLOTS = 20
 BATCH = 50
-SENDING = 15.0
+SENDING = 10.0
 """Seconds over which the signals are sent."""
 
 
@@ -48,10 +49,10 @@ async def test_no_step_is_called_again_no_signal_is_lost_and_no_job_is_stuck(
 ) -> None:
     """F8 and F9, with real processes: the diary knows every call and every acknowledged record."""
     ids = [handle.id for handle in await stepwise.enqueue_many(() for _ in range(JOBS))]
-    await fleet.workers(4, slots=50, lease=LEASE)
+    await fleet.workers(4, slots=SLOTS, lease=LEASE)
     async with asyncio.TaskGroup() as group:
         sending = group.create_task(send_to(app, ids, fleet))
-        killed = await kill_one_every(1.0, fleet, app, slots=50, lease=LEASE, within=300)
+        killed = await kill_one_every(1.0, fleet, app, slots=SLOTS, lease=LEASE, within=300)
     sent = sending.result()
 
     recorded: set[tuple[str, str]] = set()
