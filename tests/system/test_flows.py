@@ -22,6 +22,7 @@ from holdfast.errors import (
     Refused,
     UnknownFlow,
 )
+from holdfast.flow import growing
 from holdfast.flow.model import FlowState
 from holdfast.job.ends import Fail
 from holdfast.job.retry import Retry
@@ -100,6 +101,50 @@ async def test_a_map_of_nothing_is_joined_at_once(app: App) -> None:
     flow.add(app.tasks["add_up"], flow.map(app.tasks["double"], []).outputs)
     run = await flow.start()
     async with working(app):
+        assert await run.result(WITHIN) == "sum 0"
+
+
+async def test_a_map_makes_all_its_elements_though_its_join_is_lost_with_the_first(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "ELEMENTS_AT_ONCE", 2)
+    flow = app.flow("broken")
+    odd = flow.map(app.tasks["odd_only"], range(7))
+    flow.add(app.tasks["add_up"], odd.outputs).named("join")
+    run = await flow.start()
+    async with working(app):
+        with pytest.raises(FlowFailed):
+            await run.result(WITHIN)
+    states = {node.name: node.state for node in await run.nodes()}
+    assert states.pop("join") is JobState.SKIPPED
+    ends = [states[f"odd_only[{n}]"] for n in range(7)]
+    assert ends == [JobState.SUCCEEDED if n % 2 else JobState.FAILED for n in range(7)]
+
+
+async def test_a_map_that_is_written_in_bites_is_told_as_one_gate(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "ELEMENTS_AT_ONCE", 2)
+    may_end = asyncio.Event()
+
+    async def third_waits(number: int) -> None:
+        if number == 3:
+            await may_end.wait()
+
+    flow = app.flow("bites")
+    some = flow.map(app.task(name="third_waits")(third_waits), range(7))
+    flow.add(app.tasks["add_up"], some.outputs).named("join")
+    run = await flow.start()
+    join = next(node.job_id for node in await run.nodes() if node.name == "join")
+    async with working(app):
+
+        async def is_last() -> bool:
+            return (await run.get()).open == 2
+
+        await wait_until(is_last, WITHIN, "one element and the join are left")
+        [told] = (await app.client.explain(join)).reasons
+        assert told.fact.startswith("waits for all 7 (6 done): 'third_waits[3]' runs")
+        may_end.set()
         assert await run.result(WITHIN) == "sum 0"
 
 

@@ -2,8 +2,10 @@
 
 The map itself is a job of the task `MAP`, which every worker knows. Its arguments are a `MapPlan`;
 the list comes into them as any result does. When it runs it adds a node for each element, some
-hundred at a time, and then one gate for each node that waits for all of them. Those nodes also
-wait for the map itself, so none can begin while elements are still being made. The names and ids
+hundred at a time. A node that waits for all of them gets a gate for each of these hundreds, so that
+nobody else has to wait while one gate with all elements is written; a node that waits for a share
+of them gets one gate at the end. Those nodes also wait for the map itself, so none can begin while
+elements are still being made. The names and ids
 of elements follow from the map's own, so a map that is tried again after a crash adds nothing
 twice.
 """
@@ -61,15 +63,17 @@ Items = Sequence[msgspec.Raw]
 
 
 def growths(plan: MapPlan, items: Items, flow: FlowId, by: JobId, fence: int) -> Iterator[Growth]:
-    """What the map adds to its flow, in bites: first the elements, then the gates behind them."""
+    """What the map adds to its flow, in bites: elements, and then the gates behind them."""
     count = len(items)
+    whole = [join for join in plan.joins if join.share == 1.0]
     for first in range(0, count, ELEMENTS_AT_ONCE):
-        nodes = _nodes(plan, items, by, range(first, min(first + ELEMENTS_AT_ONCE, count)))
+        bite = range(first, min(first + ELEMENTS_AT_ONCE, count))
+        nodes = _nodes(plan, items, by, bite)
         graph = encode_graph(nodes, made_by=plan.name)
         yield Growth(flow=flow, by=by, fence=fence, nodes=nodes, graph=graph)
-    for node, gates in _gates(plan, count, by).items():
-        graph = encode_graph((), {node: gates})
-        yield Growth(flow=flow, by=by, fence=fence, gates={node: gates}, graph=graph)
+        yield from _gates(whole, bite, flow, by, fence)
+    shares = [join for join in plan.joins if join.share != 1.0]
+    yield from _gates(shares, range(count), flow, by, fence)
 
 
 def require_no_cycle_with(graph: Graph, growth: Growth) -> None:
@@ -107,11 +111,14 @@ def _nodes(plan: MapPlan, items: Items, by: JobId, indexes: range) -> tuple[NewN
     )
 
 
-def _gates(plan: MapPlan, count: int, by: JobId) -> dict[JobId, tuple[NewGate, ...]]:
-    edges = tuple(NewEdge(element_id(by, index)) for index in range(count))
-    needs = {join.node: math.ceil(join.share * count) for join in plan.joins}
-    return {
-        join.node: (NewGate(needs[join.node], edges, join.losers),)
-        for join in plan.joins
-        if needs[join.node] > 0
-    }
+def _gates(
+    joins: Sequence[Join], indexes: range, flow: FlowId, by: JobId, fence: int
+) -> Iterator[Growth]:
+    """A gate before each of these nodes, which waits for these elements."""
+    edges = tuple(NewEdge(element_id(by, index)) for index in indexes)
+    for join in joins:
+        if need := math.ceil(join.share * len(edges)):
+            gates: dict[JobId, tuple[NewGate, ...]]
+            gates = {join.node: (NewGate(need, edges, join.losers),)}
+            graph = encode_graph((), gates)
+            yield Growth(flow=flow, by=by, fence=fence, gates=gates, graph=graph)

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.flow.graph import Graph
 from holdfast.flow.model import FlowInfo, NodeInfo
 from holdfast.flow.whole_flow import WholeFlow
-from holdfast.insights.gates import gate_text
+from holdfast.insights.gates import gate_text, open_gates
 from holdfast.insights.node_status import statuses
 from holdfast.insights.nodes import AGAIN, about_flow, named_statuses
 from holdfast.insights.reasons import Reason
@@ -96,9 +96,7 @@ async def _frontier(store: Store, nodes: Sequence[NodeInfo]) -> tuple[NodeReason
 async def _waiting(store: Store, whole: WholeFlow, nodes: list[NodeInfo]) -> tuple[NodeReason, ...]:
     known = await named_statuses(store, whole, nodes, await store.now())
     texts = [
-        "; ".join(
-            gate_text(whole, node, gate, known) for gate in node.gates if gate.won < gate.need
-        )
+        "; ".join(gate_text(whole, node, gate, known) for gate in open_gates(whole, node))
         for node in nodes
     ]
     return tuple(

@@ -8,7 +8,7 @@ from holdfast.flow.model import FlowInfo, FlowState, NodeInfo, child_flow_id
 from holdfast.flow.whole_flow import WholeFlow
 from holdfast.insights.actions import Action, Noun, Verb
 from holdfast.insights.causes import chain_of, chain_text, skipped_because_of
-from holdfast.insights.gates import NAMED, awaited, gate_reason
+from holdfast.insights.gates import NAMED, awaited, gate_reason, open_gates
 from holdfast.insights.node_status import NodeStatus, statuses
 from holdfast.insights.reasons import Reason, Who
 from holdfast.job.ids import JobId
@@ -30,7 +30,7 @@ async def about_blocked(store: Store, job: Job, now: datetime) -> list[Reason]:
     known = await named_statuses(store, whole, [node], now)
     reasons = [
         *about_flow(whole.flow),
-        *(gate_reason(whole, node, gate, known) for gate in node.gates if gate.won < gate.need),
+        *(gate_reason(whole, node, gate, known) for gate in open_gates(whole, node)),
     ]
     return reasons or [_forgotten(whole.flow, node)]
 
@@ -42,7 +42,7 @@ async def named_statuses(
     named = {
         one.job_id: one
         for node in blocked
-        for gate in node.gates
+        for gate in open_gates(whole, node)
         for one in awaited(whole, gate)[:NAMED]
     }
     return await statuses(store, list(named.values()), now)
