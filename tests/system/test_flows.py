@@ -139,7 +139,8 @@ async def test_a_map_that_is_written_in_bites_is_told_as_one_gate(
     async with working(app):
 
         async def is_last() -> bool:
-            return (await run.get()).open == 2
+            info = await run.get()
+            return (info.total, info.open) == (9, 2)
 
         await wait_until(is_last, WITHIN, "one element and the join are left")
         [told] = (await app.client.explain(join)).reasons

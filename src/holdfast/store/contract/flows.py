@@ -104,8 +104,7 @@ class Flows(Protocol):
         ...
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        """What workers need to know of these nodes; jobs of no flow are left out. Whoever has
-        claimed the nodes and asks next may be told what held at the moment of the claim."""
+        """What workers need to know of these nodes; jobs of no flow are left out."""
         ...
 
     async def pause(self, ids: Sequence[FlowId], reason: str | None = None) -> list[FlowId]:

@@ -8,7 +8,7 @@ still in order.
 
 The bodies of many jobs are read by a plain command after the script: on its way through Lua a body
 is copied four times. A few jobs come with their bodies, and nodes among them with what their worker
-asks for next (`Flows.inputs`): so a hop from node to node is two round trips.
+would ask for next (`Claimed.node`): so a hop from node to node is two round trips.
 
 A claim whose reply is lost is not repeated. The jobs belong to the worker, which compares what the
 store says it runs with what it knows. `Restarts` makes it do the same after a restart of the
@@ -20,14 +20,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.flow.model import NodeInput
+import msgspec
+
+from holdfast.flow.model import FlowState
 from holdfast.job.ids import JobId, WorkerId
-from holdfast.job.record import Claimed
+from holdfast.job.record import Claimed, NodeFacts
 from holdfast.store.contract.records import Want
 from holdfast.store.valkey import rows
 from holdfast.store.valkey.connection import Connections, ValkeyVerbs, gathered
-from holdfast.store.valkey.flow_rows import node_input, to_flow_row, to_node_row
+from holdfast.store.valkey.flow_rows import to_flow_row, to_node_row
 from holdfast.store.valkey.server import Restarts
+
+_replace = msgspec.structs.replace
 
 CLAIM_BATCH = 1_000
 INLINE_BODIES = 8
@@ -52,7 +56,6 @@ class ValkeyClaiming(ValkeyVerbs):
         known = list(dict.fromkeys(tasks))
         if not wanted or not known:
             return []
-        self._connections.brought.clear()
         await self._restarts.require_none(self._connections)
         if self._connections.options.partitions == 1:
             return [job for _, job in await self._take(0, worker, wanted, known)]
@@ -69,8 +72,7 @@ class ValkeyClaiming(ValkeyVerbs):
         answer: list[Any] = await self._connections.call(
             "jobs/claim", partition, given, again=False
         )
-        if len(answer) % 4 == 2:
-            self._connections.brought |= _brought(answer.pop())
+        nodes = _brought(answer.pop()) if len(answer) % 4 == 2 else {}
         taken = list(zip(answer[1::4], answer[2::4], answer[3::4], answer[4::4], strict=True))
         if len(taken) > INLINE_BODIES:
             taken = await self._with_bodies(partition, taken)
@@ -78,6 +80,8 @@ class ValkeyClaiming(ValkeyVerbs):
         if unread:
             given = {"worker": worker, "unread": "1", "chosen": unread}
             await self._connections.call("jobs/set_aside", partition, given)
+        if nodes:
+            found = [(record, _replace(job, node=nodes.get(job.id))) for record, job in found]
         return found
 
     async def _with_bodies(self, partition: int, taken: list[Taken]) -> list[Taken]:
@@ -131,9 +135,9 @@ def _read(taken: list[Taken]) -> tuple[list[Read], list[str]]:
     return found, unread
 
 
-def _brought(answer: list[Any]) -> dict[JobId, NodeInput]:
+def _brought(answer: list[Any]) -> dict[JobId, NodeFacts]:
     """What the script answers of the nodes among the claimed jobs: id, row, row of the flow, …"""
-    found: dict[JobId, NodeInput] = {}
+    found: dict[JobId, NodeFacts] = {}
     for job_id, node, flow in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
         told = rows.readable(_told, node, flow)
         if told is not None:
@@ -141,8 +145,9 @@ def _brought(answer: list[Any]) -> dict[JobId, NodeInput]:
     return found
 
 
-def _told(node: bytes, flow: bytes) -> NodeInput:
-    return node_input(to_node_row(node), to_flow_row(flow))
+def _told(node: bytes, flow: bytes) -> NodeFacts:
+    closing = to_flow_row(flow).state == FlowState.CANCELLING
+    return NodeFacts(rows.known(to_node_row(node).inputs), closing)
 
 
 def _in_line(answers: list[list[Read]], wants: Wants) -> list[Claimed]:

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreUnavailable
-from holdfast.flow.model import NodeInput
-from holdfast.job.ids import JobId
 from holdfast.job.policy import Retention
 from holdfast.store.valkey.clients import CONNECT_TIMEOUT, Client, Clients
 from holdfast.store.valkey.errors import connection_lost, script_missing, translated
@@ -46,8 +44,6 @@ class Connections:
         self._room = asyncio.Semaphore(self._size)
         self._last_arrival = 0
         self._kept_otherwise = Retention().other
-        self.brought: dict[JobId, NodeInput] = {}
-        """What the last claim of a few jobs brought of its nodes. Each is told once."""
 
     @property
     def partitions(self) -> range:

@@ -24,15 +24,14 @@ class ValkeyFlowReading(ValkeyVerbs):
     """See `holdfast.store.contract.flows.Flows`."""
 
     async def inputs(self, ids: Sequence[JobId]) -> dict[JobId, NodeInput]:
-        brought = self._connections.brought
-        found = {job_id: brought.pop(job_id) for job_id in ids if job_id in brought}
         chosen = [
             (partition, mine)
-            for some in batches([job_id for job_id in ids if job_id not in found], READ_BATCH)
+            for some in batches(ids, READ_BATCH)
             for partition, mine in self._connections.by_partition(some).items()
         ]
         calls: list[Call] = [("flows/inputs", p, {"chosen": mine}) for p, mine in chosen]
         answers = await self._connections.call_each(calls) if calls else []
+        found: dict[JobId, NodeInput] = {}
         for (_, mine), (nodes, flows, texts) in zip(chosen, answers, strict=True):
             read = zip(flows, texts, strict=True)
             rows = {flow.decode(): flow_rows.to_flow_row(row) for flow, row in read if row}
