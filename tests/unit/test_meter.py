@@ -20,7 +20,7 @@ from holdfast.job.what import What
 from holdfast.store.contract.measures import MOST_PAIRS, OTHERS, Measure
 from holdfast.worker import meter as metering
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.meter import ENOUGH, ENOUGH_MORE, MOST_MEASURED, Meter
+from holdfast.worker.meter import ENOUGH, ENOUGH_MORE, FEWEST_MEASURED, MOST_MEASURED, Meter
 from tests.support.waiting import wait_until
 
 NOW = datetime(2030, 1, 1, 12, 0, 30, tzinfo=UTC)
@@ -237,6 +237,40 @@ async def test_a_burst_is_measured_ever_more_thinly_before_a_flush_says_how_fast
         scene.end()
     assert seen == [1] * ENOUGH + [2] * ENOUGH_MORE + [4] * ENOUGH_MORE + [8]
     await scene.meter.close(1)
+
+
+async def test_pairs_that_burst_together_are_measured_little_more_than_one_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each pair was once measured as if it were alone: twenty queues cost twenty times as much."""
+    scene = Scene()
+    seen: list[str] = []
+    observe = Meter.observe
+
+    def count(self: Meter, attempt: Attempt, *facts: Any) -> None:
+        seen.append(attempt.job.task)
+        observe(self, attempt, *facts)
+
+    monkeypatch.setattr(Meter, "observe", count)
+    for _ in range(ENOUGH):
+        for n in range(20):
+            scene.end(task=f"task-{n}")
+    scene.end(task="rare")
+    assert len(seen) < 3 * ENOUGH
+    assert {seen.count(task) > FEWEST_MEASURED for task in seen if task != "rare"} == {True}
+    assert seen[-1] == "rare"
+    unseen = sum(pace.unseen for pace in scene.meter._paces.values())
+    await scene.meter.close(1)
+    assert scene.books.observed + unseen == 20 * ENOUGH + 1
+
+
+async def test_of_a_claim_of_many_hundred_jobs_a_hundred_are_measured() -> None:
+    """A worker with a thousand slots claims them before the first has ended."""
+    scene = Scene()
+    job = SimpleNamespace(queue="mail", task="send")
+    attempts = [SimpleNamespace(job=job, weight=1) for _ in range(10 * ENOUGH_MORE)]
+    scene.meter.thin(cast("list[Attempt]", attempts))
+    assert [one.weight for one in attempts if one.weight] == [10] * ENOUGH_MORE
 
 
 async def test_of_a_flood_some_are_measured_and_stand_for_all(

@@ -15,7 +15,7 @@ from holdfast.job.ids import new_job_id
 from holdfast.job.record import Claimed, ErrorEntry, Job, NewJob, Progress
 from holdfast.job.redacted_json import Path
 from holdfast.job.redaction import BY_NAME, UNKNOWN, Redactor, Rules, redact, redact_value
-from holdfast.job.secret import SECRET_WORDS, is_secret_name, may_name_secret
+from holdfast.job.secret import SECRET_WORDS, is_secret_name, may_have_secret_name, may_name_secret
 from holdfast.job.state import JobState
 
 SECRET = (
@@ -82,6 +82,16 @@ def test_a_name_with_a_secret_word_is_secret(name: str) -> None:
 @pytest.mark.parametrize("name", SECRET)
 def test_a_text_with_a_secret_name_is_looked_at(name: str) -> None:
     assert may_name_secret(f'{{"{name}":1}}')
+    assert may_have_secret_name(f'{{"a":"b", "{name}" : 1}}')
+    assert may_have_secret_name(f'{{"quo\\"te":"\\"","{name}\\"":1}}')
+    assert may_have_secret_name(f"{{{name}")
+
+
+def test_values_of_json_are_not_looked_at_for_names() -> None:
+    """They are most of its text, and a failed attempt once paid for every letter of it."""
+    text = '{"text":"a token: a key","list":["password",1,"card"],"in":{"a":"secret"}}'
+    assert may_name_secret(text)
+    assert not may_have_secret_name(text)
 
 
 @pytest.mark.parametrize("name", PLAIN)

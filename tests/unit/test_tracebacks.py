@@ -61,6 +61,35 @@ def fails_with_a_note() -> None:
     raise error
 
 
+class Shop:
+    class Closed(Exception):
+        pass
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+
+def fails_with_a_class_of_its_own() -> None:
+    raise Shop.Closed("until Monday\nor so")
+
+
+def fails_without_words() -> None:
+    raise Shop.Closed
+
+
+def fails_to_say_why() -> None:
+    raise Shop.Mute
+
+
+def fails_by_a_slip() -> None:
+    Shop.Close()  # type: ignore[attr-defined]
+
+
+def fails_to_import() -> None:
+    from traceback import walk_tbs  # type: ignore[attr-defined]  # noqa: F401
+
+
 def fails_to_parse() -> None:
     compile("a = = b", "<given>", "exec")
 
@@ -81,6 +110,11 @@ def fails_in_code_without_a_file() -> None:
         fails_in_a_group,
         fails_deeply,
         fails_with_a_note,
+        fails_with_a_class_of_its_own,
+        fails_without_words,
+        fails_to_say_why,
+        fails_by_a_slip,
+        fails_to_import,
         fails_to_parse,
         fails_in_code_without_a_file,
     ],

@@ -9,8 +9,9 @@ from msgspec import Raw
 
 from holdfast.codec.messages import NO_NAN, clean, unwritable
 from holdfast.codec.types import Adapter, decode_custom, encode_custom, has_nan, plain
-from holdfast.job.sealed import told_apart
+from holdfast.job.sealed import MARK, told_apart
 
+_MARK = MARK.encode()
 _ENCODER = msgspec.json.Encoder(enc_hook=encode_custom)
 
 
@@ -39,7 +40,7 @@ class ResultType:
             raise Misfit(f"{unwritable(exc)}: return plain data") from exc
         if lost:
             raise Misfit(NO_NAN)
-        return told_apart(text.decode())
+        return told_apart(text.decode()) if text.startswith(_MARK) else text.decode()
 
     def decode(self, text: str | bytes) -> Any:
         """A stored result, as the annotation types it."""

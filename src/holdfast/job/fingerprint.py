@@ -31,13 +31,25 @@ LONGEST_WORD = 40
 
 DIGEST_BYTES = 8
 
+KEPT, PLACES_KEPT, LONGEST_KEPT = 256, 128, 4_096
+"""While a service is down, the same errors come again and again: what was made of so many texts is
+kept, unless they are longer."""
+
 
 def fingerprint(task: str, kind: str, message: str, traceback: str | None = None) -> str:
     """Sixteen hexadecimal digits. It never raises, whatever the texts are."""
+    is_long = len(message) + len(traceback or "") > LONGEST_KEPT
+    return (_fingerprint if is_long else _kept)(task, kind, message, traceback)
+
+
+def _fingerprint(task: str, kind: str, message: str, traceback: str | None) -> str:
     parts = [task, kind, "" if kind == "RecursionError" else shape(message)]
     parts += _errors_of(_within_bounds(traceback or ""), kind)
     whole = "\x1f".join(parts).encode("utf-8", "replace")
     return blake2b(whole, digest_size=DIGEST_BYTES).hexdigest()
+
+
+_kept = lru_cache(maxsize=KEPT)(_fingerprint)
 
 
 # The message --------------------------------------------------------------------------------
@@ -109,7 +121,8 @@ def _differs(word: str) -> bool:
 
 # The traceback ------------------------------------------------------------------------------
 
-_FRAME = re.compile(r'\n  File "(.{1,400})", line \d+(?:, in (.+))?')
+_FILE = '\n  File "'
+_FRAME = re.compile(_FILE + r'(.{1,400})", line \d+(?:, in (.+))?')
 _CAUSE = "\nThe above exception was the direct cause of the following exception:\n"
 _CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n"
 _MEMBER = re.compile(r"^ *\+(?:-\+)?-{10}.*$", re.MULTILINE)
@@ -170,8 +183,18 @@ def places(traceback: str) -> list[str]:
 
 
 def _places(text: str, kind: str) -> str:
-    """The innermost places in the user's own code. Where a recursion is cut off is chance: of its
-    places all those count that come again."""
+    """The innermost places in the user's own code."""
+    last = text.rfind(_FILE)
+    if last == -1:
+        return ""
+    end = text.find("\n", last + 1)
+    return _places_of(text if end == -1 else text[:end], kind)
+
+
+@lru_cache(maxsize=PLACES_KEPT)
+def _places_of(text: str, kind: str) -> str:
+    """The places of a traceback that ends with its last frame, before what differs. Where a
+    recursion is cut off is chance: of its places all those count that come again."""
     own = [f"{name}:{function}" for name, function in _own(text)]
     if kind == "RecursionError":
         chosen = sorted(place for place, times in Counter(own).items() if times > 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +27,12 @@ from holdfast.job.redacted_json import (
     redacted_json,
 )
 from holdfast.job.sealed import MARK, shown
-from holdfast.job.secret import PLAIN_SECRET_WORDS, is_secret_name, may_name_secret
+from holdfast.job.secret import (
+    PLAIN_SECRET_WORDS,
+    is_secret_name,
+    may_have_secret_name,
+    may_name_secret,
+)
 
 RETURN: Final = "return"
 """The first name of a path that means the result. No parameter of a function can have it."""
@@ -38,6 +43,7 @@ WORD_SECRET = 8
 longer words it would tear holes into everything."""
 LONGEST_PATTERN = 2_048
 """A longer value is looked for in the forms that it most often has, and not in every form."""
+KEPT, LONGEST_KEPT = 256, 4_096
 CUT: Final = "…"
 """Where a stored text was cut, with what may be half a secret before or behind it."""
 
@@ -80,13 +86,18 @@ UNKNOWN: Final = Rules(only_types=True)
 
 
 def redact(text: str) -> str:
-    """The text without passwords of URLs, and without values behind names that are secret.
+    """The text without passwords of URLs, and without values behind names that are secret. Where
+    many attempts fail in the same way, the same texts come again: they are looked at once.
 
     >>> redact("cannot reach postgres://ann:secret@db/jobs?sslkey=abc")
     'cannot reach postgres://ann:***@db/jobs?sslkey=abc'
     >>> redact("Login(user='ann', password='hunter2')")
     "Login(user='ann', password='***')"
     """
+    return (_redacted if len(text) > LONGEST_KEPT else _kept)(text)
+
+
+def _redacted(text: str) -> str:
     if MARK in text:
         text = shown(text)
     if "@" in text:
@@ -97,6 +108,9 @@ def redact(text: str) -> str:
         if sign in text:
             text = pattern.sub(instead, text)
     return text
+
+
+_kept = lru_cache(maxsize=KEPT)(_redacted)
 
 
 def _by_name(found: re.Match[str]) -> str:
@@ -198,7 +212,7 @@ class Redactor:
         rules = self._rules
         hidden: list[str] = []
         for text, paths in ((self._args, rules.of_args), (self._headers, ())):
-            if text and (paths or rules.only_types or may_name_secret(text)):
+            if text and (paths or rules.only_types or may_have_secret_name(text)):
                 hidden += redacted_json(text, paths, str, only_types=rules.only_types)[1]
         values = {value for one in hidden for value in (one, *one.splitlines()) if _is_worth(value)}
         return tuple(map(_HiddenValue, sorted(values, key=len, reverse=True)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Self
 
@@ -80,6 +81,7 @@ def log_event(event: Event) -> None:
     fields = {
         key: value if type(value) in _NEVER_SECRET or key in _AS_IT_IS else _redacted(value)
         for key, value in event.fields.items()
+        if key not in _AS_EXCEPTION
     }
     # The caller's place in the source would be a line of Holdfast, and finding it is dear.
     record = into.makeRecord(into.name, level, "", 0, f"{name} %s", (Shown(fields),), None)
@@ -88,18 +90,23 @@ def log_event(event: Event) -> None:
     for key, value in fields.items():
         if key in _VOCABULARY:
             known[key] = value
-        elif value is not None and key not in _AS_EXCEPTION:
+        elif value is not None:
             rest[key] = value
-    if "traceback" in fields and (level >= logging.ERROR or into.isEnabledFor(logging.DEBUG)):
-        _add_traceback(record, fields)
+    if "traceback" in event.fields and (level >= logging.ERROR or into.isEnabledFor(logging.DEBUG)):
+        _add_traceback(record, event.fields)
     into.handle(record)
 
 
 def _redacted(value: object) -> object:
+    return _redact_value()(value)
+
+
+@cache
+def _redact_value() -> Callable[[object], object]:
     # Not every program that logs has a text to hide, and its patterns take a while to compile.
     from holdfast.job.redaction import redact_value
 
-    return redact_value(value)
+    return redact_value
 
 
 def log_hiding(event: Event) -> None:
@@ -157,7 +164,7 @@ _HIDDEN: Mapping[str, Mapping[str, Callable[[object], object]]] = {
 def _add_traceback(record: logging.LogRecord, fields: Mapping[str, object]) -> None:
     """The exception itself, for whoever reports errors, and its text, which is there already. Of an
     exception in a child process there is only the text."""
-    error, text = fields.get("exception"), fields["traceback"]
+    error, text = fields.get("exception"), _redacted(fields["traceback"])
     if isinstance(error, BaseException):
         record.exc_info = (type(error), error, error.__traceback__)
     if isinstance(text, str):

@@ -37,6 +37,8 @@ UNKNOWN_TRIES = 3
 HELD_SECONDS = 0.2
 """After so long an end is written again whose job an open transaction holds."""
 
+_UNMEASURED = (0, None)
+
 FINISH = "finish"
 """The finisher's name in an outage that it notices."""
 
@@ -79,7 +81,7 @@ class Finisher:
         self._pending: list[Transition] = []
         self._flying: Sequence[Transition] = ()
         self._meter = meter
-        self._measured: dict[tuple[JobId, int], Attempt] = {}
+        self._measured: dict[JobId, tuple[int, Attempt]] = {}
         self._listeners: tuple[Listener, ...] = ()
         self._attempts: dict[tuple[JobId, int], Attempt] = {}
         self._taken: dict[tuple[JobId, int], Transition] = {}
@@ -109,7 +111,7 @@ class Finisher:
         self._pending.append(transition)
         if attempt is not None:
             if attempt.weight and attempt.begun:
-                self._measured[transition.id, transition.fence] = attempt
+                self._measured[transition.id] = (transition.fence, attempt)
             if self._listeners:
                 self._attempts[transition.id, transition.fence] = attempt
         if self._flush is None:
@@ -237,7 +239,7 @@ class Finisher:
         if transition.reason is not None and transition.reason.startswith(UNWRITABLE):
             self.counters.dropped += 1
             self._attempts.pop((transition.id, transition.fence), None)
-            self._measured.pop((transition.id, transition.fence), None)
+            self._measured.pop(transition.id, None)
             self.on_given_up()
             return
         await self._write([unwritable(transition, error)])
@@ -272,12 +274,13 @@ class Finisher:
         now, measured, observe = time.monotonic(), self._measured, self._meter.observe
         try:
             for transition, verdict in zip(batch, verdicts, strict=True):
+                fence, attempt = measured.get(transition.id, _UNMEASURED)
+                if attempt is None or fence != transition.fence:
+                    continue
                 if verdict.accepted:
-                    attempt = measured.pop((transition.id, transition.fence), None)
-                    if attempt is not None:
-                        observe(attempt, transition, now)
-                elif not _is_held(transition, verdict):
-                    measured.pop((transition.id, transition.fence), None)
+                    observe(attempt, transition, now)
+                if not _is_held(transition, verdict):
+                    del measured[transition.id]
         except Exception as error:  # noqa: BLE001 - a meter may harm neither ends nor listeners
             self._events.error("telemetry.not_measured", error=describe(error))
 

@@ -6,7 +6,7 @@ A worker that is killed loses what it measured since its last flush, and no coun
 books.
 
 A meter must never harm jobs. It writes on its own time and within a bound, keeps a bounded number
-of rows while the store is away, and counts what it has to drop. If a task ends thousands of jobs a
+of rows while the store is away, and counts what it has to drop. If thousands of jobs end in a
 second, it measures only some of them, each of which stands for several. While nothing ends it asks
 nothing of the store.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from holdfast.events import Events
@@ -34,10 +34,12 @@ PATIENCE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
 """Between two flushes while the store does not take them."""
 MOST_MEASURED = 100
-"""So many attempts of one pair a second are measured one by one."""
+"""So many attempts a second are measured one by one. Pairs that end more share them equally."""
+FEWEST_MEASURED = 5
+"""So many of each pair are measured, however many pairs there are."""
 ENOUGH = 400
-"""When so many attempts of one pair were measured between two flushes, every second one is measured
-from then on: a burst is over before a flush could tell how fast it was."""
+"""When so many attempts were measured between two flushes, every second one is measured from then
+on: a burst is over before a flush could tell how fast it was."""
 ENOUGH_MORE = 100
 """After each so many more, half as many are."""
 MOST_NOTED = 500
@@ -92,29 +94,27 @@ class MinuteRow:
 
 class PairPace:
     """How fast the attempts of one pair end, and which of them are measured: each, or every
-    `every`-th. `unseen` are those that the next measured one stands for besides itself. `left` is
-    how many may be measured before fewer are. `row` is where the last one was counted."""
+    `every`-th. `seen` are those measured since that changed, `unseen` those that the next measured
+    one stands for besides itself. `row` is where the last one was counted."""
 
-    __slots__ = ("ended", "every", "left", "minute", "pair", "row", "unseen")
+    __slots__ = ("ended", "every", "minute", "pair", "row", "seen", "unseen")
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
-        self.unseen = self.ended = 0
+        self.unseen = self.seen = self.ended = 0
         self.every = 1
-        self.left = ENOUGH
         self.minute = -1
         self.row = MinuteRow()
 
-    def adapt(self, seconds: float) -> None:
-        """Begin a new span after one of so many seconds."""
-        self.every = max(1, math.ceil(self.ended / (MOST_MEASURED * seconds)))
-        self.ended = 0
-        self.left = ENOUGH
+    def adapt(self, most: float) -> None:
+        """Begin a new span, in which so many are to be measured if as many end as in the last."""
+        self.every = max(1, math.ceil(self.ended / most))
+        self.seen = self.ended = 0
 
     def halve(self) -> None:
         """Measure half as many, until the next span begins."""
         self.every *= 2
-        self.left = ENOUGH_MORE
+        self.seen = 0
 
 
 class Meter:
@@ -126,7 +126,7 @@ class Meter:
         self._events = events
         self._source = new_worker_id()
         self._paces: dict[Pair, PairPace] = {}
-        self._thinned: dict[Pair, PairPace] = {}
+        self._thins = False
         self._minutes: dict[int, dict[Pair, MinuteRow]] = {}
         self._oldest = 0
         self._number = 0
@@ -136,25 +136,27 @@ class Meter:
         self._flushing: asyncio.Task[None] | None = None
         self._pause = FLUSH_SECONDS
         self._adapted = time.monotonic()
+        self._left = ENOUGH
         self._closed = False
         self.dropped = 0
 
     # Measuring ------------------------------------------------------------------------------
 
-    def thin(self, attempts: Iterable[Attempt]) -> None:
+    def thin(self, attempts: Sequence[Attempt]) -> None:
         """Choose which attempts of a claim are measured. Mostly all are, and nothing is to be
-        done."""
-        if not self._thinned:
+        done. A claim of many hundreds is a burst that nothing has told of yet."""
+        least = len(attempts) // ENOUGH_MORE
+        if least < 2 and not self._thins:
             return
-        thinned = self._thinned
+        paces = self._paces
         for attempt in attempts:
-            job = attempt.job
-            if (pace := thinned.get((job.queue, job.task))) is not None:
-                pace.unseen += 1
-                if pace.unseen < pace.every:
-                    attempt.weight = 0
-                else:
-                    attempt.weight, pace.unseen = pace.unseen, 0
+            pair = (attempt.job.queue, attempt.job.task)
+            pace = paces.get(pair) or self._new_pace(pair)
+            pace.unseen += 1
+            if pace.unseen < pace.every or pace.unseen < least:
+                attempt.weight = 0
+            else:
+                attempt.weight, pace.unseen = pace.unseen, 0
 
     def observe(self, attempt: Attempt, transition: Transition, now: float) -> None:
         """The store has accepted this end, now by the monotonic clock. An attempt that was handed
@@ -169,10 +171,10 @@ class Meter:
         minute = int(self._claimed_seconds + now - since) // 60
         pace = self._paces.get((job.queue, job.task)) or self._new_pace((job.queue, job.task))
         pace.ended += weight
-        pace.left -= 1
-        if not pace.left:
-            pace.halve()
-            self._thinned[pace.pair] = pace
+        pace.seen += 1
+        self._left -= 1
+        if not self._left:
+            self._halve()
         row = pace.row if pace.minute == minute else self._row(pace, minute)
         row.weigh(weight)
         waited = (claimed_at - job.ready_at).total_seconds()
@@ -184,6 +186,14 @@ class Meter:
         row.dirty = True
         if self._timer is None and self._flushing is None:
             self._flush_in(self._pause)
+
+    def _halve(self) -> None:
+        """Measure half as many of all pairs but the rare ones, until the next span begins."""
+        self._left = ENOUGH_MORE
+        for pace in self._paces.values():
+            if pace.seen >= FEWEST_MEASURED:
+                pace.halve()
+                self._thins = True
 
     def _new_pace(self, pair: Pair) -> PairPace:
         pace = self._paces[pair] = PairPace(pair)
@@ -256,7 +266,7 @@ class Meter:
         if flush.cancelled():
             return
         rows = (row for rows in self._minutes.values() for row in rows.values())
-        if any(row.dirty for row in rows) or self._thinned:
+        if any(row.dirty for row in rows) or self._thins:
             self._flush_in(self._pause)
 
     async def _flush(self) -> None:
@@ -311,6 +321,10 @@ class Meter:
         now = time.monotonic()
         seconds, self._adapted = max(now - self._adapted, 0.001), now
         self._paces = {pair: pace for pair, pace in self._paces.items() if pace.ended}
+        fewest = FEWEST_MEASURED * max(seconds, 1.0)
+        busy = sum(pace.ended > fewest for pace in self._paces.values())
+        most = max(fewest, MOST_MEASURED * max(seconds, 1.0) / max(busy, 1))
         for pace in self._paces.values():
-            pace.adapt(max(seconds, 1.0))
-        self._thinned = {pair: pace for pair, pace in self._paces.items() if pace.every > 1}
+            pace.adapt(most)
+        self._left = ENOUGH
+        self._thins = any(pace.every > 1 for pace in self._paces.values())

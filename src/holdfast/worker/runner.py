@@ -221,7 +221,8 @@ class Runner:
             self._finisher.add(attempt, transition)
             if transition.cool is not None:
                 self.close_queue(job.queue, job.id)
-            self._report(attempt, transition)
+            if transition.error is not None or attempt.journal is not None:
+                self._report(attempt, transition)
         if attempt.error is not None and attempt.observed is None:
             attempt.error = None  # its frames hold the attempt: neither would be freed
         if not self.running:
