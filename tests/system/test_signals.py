@@ -390,6 +390,17 @@ async def test_the_net_finds_nothing_unless_it_was_planted(bench: Bench) -> None
     assert await handle.result(5) is None
 
 
+async def test_the_net_looks_at_some_waits_and_goes_on_behind_them(bench: Bench) -> None:
+    """Many waits cost an idle worker no more than a few do."""
+    for n in range(5):
+        await bench.begin(waits, name=f"waits-{n}")
+    await bench.handle.signal("note")
+    await plant(bench, "update holdfast_signal set name = 'paid'")
+    app = bench.app
+    net = SignalDriftReconciler(app.store, app.events, ReconcileOptions(batch=2))
+    assert [(await net.run_once()).found for _ in range(4)] == [0, 0, 1, 0]
+
+
 async def plant(bench: Bench, statement: str) -> None:
     writer = bench.app.store.signals._writer  # type: ignore[attr-defined]
     await writer.write(lambda tx: tx.run(statement))

@@ -4,6 +4,9 @@ nothing else did.
 It is a net that must find nothing: whoever suspends a job looks for the signals that it waits for,
 whoever sends a signal looks for the wait, and neither can miss the other. The end of a flow writes
 the errand to tell its caller.
+
+A sweep looks at some hundred waits, and the next one goes on behind it: reading a hundred thousand
+every few seconds would be most of what an idle worker does.
 """
 
 from __future__ import annotations
@@ -18,26 +21,27 @@ from holdfast.store.contract.signals import overlooked, wait_cursor
 
 
 class SignalDriftReconciler(Reconciler):
-    """Looks at jobs that wait for signals, some hundred at a time."""
+    """Looks at some jobs that wait for signals, in turn."""
 
     name = "signal_drift"
+    _behind: str | None = None
 
     @property
     def interval(self) -> float:
         return self.options.signal_drift
 
     async def step(self, cursor: str | None) -> tuple[Swept, str | None]:
-        waits = await self.store.signals.waits(self.options.batch, cursor)
-        following = wait_cursor(waits[-1]) if len(waits) == self.options.batch else None
+        waits = await self.store.signals.waits(self.options.batch, self._behind)
+        self._behind = wait_cursor(waits[-1]) if len(waits) == self.options.batch else None
         untold = await self._tell_callers(waits)
         found = await overlooked(self.store.signals, waits)
         if not found:
-            return untold, following
+            return untold, None
         woken = await self.store.signals.wake(found)
         for job in woken:
             self.events.error("job.signal_overlooked", job_id=job)
         refused = len(found) - len(woken)
-        return untold + Swept(found=len(found), mended=len(woken), refused=refused), following
+        return untold + Swept(found=len(found), mended=len(woken), refused=refused), None
 
     async def _tell_callers(self, waits: Sequence[SignalWait]) -> Swept:
         found = await untold_callers(self.store, waits)
