@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.flow.model import CloseWhat, FlowState, Grown
+from holdfast.flow.model import CloseWhat, FlowState, Grown, child_flow_id
 from holdfast.job.ids import JobId
 from holdfast.job.outcome import Transition, decide
 from holdfast.job.state import JobState
 from holdfast.store.contract.records import Verdict, Want
 from holdfast.store.postgres.store import PostgresStore
-from tests.conformance.builders import QUEUE, RETURNED, TASK, Scene
+from tests.conformance.builders import FAILED, QUEUE, RETURNED, TASK, Scene
 from tests.conformance.test_flows_extend import grown
 from tests.stores.postgres.shared import connected, hired, opened, until_blocked
 from tests.support.flows import Trip, new_flow
@@ -227,3 +227,22 @@ async def drain(store: PostgresStore, size: int) -> int:
                 ended += len(moves) - len(held)
                 moves = held
     return ended
+
+
+async def test_the_end_of_a_parent_and_the_cancel_of_its_flow_are_one_transaction(
+    scene: Scene, url: str
+) -> None:
+    """Even if the end was decided before the job was tied to the flow."""
+    await scene.enqueue()
+    parent = await scene.claim_one()
+    flow = new_flow({"a": []}, id=child_flow_id(parent.id), parent=parent.id, fence=parent.fence)
+    await scene.store.flows.start([flow])
+    assert not parent.ties
+    assert (await scene.finish(parent, FAILED)).accepted
+    async with connected(url) as connection:
+        written = await connection.fetch(
+            "select errand.xmin::text, outcome.xmin::text from holdfast.errand"
+            " join holdfast.outcome using (job_id) where kind = 'orphan'"
+        )
+    [(owed, ended)] = written
+    assert owed == ended

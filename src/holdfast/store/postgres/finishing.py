@@ -30,7 +30,7 @@ from holdfast.store.postgres.connection import Session
 from holdfast.store.postgres.held_keys import milliseconds, waited_in_vain
 from holdfast.store.postgres.job_verbs import JobVerbs
 from holdfast.store.postgres.rows import STATES
-from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, orphan, settle
+from holdfast.store.postgres.settling import FLOW_TRY_SECONDS, Settling, settle
 from holdfast.store.postgres.steps import record
 
 LEASE_TRY_SECONDS = 0.1
@@ -60,13 +60,11 @@ class Asked:
 
 @dataclass(slots=True)
 class Moved:
-    """What the steps of one batch have done so far: the verdicts of accepted moves, the queue of
-    each job that the guarded moves took from its place, and the parents of flows among those that
-    they ended."""
+    """What the steps of one batch have done so far: the verdicts of accepted moves, and the queue
+    of each job that the guarded moves took from its place."""
 
     verdicts: dict[JobId, Verdict] = field(default_factory=dict)
     queues: dict[JobId, str] = field(default_factory=dict)
-    parents: list[JobId] = field(default_factory=list)
 
 
 Step = Callable[[Session, Asked, Moved], Awaitable[None]]
@@ -139,10 +137,7 @@ class PostgresFinishing(JobVerbs):
 
         # Not repeated here: the worker repeats it, and recognises its own success.
         try:
-            moved = await self._connections.run(take, transaction=len(steps) > 1, again=False)
-            if moved.parents:  # they were tied to their flows after their moves were decided
-                await self._connections.run(lambda session: self._orphan(session, asked, moved))
-            return moved
+            return await self._connections.run(take, transaction=len(steps) > 1, again=False)
         except StoreUnavailable as error:
             if asked.pass_by or not waited_in_vain(error):
                 raise
@@ -171,8 +166,6 @@ class PostgresFinishing(JobVerbs):
             steps.append(self._settle)
             if asked.nodes:
                 steps.append(self._succeed_nodes)
-        if any(move.ties & Tie.PARENT for move in asked.others):
-            steps.append(self._orphan)
         if any(move.cool is not None for move in asked.others):
             steps.append(self._throttle)
         return steps
@@ -228,12 +221,6 @@ class PostgresFinishing(JobVerbs):
         if ended:
             await settle(session, self._connections, Settling(ended, are_new=True, idle=idle))
 
-    async def _orphan(self, session: Session, asked: Asked, moved: Moved) -> None:
-        """Owe the cancel of the flows of parents that have ended."""
-        now, ended = self._connections.clock.override(), moved.parents
-        await orphan(session, now, self._channel, ended)
-        moved.parents = []
-
     async def _succeed(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Plain successes. The statement answers with those it refused: usually none."""
         moves = asked.plain
@@ -286,8 +273,6 @@ class PostgresFinishing(JobVerbs):
             job = JobId(row["job_id"])
             moved.verdicts[job] = Verdict(job, True, STATES[row["state"]], row["fence"])
             moved.queues[job] = row["queue"]
-            if row["ties"] & Tie.PARENT and moved.verdicts[job].state in ENDED:
-                moved.parents.append(job)
 
     async def _throttle(self, session: Session, asked: Asked, moved: Moved) -> None:
         """Let the queues of throttled jobs cool down, each for the longest time asked."""

@@ -166,5 +166,9 @@ now_timed as (
     select from closed where state = 'scheduled' or (state = 'suspended' and due_at is not null)
 ),
 {{woken}}
-select closed.job_id::text, closed.state, closed.fence, closed.queue, closed.ties, woken.calls
+select closed.job_id::text, closed.state, closed.fence, closed.queue, woken.calls,
+    -- it may have been tied to a flow after its end was decided
+    case when closed.ties & 16 <> 0
+        and closed.state in ('succeeded', 'failed', 'cancelled', 'expired', 'skipped')
+        then {{schema}}.orphan_flows({{now}}, $2::text, closed.job_id) end as orphaned
 from closed cross join woken
